@@ -18,11 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from actors.group_settings import check_node as check_groups
 from actors.listener_security import ListenerSecurity, is_listener_setting, listener_security
 from actors.settings import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
-    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     ConfigError,
     ConfigKey,
@@ -239,47 +239,6 @@ def subscription_settings(given: Mapping[str, str]) -> SubscriptionSettings:
     return SubscriptionSettings(values["metrics"], values["interval.ms"], values["match"])
 
 
-GROUP_RESOURCE = 32
-GROUP_BOUNDS = {
-    "consumer.session.timeout.ms": (
-        "group.consumer.min.session.timeout.ms",
-        "group.consumer.max.session.timeout.ms",
-    ),
-    "consumer.heartbeat.interval.ms": (
-        "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.max.heartbeat.interval.ms",
-    ),
-    "consumer.assignment.interval.ms": (
-        "group.consumer.min.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms",
-    ),
-}
-"""A group's setting -> the node's settings that bound it."""
-
-
-def group_settings(config: NodeConfig, given: Mapping[str, str]) -> list[int]:
-    """The settings of a consumer group in the order of GROUP_CONFIGS: what was set of it, as far as the node's bounds allow
-    it, and the node's own where nothing was."""
-    values = []
-    usual = (
-        config.value("group.consumer.session.timeout.ms"),
-        config.value("group.consumer.heartbeat.interval.ms"),
-        config.value("group.consumer.assignment.interval.ms"),
-    )
-    for key, value in zip(GROUP_CONFIGS.values(), usual, strict=True):
-        if key.name in given and key.allows(given[key.name]):
-            low, high = group_bounds(config, key)
-            value = max(low, min(high, key.parse(given[key.name])))
-        values.append(value)
-    return values
-
-
-def group_bounds(config: NodeConfig, key: ConfigKey) -> tuple[int, int]:
-    """The least and the largest value that a group's setting may have."""
-    low, high = GROUP_BOUNDS[key.name]
-    return config.value(low), config.value(high)
-
-
 def mode(given: Mapping[str, str]) -> str:
     """`legacy` or `kip-500`. process.roles alone decides (R631-001)."""
     return "kip-500" if "process.roles" in given else "legacy"
@@ -345,6 +304,7 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
     roles = _roles(given, values)
     broker_id, controller_id = _ids(roles, values)
     _lease(values)
+    check_groups(lambda name: values.get(name, BROKER_CONFIGS[name].default))
     names = _controller_names(roles, values)
     listeners, advertised, inter_broker, control_plane = _listeners(roles, values, names, hostname)
     connect = _controllers(values)

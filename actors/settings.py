@@ -195,6 +195,8 @@ _SELECTOR = Check(
 _ASSIGNORS = Check(
     "uniform, range or both", lambda value: bool(value) and all(one in ("uniform", "range") for one in value)
 )
+_SIMPLE = Check("simple, the one assignor of share groups", lambda value: value == ("simple",))
+_PERSISTER = "org.apache.kafka.server.share.persister.DefaultStatePersister"
 _NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
 
 
@@ -529,6 +531,48 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("group.consumer.migration.policy", STRING, "bidirectional",
               one_of("disabled", "upgrade", "downgrade", "bidirectional"),
               "a group changes its protocol while it is empty"),
+        # --- share groups
+        _key("group.share.session.timeout.ms", INT, 45000, at_least(1),
+             "When a member of a share group that is not heard of is removed."),
+        _key("group.share.min.session.timeout.ms", INT, 45000, at_least(1),
+             "Shortest share.session.timeout.ms of a group."),
+        _key("group.share.max.session.timeout.ms", INT, 60000, at_least(1),
+             "Longest share.session.timeout.ms of a group."),
+        _key("group.share.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "How often members of share groups send heartbeats."),
+        _key("group.share.min.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "Shortest share.heartbeat.interval.ms of a group."),
+        _key("group.share.max.heartbeat.interval.ms", INT, 15000, at_least(1),
+             "Longest share.heartbeat.interval.ms of a group."),
+        _key("group.share.assignment.interval.ms", INT, 1000, at_least(0),
+             "Least time between two target assignments of a share group."),
+        _key("group.share.min.assignment.interval.ms", INT, 0, at_least(0),
+             "Shortest share.assignment.interval.ms of a group."),
+        _key("group.share.max.assignment.interval.ms", INT, 15000, at_least(0),
+             "Longest share.assignment.interval.ms of a group."),
+        _idle("group.share.assignors", LIST, ("simple",), _SIMPLE, "there is one assignor for share groups"),
+        _idle("group.share.assignor.offload.enable", BOOLEAN, True, None,
+              "target assignments are always made outside the loop"),
+        _key("group.share.partition.max.record.locks", INT, 2000, between(100, 10000),
+             "Records of a share partition that may be acquired at a time."),
+        _key("group.share.min.partition.max.record.locks", INT, 100, between(100, 2000),
+             "Least share.partition.max.record.locks of a group."),
+        _key("group.share.max.partition.max.record.locks", INT, 4000, between(2000, 10000),
+             "Largest share.partition.max.record.locks of a group."),
+        _key("group.share.delivery.count.limit", INT, 5, between(2, 10),
+             "How often a record is delivered to a share group before it is given up."),
+        _key("group.share.min.delivery.count.limit", INT, 2, between(2, 5),
+             "Least share.delivery.count.limit of a group."),
+        _key("group.share.max.delivery.count.limit", INT, 10, between(5, 25),
+             "Largest share.delivery.count.limit of a group."),
+        _key("group.share.record.lock.duration.ms", INT, 30000, between(1000, 3600000),
+             "How long a record stays acquired by one member."),
+        _key("group.share.min.record.lock.duration.ms", INT, 15000, between(1000, 30000),
+             "Shortest share.record.lock.duration.ms of a group."),
+        _key("group.share.max.record.lock.duration.ms", INT, 60000, between(30000, 3600000),
+             "Longest share.record.lock.duration.ms of a group."),
+        _idle("group.share.persister.class.name", STRING, _PERSISTER, one_of(_PERSISTER),
+              "what share groups remember is kept in __share_group_state"),
         _idle("share.fetch.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _key("share.coordinator.state.topic.num.partitions", INT, 50, at_least(1), "Partitions of __share_group_state."),
         _key("share.coordinator.state.topic.replication.factor", SHORT, 3, at_least(1),
@@ -549,6 +593,32 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("share.coordinator.state.topic.compression.codec", INT, 0, None, "its records are not compressed"),
         _idle("share.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
         _idle("share.coordinator.cached.buffer.max.bytes", INT, 1048588, at_least(512 * 1024), "no buffers are kept"),
+        # --- streams groups
+        _key("group.streams.session.timeout.ms", INT, 45000, at_least(1),
+             "When a member of a streams group that is not heard of is removed."),
+        _key("group.streams.min.session.timeout.ms", INT, 45000, at_least(1),
+             "Shortest streams.session.timeout.ms of a group."),
+        _key("group.streams.max.session.timeout.ms", INT, 60000, at_least(1),
+             "Longest streams.session.timeout.ms of a group."),
+        _key("group.streams.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "How often members of streams groups send heartbeats."),
+        _key("group.streams.min.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "Shortest streams.heartbeat.interval.ms of a group."),
+        _key("group.streams.max.heartbeat.interval.ms", INT, 15000, at_least(1),
+             "Longest streams.heartbeat.interval.ms of a group."),
+        _key("group.streams.assignment.interval.ms", INT, 1000, at_least(0),
+             "Least time between two target assignments of a streams group."),
+        _key("group.streams.min.assignment.interval.ms", INT, 0, at_least(0),
+             "Shortest streams.assignment.interval.ms of a group."),
+        _key("group.streams.max.assignment.interval.ms", INT, 15000, at_least(0),
+             "Longest streams.assignment.interval.ms of a group."),
+        _key("group.streams.num.standby.replicas", INT, 0, at_least(0), "Standby tasks of each stateful task."),
+        _key("group.streams.max.standby.replicas", INT, 2, at_least(0),
+             "Largest streams.num.standby.replicas of a group."),
+        _key("group.streams.initial.rebalance.delay.ms", INT, 3000, at_least(0),
+             "Wait for more members of a new streams group."),
+        _idle("group.streams.assignor.offload.enable", BOOLEAN, True, None,
+              "target assignments are always made outside the loop"),
         _idle("group.coordinator.threads", INT, 4, at_least(1), _ONE_THREAD),
         _idle("group.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
         _key("offset.metadata.max.bytes", INT, 4096, at_least(0), "Largest text beside a committed offset."),
@@ -667,18 +737,6 @@ _PATTERNS = Check(
     "name=pattern pairs, the names out of " + ", ".join(_MATCHES),
     lambda value: all(part.partition("=")[0].strip() in _MATCHES and part.partition("=")[2].strip() for part in value),
 )
-GROUP = "group"
-GROUP_CONFIGS: dict[str, ConfigKey] = dict(
-    [
-        _key("consumer.session.timeout.ms", INT, 45000, at_least(1),
-             "When a member that is not heard of is removed.", GROUP, ("group.consumer.session.timeout.ms",)),
-        _key("consumer.heartbeat.interval.ms", INT, 5000, at_least(1),
-             "How often members send heartbeats.", GROUP, ("group.consumer.heartbeat.interval.ms",)),
-        _key("consumer.assignment.interval.ms", INT, 1000, at_least(0),
-             "Least time between two target assignments.", GROUP, ("group.consumer.assignment.interval.ms",)),
-    ]
-)  # fmt: skip
-"""Settings of one consumer group (KIP-848), each with the broker's that it stands in the place of."""
 CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = dict(
     [
         _key("interval.ms", INT, 300_000, between(100, 3_600_000),

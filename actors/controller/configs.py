@@ -6,7 +6,7 @@ This file alone decides which change of a setting is legal, and what a topic's s
 2. A topic's value must be one that the topic could be created with. A broker's value, for one broker or for all (the
    resource ""), must be of a setting that is read at run time. Subscriptions to clients' metrics (KIP-714) are stored,
    but nothing reads them.
-   A group's value (KIP-848) must lie within the node's `group.consumer.min.*` and `group.consumer.max.*`.
+   A group's values are checked by `group_settings.py`.
 3. Values are stored as text, as they came. Null removes a setting (A35), whatever its name and whether it was set.
 4. A broker's settings may have any name, so their number has bounds. So has the number of resources: a broker must be
    registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions.
@@ -18,10 +18,11 @@ from typing import Any
 
 from actors.config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.controller.state import Result, State
+from actors.group_settings import error as group_error
 from actors.metadata.ops import ConfigSet
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
-from actors.settings import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from actors.settings import CLIENT_METRICS_CONFIGS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -327,7 +328,9 @@ def _check_changes(
         _check_subscribed(changes)
         return
     if resource[0] == GROUP:
-        _check_group_changes(state, changes)
+        wrong = group_error(state.options.group_limits, changes, present)
+        if wrong is not None:
+            raise Refused(ErrorCode.INVALID_CONFIG, wrong)
         return
     for name, value in changes.items():
         key = BROKER_CONFIGS.get(ALIASES.get(name, name))
@@ -346,27 +349,6 @@ def _check_changes(
             # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.
             continue
         _check_broker_config(key, value)
-
-
-def _check_group_changes(state: State, changes: Mapping[str, str | None]) -> None:
-    for name, value in changes.items():
-        if value is None:
-            continue
-        key = GROUP_CONFIGS.get(name)
-        if key is None:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
-        try:
-            number = key.parse(value)
-        except ConfigError as error:
-            raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
-        low, high = state.options.group_bounds.get(name, (number, number))
-        if not low <= number <= high:
-            bound, end = (low, "min") if number < low else (high, "max")
-            raise Refused(
-                ErrorCode.INVALID_CONFIG,
-                f"{name} must be {'greater' if number < low else 'less'} than or equal to "
-                f"{name.replace('consumer.', f'group.consumer.{end}.')} ({bound}).",
-            )
 
 
 def _check_subscribed(changes: Mapping[str, str | None]) -> None:

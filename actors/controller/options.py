@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from actors.authentication.delegation_tokens import TokenKey, token_key
-from actors.config import TOPIC_CONFIGS, NodeConfig, group_bounds, inherited
+from actors.config import TOPIC_CONFIGS, NodeConfig, inherited
+from actors.group_settings import Limits, limits
 from actors.quotas.rates import Window
-from actors.settings import GROUP_CONFIGS
 
 INITIAL, FENCED = 1, 2
 
@@ -69,8 +69,8 @@ class Options(NamedTuple):
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
-    group_bounds: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    """A group's setting -> its least and its largest value."""
+    group_limits: Mapping[str, Limits] = MappingProxyType({})
+    """A group's setting -> its bounds, and its value where a group has none."""
 
     def heartbeat_ms(self, level: int) -> int:
         """Interval between two heartbeats."""
@@ -124,5 +124,5 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         token_sweep_ms=config.value("delegation.token.expiry.check.interval.ms"),
         pushes=config.pushes,
         topic_defaults=tuple(defaults),
-        group_bounds={name: group_bounds(config, key) for name, key in GROUP_CONFIGS.items()},
+        group_limits=limits(config.value),
     )

@@ -24,6 +24,7 @@ FAST = {"fastpath", "numpy"}
 MACHINE = {
     "actors.ports",
     "actors.config",
+    "actors.group_settings",
     "actors.settings",
     "actors.authentication",
     "actors.authorization",
@@ -35,7 +36,7 @@ RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config", "actors.autho
 NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
 CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller", "actors.quotas"}
-BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas"}
+BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas", "actors.group_settings"}
 API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings", "actors.oauthbearer_settings"}
 NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
 
@@ -52,7 +53,8 @@ ALLOWED: dict[str, set[str]] = {
         "actors.oauthbearer_settings",
         "actors.tls_settings",
     },
-    "actors.config": {"actors.settings", "actors.listener_security"},
+    "actors.group_settings": {"actors.settings"},
+    "actors.config": {"actors.settings", "actors.group_settings", "actors.listener_security"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
     "actors.authentication": {"actors.authentication"},

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation
 from actors.config import NodeConfig
+from actors.group_settings import GROUP_CONFIGS
 from actors.metadata.image import Image
 from actors.node.api.authorizer import Authorizer, config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -30,7 +31,6 @@ from actors.settings import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     CLUSTER,
-    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     UNSHOWN,
     ConfigKey,
@@ -201,7 +201,9 @@ def _topic_values(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> l
 def _group_values(node: Node, key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
     """Every value of a group's setting, the strongest first: its own, then the broker's."""
     values = [Value(key.name, given[key.name], DYNAMIC_GROUP)] if key.name in given else []
-    return values + _broker_values(node, BROKER_CONFIGS[key.synonyms[0]])
+    if key.synonyms:
+        return values + _broker_values(node, BROKER_CONFIGS[key.synonyms[0]])
+    return [*values, Value(key.name, key.text(key.default), DEFAULT)]
 
 
 def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:

@@ -5,7 +5,7 @@ The rules of groups are in `broker/groups/`. This file alone decides whether mem
 `group.version`, and `group.coordinator.rebalance.protocols`), and which of a group's own settings hold.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.broker.groups.classic.rebalance import Policy
@@ -14,7 +14,8 @@ from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
-from actors.config import GROUP_RESOURCE, NodeConfig, group_settings
+from actors.config import NodeConfig
+from actors.group_settings import GROUP_RESOURCE, effective, limits
 from actors.metadata.features import GROUP_VERSION
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.net.request_channel import RequestChannel
@@ -38,6 +39,8 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         appends: Appends,
     ) -> None:
         value = runtime.config.value
+        self.settings_of = _settings(runtime.config, cache)
+        """The settings of a group, by its id: name -> value (`group_settings.py`). Not to be changed."""
         self.topics = GroupTopics(cache)
         machine = Coordinator(
             Settings(
@@ -51,7 +54,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                     size_max=value("group.consumer.max.size"),
                     assignors=value("group.consumer.assignors"),
                     regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
-                    pace=_pace(runtime.config, cache),
+                    pace=_pace(self.settings_of),
                 ),
             ),
             self.topics,
@@ -128,12 +131,35 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         return self._cache.image.topic(topic) >= 0
 
 
-def _pace(config: NodeConfig, cache: MetadataCache) -> Callable[[str], consumer.Pace]:
-    """How fast things go in a group: as it was set for the group, else for this node."""
-    usual = consumer.Pace(*group_settings(config, {}))
+def _settings(config: NodeConfig, cache: MetadataCache) -> Callable[[str], Mapping[str, Any]]:
+    """Every setting of a group: as it was set for the group, else for this node."""
+    of_node = limits(config.value)
+    usual = effective(of_node, {})
+    known: dict[str, tuple[Mapping[str, str], Mapping[str, Any]]] = {}
+    """Group -> what it was given when this was looked up, and what that adds up to."""
+
+    def settings_of(group: str) -> Mapping[str, Any]:
+        given = cache.image.config(GROUP_RESOURCE, group)
+        if not given:
+            known.pop(group, None)
+            return usual
+        found = known.get(group)
+        if found is None or found[0] != given:
+            found = known[group] = dict(given), effective(of_node, given)
+        return found[1]
+
+    return settings_of
+
+
+def _pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], consumer.Pace]:
+    """How fast things go in a consumer group."""
 
     def pace(group: str) -> consumer.Pace:
-        given = cache.image.config(GROUP_RESOURCE, group)
-        return consumer.Pace(*group_settings(config, given)) if given else usual
+        given = settings_of(group)
+        return consumer.Pace(
+            given["consumer.session.timeout.ms"],
+            given["consumer.heartbeat.interval.ms"],
+            given["consumer.assignment.interval.ms"],
+        )
 
     return pace
