@@ -191,7 +191,6 @@ class Coordinator(Coordination[Shard]):
             self._fence(
                 shard,
                 entry,
-                following,
                 lambda code: self._answer(
                     ticket, ErrorCode.CONCURRENT_TRANSACTIONS if code is ErrorCode.NONE else code
                 ),
@@ -376,8 +375,9 @@ class Coordinator(Coordination[Shard]):
         verdict = Producer(error, id, epoch) if error is ErrorCode.NONE else Producer(error)
         self.answers.append((ticket, verdict))
 
-    def _fence(self, shard: Shard, entry: Entry, fence: Fence, then: Callable[[ErrorCode], None], now: Now) -> None:
-        request = End(entry.transaction.producer_id, fence.producer_epoch, False, self._version(), own=True)
+    def _fence(self, shard: Shard, entry: Entry, then: Callable[[ErrorCode], None], now: Now) -> None:
+        present = entry.transaction
+        request = End(present.producer_id, present.producer_epoch, False, self._version(), own=True)
         self._end(shard, entry, request, lambda code, id, epoch: then(code), now)
 
     def _end(
@@ -447,8 +447,7 @@ class Coordinator(Coordination[Shard]):
                 entry = shard.entries[id]
                 transaction = entry.transaction
                 if entry.pending is None and transaction.started_ms + transaction.timeout_ms < now.wall_ms:
-                    fence = rules.fence(transaction)
-                    self._fence(shard, entry, fence, lambda code: None, now)
+                    self._fence(shard, entry, lambda code: None, now)
 
     def _expire(self, now: Now) -> None:
         expired: dict[Shard, list[Entry]] = {}

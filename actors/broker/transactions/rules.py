@@ -7,7 +7,8 @@ This file alone decides that. It changes nothing and writes nothing. Rules:
    transaction; it sends them before it asks again, so that end must not be refused for good.
 2. InitProducerId raises the epoch, so that the producer before is fenced. With the producer id and epoch that the client
    has (KIP-360) it is refused if a newer producer has come, and repeated without a raise if the answer was lost.
-3. An open transaction is aborted first, with an epoch that nobody is told: the client asks again and gets the one after.
+3. An open transaction is aborted first, with a raised epoch: the client asks again and gets the one after. From
+   transaction version 2 on the producer before may have that raised epoch, if it asks first (KAFKA-19367).
 4. Before the last epoch of a producer id is given out, a new producer id takes its place.
 5. From transaction version 2 on each end raises the epoch (KIP-890), so a batch or an end that comes late carries an
    epoch that has passed. An end that is repeated is known by the epoch one below the present one.
@@ -49,10 +50,8 @@ class Init(NamedTuple):
         return self.producer_id != NO_ID
 
 
-class Fence(NamedTuple):
-    """The open transaction is to be aborted first, by an end with this epoch."""
-
-    producer_epoch: int
+class Fence:
+    """The open transaction is to be aborted first, against its producer's will."""
 
 
 def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> Transaction | Fence | ErrorCode:
@@ -63,7 +62,7 @@ def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> 
     if request.recovers and not _was(present, request):
         return ErrorCode.PRODUCER_FENCED
     if present.state is State.ONGOING:
-        return fence(present)
+        return Fence()
     if present.epochs_used_up and (not request.recovers or request.producer_epoch == present.producer_epoch):
         producer_id = take_id()
         if producer_id is None:
@@ -79,11 +78,6 @@ def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> 
     else:
         return ErrorCode.PRODUCER_FENCED
     return _initialised(present, request, wall_ms, present.producer_id, epoch, last)
-
-
-def fence(present: Transaction) -> Fence:
-    """The end that aborts an open transaction against its producer's will."""
-    return Fence(min(present.producer_epoch + 1, EPOCH_MAX))
 
 
 def _was(present: Transaction, request: Init) -> bool:
@@ -145,8 +139,7 @@ def verify(present: Transaction, partitions: Iterable[TopicPartition]) -> ErrorC
 
 
 class End(NamedTuple):
-    """EndTxn. `client_version`: the transaction version of the request; `own`: the coordinator itself aborts, with the
-    epoch of a `Fence`."""
+    """EndTxn. `client_version`: the transaction version of the request; `own`: the coordinator itself aborts."""
 
     producer_id: int
     producer_epoch: int
@@ -232,9 +225,7 @@ def _overflowed(present: Transaction, request: End) -> bool:
 
 def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
     """The marker of the end has the raised epoch, so that the partitions refuse what the epoch before sends later."""
-    epoch, last, next_id = request.producer_epoch, present.last_epoch, NO_ID
-    if request.own:
-        last = NO_EPOCH
+    epoch, last, next_id = present.producer_epoch, present.last_epoch, NO_ID
     if request.client_version >= EPOCH_RAISED_FROM:
         last = epoch
         if used_up(epoch):
@@ -242,6 +233,9 @@ def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int)
             if taken is None:
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             next_id = taken
+    elif request.own:
+        last = NO_EPOCH
+    if request.own or request.client_version >= EPOCH_RAISED_FROM:
         epoch = min(epoch + 1, EPOCH_MAX)
     return present.step(
         State.PREPARE_COMMIT if request.commit else State.PREPARE_ABORT,

@@ -22,7 +22,7 @@ ANY = frozenset(
         "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "controller_id", "producer_id", "session_id",
         "node_id", "log_dir", "documentation", "broker_id", "replicas", "client_id", "client_host", "node_endpoints",
         "current_leader", "partition_size", "sent_at", "controller_listener_name", "last_known_elr",
-        "eligible_leader_replicas", "offline_replicas",
+        "eligible_leader_replicas", "offline_replicas", "transaction_start_time_ms", "last_timestamp", "coordinator_epoch",
     )
 )  # fmt: skip
 """Attributes whose value is replaced: an empty value stays empty, any other becomes "~"."""
@@ -33,7 +33,8 @@ ELIGIBLE = "min.insync.replicas"
 SORTED = frozenset(
     (
         "topics", "responses", "results", "groups", "partitions", "resources", "brokers", "configs", "coordinators",
-        "entries", "entity", "values",
+        "entries", "entity", "values", "transaction_states", "active_producers", "unknown_state_filters",
+        "results_by_transaction", "topic_results", "results_by_topic_v3_and_below", "results_by_partition",
     )
 )  # fmt: skip
 EMPTY: tuple[Any, ...] = (None, "", 0, -1, b"", bytes(16), [])
@@ -87,6 +88,8 @@ def plain(struct: Any, value: Any, version: int) -> dict[str, Any]:
                 found[field.attribute] = many
             else:
                 found[field.attribute] = None if one is None else plain(field.struct, one, version)
+        elif field.array and field.attribute in SORTED:
+            found[field.attribute] = sorted(one) if one is not None else None
         elif field.type in ("bytes", "records"):
             found[field.attribute] = None if one is None else len(one)
         else:
@@ -192,9 +195,9 @@ class Dialogue:
         """Id of the partition's leader, once the leader itself knows of it."""
         return self._until(lambda: self._leader(topic, number))
 
-    def coordinator(self, group: str) -> int:
-        """Id of a group's coordinator."""
-        return self._until(lambda: self._coordinator(group))
+    def coordinator(self, name: str, *, transactions: bool = False) -> int:
+        """Id of the coordinator of a group, or of a transactional id."""
+        return self._until(lambda: self._coordinator(name, int(transactions)))
 
     def rest(self, group: str) -> None:
         """Wait until the coordinators of all names derived from a group's have loaded their groups."""
@@ -249,8 +252,8 @@ class Dialogue:
         reply = self.raw("Metadata", 4, topics=[{"name": topic}], allow_auto_topic_creation=False)
         return next((one.leader_id for one in reply.topics[0].partitions if one.partition_index == number), None)
 
-    def _coordinator(self, group: str) -> int | None:
-        reply = self.raw("FindCoordinator", 2, key=group, key_type=0)
+    def _coordinator(self, name: str, kind: int) -> int | None:
+        reply = self.raw("FindCoordinator", 2, key=name, key_type=kind)
         return None if reply.error_code else int(reply.node_id)
 
     def _until(self, found: Callable[[], Any]) -> Any:

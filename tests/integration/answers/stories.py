@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpath.records.batch import Builder, patch
+from tests.integration.answers import transactions
 from tests.integration.answers.dialogue import ELIGIBLE, Dialogue
 
 Story = Callable[[Dialogue, str], None]
@@ -960,6 +961,21 @@ def brokers(d: Dialogue, t: str) -> None:
     d.ask("sasl", "SaslHandshake", 1, mechanism="PLAIN")
 
 
+def _in_transactions(ask: Callable[[transactions.Scene], None]) -> Story:
+    def story(d: Dialogue, t: str) -> None:
+        create(d, t, 2, retention_ms="-1")
+        ask(transactions.Scene(d, t))
+
+    return story
+
+
+TRANSACTIONS: dict[str, Story] = {
+    "transactions_in_each_state": _in_transactions(transactions.asked_in_each_state),
+    "transactions_that_cannot_be": _in_transactions(transactions.asked_what_cannot_be),
+    "transactions_and_markers": _in_transactions(transactions.asked_of_markers),
+    "transactions_and_readers": _in_transactions(transactions.asked_of_readers),
+    "transactions_shown": _in_transactions(transactions.asked_to_show),
+}
 STORIES: dict[str, Story] = {
     story.__name__: story
     for story in (
@@ -967,4 +983,4 @@ STORIES: dict[str, Story] = {
         fetched, records_deleted, groups, groups_in_doubt, coordinators, leaders, metrics_subscribed, quotas,
         changes_limited, throttled, credentials, brokers,
     )
-}  # fmt: skip
+} | TRANSACTIONS  # fmt: skip

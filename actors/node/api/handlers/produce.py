@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from actors.authorization.resources import Operation, Resource
 from actors.broker import admission
 from actors.broker.admission import CODECS, TRANSACTIONAL, Claims, Refused
+from actors.broker.log.log import PartitionLog
 from actors.broker.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
@@ -345,15 +346,14 @@ def _append(
         found = verdicts.get(id(one))
         if found is not None or claims.attributes & CODECS:
             records = admission.believe(records, found.verdict if isinstance(found, Inspection) else found)
-        if claims.attributes & TRANSACTIONAL:
-            context.verification.admit(_question(one, partition, claims), check, _client(version))
+    except Refused as refused:
+        return _judged(one, log, refused)
+    if claims.attributes & TRANSACTIONAL:  # what the coordinator refuses is no judgement of this log
+        context.verification.admit(_question(one, partition, claims), check, _client(version))
+    try:
         appended = context.appends.append(partition, records, client=True)
     except Refused as refused:
-        if refused.code not in JUDGED:
-            raise
-        data = _refusal(one.index, refused)
-        data.log_start_offset = log.log_start_offset
-        return data
+        return _judged(one, log, refused)
     data = _RESPONSE.PartitionProduceResponse(
         index=one.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset
     )
@@ -367,6 +367,15 @@ def _append(
             pending.append(_Pending(topic, partition, partition.leader_epoch, required, data))
     elif acks == 1 and partition.settings.flush_messages == 1:
         pending.append(_Pending(topic, partition, partition.leader_epoch, appended.last_offset + 1, data, True))
+    return data
+
+
+def _judged(one: Any, log: PartitionLog, refused: Refused) -> Any:
+    """The answer to a batch that this log does not take; any other refusal is raised again."""
+    if refused.code not in JUDGED:
+        raise refused
+    data = _refusal(one.index, refused)
+    data.log_start_offset = log.log_start_offset
     return data
 
 

@@ -228,7 +228,7 @@ def test_a_transaction_over_its_time_is_aborted() -> None:
     lab.pass_ms(12_000, 500)
     assert stable(lab, 0) == (2, 2) and states(lab) == {"x": "CompleteAbort"}
     assert client.send(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
-    assert client.end(True) is ErrorCode.PRODUCER_FENCED
+    assert client.end(True) is ErrorCode.INVALID_TXN_STATE
     assert client.init() is NONE
 
 
