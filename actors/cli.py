@@ -86,6 +86,32 @@ def _parser() -> argparse.ArgumentParser:
     _config(node)
     node.set_defaults(run=_node)
 
+    bridge = commands.add_parser("bridge", help="take over a Kafka cluster that lives with ZooKeeper, or hand it back")
+    bridge.add_argument(
+        "--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="what its brokers have in zookeeper.connect"
+    )
+    what = bridge.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="say what would happen, and change nothing")
+    what.add_argument("--back", action="store_true", help="hand it back to its own brokers")
+    what.add_argument("--finish", action="store_true", help="its last own broker has stopped: go on without ZooKeeper")
+    bridge.add_argument("--controllers", type=int, default=3, metavar="N", help="how many controllers (3)")
+    bridge.add_argument("--brokers", type=int, default=0, metavar="N", help="new brokers that join at once (0)")
+    bridge.add_argument(
+        "--host", default="127.0.0.1", help="address to bind, which the old brokers can reach (127.0.0.1)"
+    )
+    bridge.add_argument(
+        "--port", type=int, default=0, help="first new broker's port; controllers behind it; 0: any free"
+    )
+    bridge.add_argument(
+        "--listener", metavar="NAME", help="the old brokers' inter.broker.listener.name, if they have several"
+    )
+    bridge.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
+    bridge.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node"
+    )
+    _directory(bridge)
+    bridge.set_defaults(run=_bridge)
+
     form = commands.add_parser("format", help="prepare the directories of one node")
     _config(form)
     form.add_argument("--cluster-id", required=True, metavar="ID", help="22 characters; the same for every node")
@@ -389,6 +415,12 @@ def _secret_files(options: argparse.Namespace) -> list[str]:
     from actors.config import has_secrets
 
     return [str(options.config)] if has_secrets(_properties(options)) else []
+
+
+def _bridge(options: argparse.Namespace) -> int:
+    from actors.host import bridge
+
+    return bridge.run(options, _properties(options))
 
 
 def _format(options: argparse.Namespace) -> int:

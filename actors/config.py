@@ -513,6 +513,11 @@ def _bridge(
     """The listeners for brokers in ZooKeeper mode and their clients."""
     setting = "rayft.bridge.listener.names"
     names = tuple(dict.fromkeys(name.upper() for name in values.get(setting) or () if name))
+    zookeeper = "rayft.bridge.zookeeper.connect"
+    if values.get(zookeeper) and not names:
+        raise ConfigError(
+            f"{zookeeper} without {setting}: the brokers of that cluster could not reach this controller; write it too."
+        )
     if names and "broker" in roles:
         raise ConfigError(
             f"{setting} and process.roles={','.join(roles)}: a broker has listeners of these names itself: leave it out, "

@@ -247,6 +247,11 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("rayft.bridge.listener.names", LIST, None, None,
              "Controllers: listeners for Apache Kafka's brokers in ZooKeeper mode and their clients, named as those brokers "
              "name their own."),
+        _key("rayft.bridge.zookeeper.connect", STRING, "", None,
+             "Controllers: the ZooKeeper of a cluster to take over, as its brokers have it in zookeeper.connect (extra "
+             "`bridge`)."),
+        _key("rayft.bridge.zookeeper.session.timeout.ms", INT, 18000, at_least(1000),
+             "Controllers: after this time without them ZooKeeper forgets their session."),
         _key("controller.listeners", LIST, None, None, "Listeners of the controller role; the first one is dialled."),
         _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
         _key("rayft.metrics.listen", STRING, None, None,

@@ -28,11 +28,13 @@ from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
+from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
 from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
 from actors.ports import Now
+from actors.zookeeper import Event as ZooKeeperEvent
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -104,6 +106,7 @@ class Loop:
         self._loop = uvloop.new_event_loop()
         self._create_task = self._loop.create_task
         self._syncs = Syncs(self._wake)
+        self._door = Door(self._syncs.ended, self._happened)
         self._node: Node
         self._links: dict[int, Link] = {}
         self._open: set[str] = set()
@@ -148,6 +151,7 @@ class Loop:
 
     def close(self) -> None:
         """Give back everything that the loop has taken, whether it has run or not. May be called more than once."""
+        self._door.close()
         self._syncs.close()
         self._listeners.close()
         self._loop.close()
@@ -288,6 +292,8 @@ class Loop:
             self._syncs.work(work)
         for document in effects.download:
             self._syncs.download(document)
+        for request in effects.zookeeper:
+            self._door.perform(request)
         for wanted in effects.dial:
             self._dials[wanted.conn] = self._loop.create_task(
                 self._dial(wanted), name=f"dial-{wanted.host}:{wanted.port}"
@@ -552,6 +558,17 @@ class Loop:
             if link.conn > 0 and link.idle():
                 link.abort()  # close() would wait for a peer that reads nothing
         self._loop.call_later(self._idle_ms / 2000, self._sweep)
+
+    def _happened(self, event: ZooKeeperEvent) -> None:
+        """ZooKeeper says something by itself. Called by a thread of its client."""
+
+        def tell() -> None:
+            if self._stop is None:
+                self._node.happened(event)
+                self._schedule()
+
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(tell)
 
     # ---- completions
 

@@ -201,7 +201,7 @@ def create(
     try:
         if protected:
             secrets = secure_cluster.make(directory, made.hosts(), made.bootstrap_servers)
-        _format(made, level, [secure_cluster.operator(directory)] if protected else [])
+        format_all(made, level, [secure_cluster.operator(directory)] if protected else [])
         write(directory, files)
     except BaseException:
         secure_cluster.unmake(directory, secrets, new=not open_before)
@@ -263,6 +263,7 @@ def describe(
     common: Mapping[str, str],
     combined: bool = False,
     among_nodes: Sequence[int] | None = None,
+    first_broker: int = 1,
 ) -> dict[str, dict[str, str]]:
     """The properties of every node, by its name, made from the addresses of all. `among_nodes`: of a secure cluster, the
     port at which each broker is reached by other nodes; None: it is not secure. Raises ConfigError."""
@@ -276,7 +277,7 @@ def describe(
             "controller.id": str(id),
             "listeners": f"CONTROLLER://{_bracket(host)}:{port}",
         }
-    for id, (host, port) in enumerate(brokers, 1):
+    for id, (host, port) in enumerate(brokers, first_broker):
         own = {
             "process.roles": "broker",
             "broker.id": str(id),
@@ -285,9 +286,9 @@ def describe(
         if among_nodes is not None:
             own["listeners"] = (
                 f"{secure_cluster.CLIENTS}://{_bracket(host)}:{port},"
-                f"{secure_cluster.NODES}://{_bracket(host)}:{among_nodes[id - 1]}"
+                f"{secure_cluster.NODES}://{_bracket(host)}:{among_nodes[id - first_broker]}"
             )
-        shared = files.pop(f"controller-{FIRST_CONTROLLER + id - 1}", None) if combined else None
+        shared = files.pop(f"controller-{FIRST_CONTROLLER + id - first_broker}", None) if combined else None
         if shared is not None:
             own["process.roles"] = "broker,controller"
             own["controller.id"] = shared["controller.id"]
@@ -349,9 +350,10 @@ def reserve(host: str, port: int) -> socket.socket:
     return sock
 
 
-def _format(plan: Plan, level: int, credentials: Sequence[EntitySet]) -> None:
+def format_all(plan: Plan, level: int, credentials: Sequence[EntitySet], cluster_id: str | None = None) -> None:
+    """Format the directories of every node. `cluster_id`: None: a new one. Raises StorageError."""
     random = SystemRandom()
-    cluster_id = uuid_text(random.uuid())
+    cluster_id = cluster_id or uuid_text(random.uuid())
     ids = {member.name: random.uuid() for member in plan.members}
     voters = [
         storage.Voter(member.config.controller_id, *member.address("controller"), ids[member.name])

@@ -132,7 +132,7 @@ class Syncs:
         self.queues = {kind: Queue(kind.value, self._done, wake) for kind in SyncClass}
         self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
         """The syncs in progress, by token, with the descriptors that `drain` gives back."""
-        self._workers = Workers(self._ended)
+        self._workers = Workers(self.ended)
 
     def filenos(self) -> list[int]:
         """Descriptors that are readable when there is something to `drain`. For other results `wake` is called."""
@@ -157,9 +157,10 @@ class Syncs:
 
     def download(self, wanted: Download) -> None:
         """Start to fetch a document."""
-        begin(wanted, self._ended)
+        begin(wanted, self.ended)
 
-    def _ended(self, token: int, result: object) -> None:
+    def ended(self, token: int, result: object) -> None:
+        """Something that was begun outside has ended. Any thread may say so."""
         self._done.append((token, result))
         self._wake()
 

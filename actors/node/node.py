@@ -29,6 +29,7 @@ from actors.node.runtime.effects import NOTHING, Effects
 from actors.node.runtime.runtime import Log, Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Now, Random
+from actors.zookeeper import Event
 
 handlers.load()
 
@@ -130,6 +131,11 @@ class Node:
         """A `Sync` or `Work` has ended; `result` is its value or the exception."""
         self.runtime.done(token, result)
 
+    def happened(self, event: Event) -> None:
+        """ZooKeeper says something by itself. Only of an active controller with a bridge."""
+        if self.controller is not None and self.controller.bridge is not None:
+            self.controller.bridge.happened(event)
+
     def shutdown(self) -> None:
         """Stop in order: a broker first asks for its controlled shutdown, a leader hands over; then `Effects.stop`."""
         if not self._stopping:
@@ -207,12 +213,13 @@ class Node:
         inbound, outbound = self.requests.taken(), self.channels.taken()
         listens = self.requests.taken_listens()
         syncs, works, downloads = self.runtime.taken()
+        zookeeper = self.runtime.taken_zookeeper() if self.runtime.zookeeper else ()
         stop = self.runtime.stopped
         sends = [*outbound.sends, *inbound.sends] if outbound.sends else inbound.sends
         decided = (
             inbound.closes or inbound.pauses or inbound.resumes or inbound.known or outbound.dials or outbound.closes
         )
-        if not (decided or listens or syncs or works or downloads or stop):
+        if not (decided or listens or syncs or works or downloads or zookeeper or stop):
             return Effects(sends) if sends else NOTHING
         for conn in outbound.closes:
             self.requests.mailbox.drop(conn)
@@ -228,5 +235,6 @@ class Node:
             resume=inbound.resumes,
             download=downloads,
             known=inbound.known,
+            zookeeper=zookeeper,
             stop=stop,
         )

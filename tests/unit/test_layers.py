@@ -32,13 +32,26 @@ MACHINE = {
     "actors.quotas",
     "actors.wire",
 } | FAST
-RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config", "actors.authorization"}
+RUNTIME = {"actors.node.runtime", "actors.ports", "actors.zookeeper", "actors.config", "actors.authorization"}
 NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
-CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller", "actors.quotas"}
+CONTROLLER = QUORUM | {
+    "actors.node.roles.controller",
+    "actors.controller",
+    "actors.quotas",
+    "actors.bridge",
+    "actors.zookeeper",
+}
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas", "actors.group_settings"}
 API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings", "actors.oauthbearer_settings"}
-NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
+NODE = MACHINE | {
+    "actors.node",
+    "actors.raft",
+    "actors.controller",
+    "actors.broker",
+    "actors.bridge",
+    "actors.zookeeper",
+}
 
 ALLOWED: dict[str, set[str]] = {
     "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "isal", "zstandard"},
@@ -62,6 +75,8 @@ ALLOWED: dict[str, set[str]] = {
     "actors.metadata": {"actors.metadata", "actors.authorization", "actors.ports", "actors.wire"} | FAST,
     "actors.quotas": {"actors.quotas", "actors.metadata"},
     "actors.controller": {"actors.controller"} | MACHINE,
+    "actors.zookeeper": set(),
+    "actors.bridge": {"actors.bridge", "actors.controller", "actors.zookeeper"} | MACHINE,
     "actors.broker": {"actors.broker"} | MACHINE,
     "actors.node": set(),
     "actors.node.runtime": RUNTIME,
@@ -95,6 +110,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.certificates": {"cryptography"},
     "actors.host.on_ray": {"ray", "yaml"},
     "actors.host.screen": {"rich"},
+    "actors.host.zookeeper": {"kazoo"},
     "actors.replay.spark": {"pyspark"},
     "actors.replay.workers": {"pyspark"},
     "actors.replay.ray": {"ray"},

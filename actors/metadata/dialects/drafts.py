@@ -15,6 +15,7 @@ schemas"; R631-050 to R631-093.
 | BrokerGone, TopicGone | by level |
 | FeatureSet, ProducerIdsSet | 12, 15 |
 | EntitySet, EntityGone | 5 and 19 access rules, 11 and 22 SCRAM, 14 quotas, 10 and 26 tokens |
+| EntitySet | 21 how far a ZooKeeper cluster is taken over; it is never removed |
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,7 @@ from fastpath.image.read_records import CorruptRecord, expand
 VERSION = 0
 """The only version that the draft records have."""
 
-ENTITY_TYPES = {"acl": (5, 19), "scram": (11, 22), "quota": (14, 14), "token": (10, 26)}
+ENTITY_TYPES = {"acl": (5, 19), "scram": (11, 22), "quota": (14, 14), "token": (10, 26), "zk_migration": (21, 21)}
 """Kind -> the record types that set and remove an entity of this kind."""
 
 
@@ -226,6 +227,7 @@ READ: dict[int, Callable[[Level, Any], Op]] = {
     14: lambda _, body: quota(body),
     15: lambda _, body: ProducerIdsSet(body.broker_id, body.broker_epoch, body.next_producer_id),
     19: lambda _, body: entity_gone("acl", body),
+    21: lambda _, body: entity_set("zk_migration", body),
     22: lambda _, body: entity_gone("scram", body),
     26: lambda _, body: entity_gone("token", body),
 }

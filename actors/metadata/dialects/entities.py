@@ -23,6 +23,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "scram": ("name", "mechanism"),
     "token": ("token_id",),
     "controller": ("controller_id",),
+    "zk_migration": (),
 }
 """Kind -> the fields that name an entity. The drafts' access rules have no id, so the whole rule is the key (A36)."""
 

@@ -38,6 +38,7 @@ EXTENSIONS = {
     14: "extensions:ClientQuotaRecord",
     15: "extensions:ProducerIdsRecord",
     19: "extensions:RemoveAccessControlRecord",
+    21: "extensions:ZkMigrationStateRecord",
     22: "extensions:RemoveUserScramCredentialRecord",
     26: "extensions:RemoveDelegationTokenRecord",
 }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.ports import Buffer, Download, Sync, Work
+from actors.zookeeper import Request
 
 
 class Dial(NamedTuple):
@@ -48,6 +49,8 @@ class Effects(NamedTuple):
     download: Sequence[Download] = ()
     known: Sequence[int] = ()
     """Connections whose peers have logged in: from now on their requests may be as large as any."""
+    zookeeper: Sequence[Request] = ()
+    """In their order, on one session at a time. Answered by `done`; what ZooKeeper says by itself by `happened`."""
     stop: Stop | None = None
 
 

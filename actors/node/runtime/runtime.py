@@ -12,6 +12,7 @@ from actors.config import NodeConfig
 from actors.node.runtime.effects import Stop
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
+from actors.zookeeper import Change, Multi, Read, Reads, Request
 
 
 class Log(Protocol):
@@ -37,6 +38,8 @@ class Runtime:
         self.works: list[Work] = []
         self.downloads: list[Download] = []
         """What this turn wants done outside the loop."""
+        self.zookeeper: list[Request] = []
+        """What this turn wants of ZooKeeper."""
         self.stopped: Stop | None = None
         """Why the node ends after this turn; the first reason stands."""
         self._completions: deque[tuple[int, object]] = deque()
@@ -68,6 +71,14 @@ class Runtime:
         file for an https server; empty: what the system trusts."""
         self.downloads.append(Download(self._token(then), url, trusted, bytes_max))
 
+    def read_zookeeper(self, reads: Sequence[Read], watch: bool, then: Callable[[Any], None]) -> None:
+        """Read znodes; `then(results)` or `then(exception)` in a later turn."""
+        self.zookeeper.append(Reads(self._token(then), reads, watch))
+
+    def change_zookeeper(self, changes: Sequence[Change], then: Callable[[Any], None]) -> None:
+        """Change znodes, all or none; `then(results)` or `then(exception)` in a later turn."""
+        self.zookeeper.append(Multi(self._token(then), changes))
+
     def done(self, token: int, result: object) -> None:
         """A sync or a job has ended; `result` is its value or the exception."""
         self._completions.append((token, result))
@@ -91,6 +102,11 @@ class Runtime:
         self.syncs, self.works = [], []
         if self.downloads:
             self.downloads = []
+        return found
+
+    def taken_zookeeper(self) -> list[Request]:
+        """What this turn wants of ZooKeeper; the next one begins with nothing."""
+        found, self.zookeeper = self.zookeeper, []
         return found
 
     def _token(self, then: Callable[[Any], None]) -> int:

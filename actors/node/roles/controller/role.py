@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from actors.config import PROTOCOLS
 from actors.controller import elections, fencing, leases
 from actors.controller.configs import UNCLEAN, without_effect
 from actors.controller.controlled_shutdown import moved_key
@@ -34,11 +35,12 @@ from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION
 from actors.metadata.image import Image
-from actors.metadata.ops import ConfigSet, FeatureSet, Op
+from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.quorum.snapshots import Snapshotting
+from actors.node.roles.controller.bridge import Bridge
 from actors.node.roles.controller.heartbeats import ControllerHeartbeats
 from actors.node.roles.controller.pusher import Pusher
 from actors.node.runtime.answers import Answer, Done, Held, Parked
@@ -86,6 +88,8 @@ class ControllerRole:
         self.heartbeats = ControllerHeartbeats(channels, quorum, self)
         self.pusher = Pusher(runtime, channels, quorum, storage, self) if self.options.pushes else None
         """Tells brokers that do not pull; None: nobody is told anything (rayft.metadata.push.enable)."""
+        self.bridge = self._bridge(storage.cluster_id)
+        """Takes a cluster with ZooKeeper over; None: there is none (rayft.bridge.zookeeper.connect)."""
         self._znodes: Sequence[LiveBroker] | None = None
         """Brokers in ZooKeeper mode, as this controller has heard last while it is active; None: it has heard nothing."""
         self._untold: set[int] = set()
@@ -111,6 +115,17 @@ class ControllerRole:
         self.requests = Meter()
         self.commits = Meter()
         self.commit_latency_ms = Histogram()
+
+    def _bridge(self, cluster_id: str) -> Bridge | None:
+        config = self._runtime.config
+        connect = config.value("rayft.bridge.zookeeper.connect")
+        if not connect:
+            return None
+        session_ms = config.value("rayft.bridge.zookeeper.session.timeout.ms")
+        endpoints = tuple(
+            EndPoint(one.name, one.host, one.port, PROTOCOLS.index(one.protocol)) for one in config.bridge_endpoints
+        )
+        return Bridge(self._runtime, self._quorum, self, cluster_id, connect, session_ms, endpoints)
 
     # ---- Role: what the quorum and the node call
 
@@ -143,6 +158,8 @@ class ControllerRole:
         self.snapshotting.replayed(batch)
         if self.pusher is not None:
             self.pusher.replay(batch)
+        if self.bridge is not None and self.bridge.wants_ops and not is_control(batch.data):
+            self.bridge.committed([op for _, op in _dialect(self._level()).decode(batch)])
 
     def committed(self, high_watermark: int) -> None:
         """The high watermark, after the replays of this turn."""
@@ -177,6 +194,8 @@ class ControllerRole:
             first += [FeatureSet(name, level) for name, level in self._first_levels.items() if level]
             self._apply(Result([*first, *bootstrap.decode(self._bootstrap)], None))
         self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
+        if self.bridge is not None:
+            self.bridge.gained(self._controllers)
         silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
         self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))
 
@@ -186,6 +205,8 @@ class ControllerRole:
         self._writer = self._znodes = None
         self._level_offset = 0
         self._flushed.clear()
+        if self.bridge is not None:
+            self.bridge.lost()
         if self.pusher is not None:
             self.pusher.stop()
             self._send_away()
@@ -214,6 +235,8 @@ class ControllerRole:
         if not self.active:
             return self.heartbeats.deadline_ms()
         if self._pending() or self._writer is not None or self.soft.rebalance_row >= 0:
+            return 0
+        if self.bridge is not None and self.bridge.ready:
             return 0
         return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS), self.soft.rebalance_due_ms)
 
@@ -251,6 +274,8 @@ class ControllerRole:
     def end(self) -> None:
         """The turn is over."""
         turn_ended(self.soft)
+        if self.bridge is not None and self.active:
+            self.bridge.end()
         if self.pusher is not None and self.active:
             self.pusher.end(self._cut)
 
@@ -377,6 +402,11 @@ class ControllerRole:
                 f"broker {broker} is refused: it has rayft.metadata.source=push, and rayft.metadata.push.enable is not true "
                 f"on this controller"
             )
+
+    def apply(self, result: Result) -> None:
+        """Write what somebody else has decided for the active controller: the bridge."""
+        assert self.active, "only the active controller writes"
+        self._apply(result)
 
     def follow_zookeeper(self, live: Sequence[LiveBroker]) -> None:
         """These are all brokers that ZooKeeper has now. To be called on the active controller, after each change."""

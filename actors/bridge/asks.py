@@ -1,0 +1,121 @@
+"""What a job of the bridge asks of the controller that runs it.
+
+A job is a generator: it yields asks and is sent their results. So the order of a takeover is written down in one place,
+from the top to the bottom, and runs without a socket: in a node, in the simulator, in a test. What ZooKeeper refuses is
+raised where the job waits for it (`Rejected`). A job whose session ends is dropped, and begun anew with the next
+session.
+"""
+
+from collections.abc import Collection, Generator, Sequence
+from typing import Any, NamedTuple
+
+from actors.bridge.stages import Happens
+from actors.controller.zookeeper_brokers import LiveBroker
+from actors.metadata.image import Image
+from actors.metadata.ops import EndPoint, Op
+from actors.zookeeper import Change, Read
+
+
+class Look(NamedTuple):
+    """Read znodes; the results, in order."""
+
+    reads: Sequence[Read]
+    watch: bool = True
+
+
+class Make(NamedTuple):
+    """Change znodes, all or none; the results, in order."""
+
+    changes: Sequence[Change]
+
+
+class Apply(NamedTuple):
+    """Write ops into the metadata log. Those of an inner list become one batch."""
+
+    ops: Sequence[Any]
+
+
+class Settle(NamedTuple):
+    """Wait until all that has been applied so far is committed."""
+
+
+class Follow(NamedTuple):
+    """These are all brokers that ZooKeeper has."""
+
+    brokers: Sequence[LiveBroker]
+
+
+class Become(NamedTuple):
+    """Something has happened that leads to another stage."""
+
+    what: Happens
+
+
+class Hold(NamedTuple):
+    """ZooKeeper has this controller as the controller under this epoch: brokers may be told. None: they may not."""
+
+    epoch: int | None
+
+
+class Tell(NamedTuple):
+    """A sentence for the operator."""
+
+    text: str
+    error: bool = False
+
+
+class TellAgain(NamedTuple):
+    """Tell a broker everything once more: a directory of it may have failed."""
+
+    broker: int
+
+
+class Pause(NamedTuple):
+    """Go on after a while."""
+
+    ms: int
+
+
+Ask = Look | Make | Apply | Settle | Follow | Become | Hold | Tell | TellAgain | Pause
+Job = Generator[Ask, Any, Any]
+
+
+class Claim(NamedTuple):
+    """That this controller is in /controller."""
+
+    epoch: int
+    """What /controller_epoch says."""
+    version: int
+    """The version of that znode: whoever claims after this controller changes it, and no write of this one is made
+    then."""
+
+
+class Here:
+    """The controller that a job runs on."""
+
+    def __init__(
+        self, image: Image, me: int, cluster_id: str, controllers: Collection[int], endpoints: Sequence[EndPoint]
+    ) -> None:
+        self.image = image
+        """At the end of the log."""
+        self.me = me
+        self.cluster_id = cluster_id
+        self.controllers = controllers
+        """Ids of the quorum, `me` among them."""
+        self.endpoints = endpoints
+        """Where brokers in ZooKeeper mode reach this controller."""
+        self.claim: Claim | None = None
+        self.wall_ms = 0
+        self.names: dict[bytes, str] = {}
+        """Topic id -> name, of the topics that ZooKeeper has."""
+        self.handled: dict[str, int] = {}
+        """Path of a folder of notifications -> number of the newest that was handled."""
+
+    def usable(self) -> frozenset[int]:
+        """Brokers that may lead."""
+        return frozenset(broker.id for broker in self.image.unfenced_brokers())
+
+
+def op_groups(groups: Sequence[Sequence[Op]]) -> Apply:
+    """Each group becomes visible at once."""
+    return Apply([list(group) for group in groups if group])

@@ -1,0 +1,217 @@
+"""What a takeover would meet: what forbids it, what an operator should know, and how much there is.
+
+This file alone decides whether a cluster can be taken over as it is. Rules:
+
+1. Every reason is one sentence, which says what to do. All are told at once, REASONS_MAX of them.
+2. What cannot be read forbids a takeover: nobody guesses what a znode should have said.
+3. What is only left behind is a notice.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from actors.bridge import rules, settings, znodes
+from actors.bridge.brokers import broker, listeners
+from actors.bridge.reading import Snapshot
+from actors.bridge.topics import Topic, partition, state_path, topic
+from actors.bridge.znodes import BadZnode, field, fields, number
+from actors.controller.zookeeper_brokers import LiveBroker
+from actors.metadata.image import Image
+from actors.metadata.ops import Op
+from actors.metadata.topic_names import METADATA_TOPICS
+
+REASONS_MAX = 50
+FORMAT = "message.format.version"
+OLD_FORMATS = ("0.8", "0.9", "0.10")
+"""Message formats before v2: batches that rayft's brokers do not read."""
+_EMPTY = Image()
+
+
+class Findings(NamedTuple):
+    """What was found."""
+
+    cluster_id: str
+    refusals: list[str]
+    """Not empty: the cluster is not taken over."""
+    notices: list[str]
+    brokers: list[LiveBroker]
+    listeners: list[str]
+    """Names of the listeners that every broker has: a controller needs one of each."""
+    topics: int
+    partitions: int
+    rules: int
+    users: int
+    controller: int
+    """The broker that is the controller now; -1: none."""
+    controller_epoch: int
+
+
+def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
+    """Judge what was read. `controllers`: ids of our quorum."""
+    refusals: list[str] = []
+    present = [
+        one
+        for one in _sound(refusals, broker, snapshot.below(znodes.BROKER_IDS))
+        if one.id not in controllers  # the entry that the active controller makes for itself
+    ]
+    read = list(_sound(refusals, topic, snapshot.below(znodes.TOPICS)))
+    states = (
+        (path, znode, replicas)
+        for one in read
+        for place, replicas in one.replicas.items()
+        if (znode := snapshot.get(path := state_path(one.name, place))) is not None
+    )
+    for _ in _sound(refusals, partition, states):
+        pass
+    for _ in _sound(refusals, lambda entity: _changes(snapshot, entity), ((one,) for one in snapshot.entities())):
+        pass
+
+    def single(read_one: Callable[[Snapshot], Any], default: Any) -> Any:
+        return next(_sound(refusals, read_one, [(snapshot,)]), default)
+
+    single(next_producer_id, 0)
+    epoch, now, id = single(controller_epoch, 0), single(holder, -1), single(cluster_id, "")
+    ruled = sum(len(found) for found in _sound(refusals, rules.rules, snapshot.rule_znodes()))
+    refusals += _reasons(snapshot, present, read, controllers)
+    refusals += (reason for one in read for reason in _topic_reasons(one, snapshot))
+    users = {entity.split("/")[1] for entity in snapshot.entities() if entity.startswith("users/")}
+    return Findings(
+        id,
+        refusals[:REASONS_MAX],
+        list(_notices(snapshot, present, read)),
+        present,
+        listeners(present),
+        len(read),
+        sum(len(one.replicas) for one in read),
+        ruled,
+        len(users - {settings.DEFAULT}),
+        now,
+        epoch,
+    )
+
+
+def _sound(refusals: list[str], read: Callable[..., Any], found: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """What can be read; why the rest cannot goes to the refusals."""
+    for arguments in found:
+        try:
+            yield read(*arguments)
+        except BadZnode as error:
+            refusals.append(f"{error}.")
+
+
+def _changes(snapshot: Snapshot, entity: str) -> list[Op]:
+    return settings.differences(_EMPTY, entity, _settings(snapshot, entity))
+
+
+def controller_epoch(snapshot: Snapshot) -> int:
+    """The number in /controller_epoch; 0: there has been no controller. Raises BadZnode."""
+    znode = snapshot.get(znodes.CONTROLLER_EPOCH)
+    return 0 if znode is None else number(znodes.CONTROLLER_EPOCH, znode.data.decode("ascii", "replace"), "its content")
+
+
+def holder(snapshot: Snapshot) -> int:
+    """The id in /controller; -1: nobody is the controller. Raises BadZnode."""
+    znode = snapshot.get(znodes.CONTROLLER)
+    if znode is None:
+        return -1
+    return number(znodes.CONTROLLER, fields(znodes.CONTROLLER, znode).get("brokerid"), "brokerid")
+
+
+def next_producer_id(snapshot: Snapshot) -> int:
+    """The first producer id that no broker has taken from ZooKeeper. Raises BadZnode."""
+    znode = snapshot.get(znodes.PRODUCER_IDS)
+    if znode is None or not znode.data:
+        return 0
+    path = znodes.PRODUCER_IDS
+    return number(path, fields(path, znode).get("block_end"), "block_end", (1 << 62)) + 1
+
+
+def cluster_id(snapshot: Snapshot) -> str:
+    """The id of the cluster. Raises BadZnode."""
+    znode = snapshot.get(znodes.CLUSTER_ID)
+    if znode is None:
+        raise BadZnode(znodes.CLUSTER_ID, "is not there: no broker was ever here, or the chroot is wrong")
+    return str(field(znodes.CLUSTER_ID, fields(znodes.CLUSTER_ID, znode), "id", str))
+
+
+def _reasons(
+    snapshot: Snapshot, present: list[LiveBroker], read: list[Topic], controllers: Collection[int]
+) -> Iterator[str]:
+    if not present:
+        yield "no broker is registered in /brokers/ids: start the cluster's brokers first."
+    named = {id for one in read for replicas in one.replicas.values() for id in replicas} & set(controllers)
+    there = {int(name) for name in snapshot.children(znodes.BROKER_IDS) if name.isdigit()} & set(controllers)
+    if named or (there and not _held(snapshot, controllers)):
+        yield f"broker {min(named or there)} has the id of a controller of rayft: give the controllers other ids."
+    if present and not listeners(present):
+        yield "the brokers have no listener name in common, so no controller can be reached by all of them."
+    if snapshot.get(znodes.REASSIGN) is not None:
+        yield "a reassignment is under way (/admin/reassign_partitions): wait until it has ended."
+    if snapshot.children(znodes.DELETE_TOPICS):
+        name = snapshot.children(znodes.DELETE_TOPICS)[0]
+        yield f"topic {name} is being deleted (/admin/delete_topics): wait until it is gone."
+    if snapshot.get(znodes.MIGRATION) is not None:
+        yield "/migration is there: Apache Kafka's own controllers have begun to take this cluster over (KIP-866)."
+    folded: dict[str, str] = {}
+    for one in read:
+        other = folded.setdefault(one.name.replace(".", "_"), one.name)
+        if other != one.name:
+            yield f"topics {other} and {one.name} differ only in '.' and '_': rayft allows one of them. Delete the other."
+
+
+def _held(snapshot: Snapshot, controllers: Collection[int]) -> bool:
+    """Whether one of these is the controller already."""
+    try:
+        return holder(snapshot) in controllers
+    except BadZnode:
+        return False
+
+
+def _topic_reasons(one: Topic, snapshot: Snapshot) -> Iterator[str]:
+    if not one.id:
+        yield (
+            f"topic {one.name} has no topic id: the controller's inter.broker.protocol.version is older than 2.8. Raise it "
+            f"to 2.8 or later on every broker."
+        )
+    if any(one.adding.values()) or any(one.removing.values()):
+        yield f"topic {one.name} is being reassigned: wait until that has ended, or cancel it."
+    if one.name in METADATA_TOPICS:
+        yield f"topic {one.name} has the name of the metadata log: no topic can have it."
+    try:
+        text = _settings(snapshot, f"topics/{one.name}").get(FORMAT, "")
+    except BadZnode:
+        return
+    if ".".join(text.split(".")[:2]) in OLD_FORMATS:
+        yield f"topic {one.name} has {FORMAT}={text}: raise it to 2.8, and let old records be deleted or compacted."
+
+
+def _notices(snapshot: Snapshot, present: list[LiveBroker], read: list[Topic]) -> Iterator[str]:
+    ids = {one.id for one in present}
+    away = sorted({id for one in read for replicas in one.replicas.values() for id in replicas} - ids)
+    if away:
+        who = f"broker{'s' if len(away) > 1 else ''} {', '.join(map(str, away))}"
+        yield f"{who} with replicas not there: others lead their partitions, as far as others are in sync."
+    unled = sum(
+        1
+        for one in read
+        for place, replicas in one.replicas.items()
+        if not ids & set(_isr(snapshot, one.name, place, replicas))
+    )
+    if unled:
+        yield f"{unled} partitions have no live broker in their ISR: they stay without a leader until one is back."
+    if snapshot.children(znodes.TOKENS):
+        yield "delegation tokens are not taken over: they go on at the old brokers only."
+
+
+def _isr(snapshot: Snapshot, name: str, place: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
+    path = state_path(name, place)
+    znode = snapshot.get(path)
+    try:
+        return replicas if znode is None else partition(path, znode, replicas).isr
+    except BadZnode:
+        return replicas
+
+
+def _settings(snapshot: Snapshot, entity: str) -> settings.Settings:
+    path = settings.path_of(entity)
+    return settings.settings(path, snapshot.get(path))

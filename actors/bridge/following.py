@@ -1,0 +1,333 @@
+"""What others change in ZooKeeper while the bridge drives, taken into the metadata log.
+
+Brokers register in ZooKeeper, make topics there, and write the settings and access rules that their clients send them;
+tools of Apache Kafka 2.x with --zookeeper do the same. This file alone decides what becomes of that. Rules:
+
+1. Each job reads one folder with a watch, so that the next change is heard of, and can be run again at any time.
+2. A topic that the log does not have is new if no controller has seen it: it has no states of partitions. Otherwise the
+   log had it and has deleted it, and its znodes are what is left.
+3. Partitions that a tool has added are taken over; any other difference in a topic's znode is written back as the log
+   has it.
+4. Of settings and access rules only those are taken over that a notification names which is newer than the last one
+   handled and not rayft's own. How far they were handled is kept in ZooKeeper (`/rayft_bridge`), for the next active
+   controller.
+5. A znode that cannot be read is told of, and nothing else waits for it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from actors.authorization.resources import Pattern
+from actors.bridge import brokers, rules, settings, topics, writing, znodes
+from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Settle, Tell, TellAgain, op_groups
+from actors.bridge.claim import guarded, is_ours, look, present, wanted
+from actors.bridge.returning import ENDS
+from actors.bridge.stages import Happens
+from actors.bridge.writing import OURS
+from actors.bridge.znodes import BadZnode, fields
+from actors.controller.zookeeper_brokers import LiveBroker
+from actors.metadata.ops import Op, TopicGone, TopicSet
+from actors.metadata.topic_names import rival
+from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
+
+GETS_AT_ONCE = 500
+DRIVING = "driving"
+
+
+def live(here: Here) -> Job:
+    """Who is there: /brokers/ids and each znode in it."""
+    (names,) = yield Look([Children(znodes.BROKER_IDS)])
+    paths = [f"{znodes.BROKER_IDS}/{name}" for name in names or ()]
+    found = yield Look([Get(path) for path in paths])
+    there: list[LiveBroker] = []
+    for path, znode in zip(paths, found, strict=True):
+        try:
+            if znode is not None:
+                there.append(brokers.broker(path, znode))
+        except BadZnode as error:
+            yield Tell(f"a broker is not driven: {error}", error=True)
+    if here.endpoints and here.me not in {one.id for one in there}:
+        yield from present(here)
+    yield Follow(sorted(one for one in there if one.id not in here.controllers))
+
+
+def controller(here: Here) -> Job:
+    """Whether this controller is the controller still, and what the operator wants."""
+    snapshot = yield from look()
+    if not is_ours(here, snapshot):
+        yield Tell("another controller is in /controller: this one claims it again", error=True)
+        yield Become(Happens.USURPED)
+    elif wanted(snapshot) in ENDS:
+        yield from ENDS[wanted(snapshot)](here)
+
+
+def every_topic(here: Here) -> Job:
+    """All topics, for those that are new or gone; each znode is watched."""
+    (names,) = yield Look([Children(znodes.TOPICS)])
+    for name in names or ():
+        yield from topic(here, name)
+
+
+def topic(here: Here, name: str) -> Job:
+    """One topic's znode, as rules 2 and 3 have it."""
+    path, image = topics.path_of(name), here.image
+    znode, states = yield Look([Get(path), Children(f"{path}/partitions")])
+    if znode is None:
+        return
+    row = image.topic(name)
+    try:
+        found = topics.topic(path, znode)
+    except BadZnode as error:
+        yield Tell(f"a topic is not taken over: {error}", error=True)
+        return
+    if row < 0 and not states:
+        yield from _new(here, found)
+    elif row < 0:
+        yield from writing.topic(here, name)
+    elif len(found.replicas) > image.partition_count(row) and found.id in (b"", image.topic_id(row)):
+        yield from _more(here, found, row)
+    else:
+        yield from writing.topic(here, name)
+
+
+def deletions(here: Here) -> Job:
+    """/admin/delete_topics: brokers and tools name topics there that are to be deleted."""
+    (names,) = yield Look([Children(znodes.DELETE_TOPICS)])
+    for name in names or ():
+        row = here.image.topic(name)
+        if row >= 0:
+            yield Apply([TopicGone(here.image.topic_id(row) or b"", name)])
+        yield from writing.topic(here, name)
+
+
+def changed_settings(here: Here) -> Job:
+    """/config/changes: settings, quotas and credentials that brokers have written."""
+    yield from _notified(here, znodes.CONFIG_CHANGES, "config_change_", _entity_of, _settings)
+
+
+def changed_rules(here: Here) -> Job:
+    """/kafka-acl-changes and /kafka-acl-extended-changes: access rules that brokers have written."""
+    for folder in (znodes.RULE_CHANGES, znodes.PREFIXED_CHANGES):
+        yield from _notified(here, folder, "acl_changes_", _resource_of, _rules)
+
+
+def failed_directories(here: Here) -> Job:
+    """/log_dir_event_notification: a broker has lost a directory. It says of which partitions when it is told of all
+    again."""
+    (names,) = yield Look([Children(znodes.LOG_DIR_EVENTS)])
+    paths = [f"{znodes.LOG_DIR_EVENTS}/{name}" for name in names or ()]
+    for path, znode in zip(paths, (yield Look([Get(path) for path in paths], watch=False)), strict=True):
+        if znode is None:
+            continue
+        try:
+            yield TellAgain(znodes.number(path, fields(path, znode).get("broker"), "broker"))
+        except BadZnode as error:
+            yield Tell(str(error), error=True)
+        yield guarded(here, [Delete(path)])
+
+
+def old_tools(here: Here) -> Job:
+    """What tools with --zookeeper ask of a controller through znodes that nobody reads here."""
+    paths = (znodes.REASSIGN, znodes.PREFERRED)
+    for path, znode in zip(paths, (yield Look([Get(path) for path in paths])), strict=True):
+        if znode is not None:
+            yield Tell(f"{path} is not obeyed: use the tool with --bootstrap-server instead of --zookeeper", error=True)
+            yield guarded(here, [Delete(path, znode.version)])
+
+
+FOLLOWED: Mapping[str, Callable[[Here], Job]] = {
+    znodes.CONTROLLER: controller,
+    znodes.BROKER_IDS: live,
+    znodes.CONFIG_CHANGES: changed_settings,
+    znodes.RULE_CHANGES: changed_rules,
+    znodes.DELETE_TOPICS: deletions,
+    znodes.TOPICS: every_topic,
+    znodes.LOG_DIR_EVENTS: failed_directories,
+    znodes.REASSIGN: old_tools,
+}
+"""Path -> the job that reads it and leaves a watch on it, in the order in which a session begins."""
+ALSO = {
+    znodes.CONTROLLER_EPOCH: znodes.CONTROLLER,
+    znodes.WANTED: znodes.CONTROLLER,
+    znodes.PREFIXED_CHANGES: znodes.RULE_CHANGES,
+    znodes.PREFERRED: znodes.REASSIGN,
+}
+"""Path that is watched as well -> the one whose job reads it."""
+
+
+def job_of(path: str) -> str:
+    """What names the job for a path whose watch has fired: a path of FOLLOWED, a topic's path, or nothing."""
+    if path in FOLLOWED or path in ALSO:
+        return ALSO.get(path, path)
+    if path.startswith(znodes.BROKER_IDS + "/"):
+        return znodes.BROKER_IDS
+    if path.startswith(znodes.TOPICS + "/"):
+        return "/".join(path.split("/")[:4])
+    return ""
+
+
+def job(here: Here, path: str) -> Job:
+    """The job that `job_of` names."""
+    if path in FOLLOWED:
+        return FOLLOWED[path](here)
+    return topic(here, path.removeprefix(znodes.TOPICS + "/"))
+
+
+# ---- topics
+
+
+def _new(here: Here, found: topics.Topic) -> Job:
+    other = rival(found.name, here.image)
+    if not found.id or other is not None or any(found.adding.values()) or any(found.removing.values()):
+        why = (
+            f"topic {other} differs from it only in '.' and '_'"
+            if other is not None
+            else "no broker of 2.8 has made it"
+        )
+        yield Tell(f"topic {found.name} is not taken over: {why}", error=True)
+        return
+    placed = found._replace(replicas=without_controllers(here, found))
+    group: list[Op] = [TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable())]
+    yield op_groups([group])
+    yield Tell(f"topic {found.name} was made in ZooKeeper and is taken over: {len(placed.replicas)} partitions")
+    yield from writing.topic(here, found.name)
+
+
+def _more(here: Here, found: topics.Topic, row: int) -> Job:
+    numbers = range(here.image.partition_count(row), len(found.replicas))
+    placed = found._replace(id=here.image.topic_id(row) or b"", replicas=without_controllers(here, found))
+    yield op_groups([[topics.taken_over(placed, {}, here.usable(), numbers)]])
+    yield from writing.topic(here, found.name)
+
+
+def without_controllers(here: Here, found: topics.Topic) -> Mapping[int, tuple[int, ...]]:
+    """Replicas, with another broker wherever a broker has placed one on a controller, whose id it has seen in
+    /brokers/ids."""
+    usable = sorted(here.usable())
+    placed: dict[int, tuple[int, ...]] = {}
+    for number, replicas in found.replicas.items():
+        kept = [id for id in replicas if id not in here.controllers]
+        others = [id for id in usable if id not in kept]
+        others = others[number % len(others) :] + others[: number % len(others)] if others else []
+        placed[number] = tuple(kept + others[: len(replicas) - len(kept)]) or replicas
+    return placed
+
+
+# ---- notifications
+
+
+def _notified(
+    here: Here,
+    folder: str,
+    prefix: str,
+    subject_of: Callable[[str, Znode], Any],
+    take: Callable[[Here, Any], Job],
+) -> Job:
+    (names,) = yield Look([Children(folder)])
+    handled = here.handled.get(folder, -1)
+    numbered = sorted((_number(name, prefix), name) for name in names or ())
+    newer = [(number, f"{folder}/{name}") for number, name in numbered if number > handled]
+    subjects: dict[Any, None] = {}
+    for first in range(0, len(newer), GETS_AT_ONCE):
+        part = newer[first : first + GETS_AT_ONCE]
+        for (_, path), znode in zip(part, (yield Look([Get(path) for _, path in part], watch=False)), strict=True):
+            try:
+                if znode is not None and (subject := subject_of(path, znode)) is not None:
+                    subjects[subject] = None
+            except BadZnode as error:
+                yield Tell(f"a notification is passed over: {error}", error=True)
+    for subject in subjects:
+        yield from take(here, subject)
+    if newer:
+        here.handled[folder] = newer[-1][0]
+        if subjects:
+            yield Settle()
+        yield from remembered(here)
+
+
+def remembered(here: Here) -> Job:
+    """Note in ZooKeeper how far notifications were handled, and by whom."""
+    assert here.claim is not None
+    (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
+    data = znodes.written(
+        version=1, controller=here.me, controller_epoch=here.claim.epoch, state=DRIVING, handled=here.handled
+    )
+    change: Change = Create(znodes.BRIDGE, data) if known is None else Write(znodes.BRIDGE, data)
+    yield guarded(here, [change])
+
+
+def recall(here: Here, znode: Znode | None) -> None:
+    """How far they were handled, as the last active controller has noted it."""
+    if znode is None:
+        return
+    try:
+        noted = fields(znodes.BRIDGE, znode).get("handled")
+    except BadZnode:
+        return
+    if isinstance(noted, dict):
+        here.handled = {path: number for path, number in noted.items() if isinstance(number, int)}
+
+
+def newest(snapshot_names: Sequence[str], prefix: str) -> int:
+    """The number of the newest notification; -1: none."""
+    return max((_number(name, prefix) for name in snapshot_names), default=-1)
+
+
+def _number(name: str, prefix: str) -> int:
+    digits = name.removeprefix(prefix)
+    return int(digits) if digits.isascii() and digits.isdigit() else -1
+
+
+def _entity_of(path: str, znode: Znode) -> str | None:
+    found = fields(path, znode)
+    entity = found.get("entity_path")
+    if found.get("by") == OURS or not isinstance(entity, str):
+        return None
+    return entity if settings.is_entity(entity) else None
+
+
+def _settings(here: Here, entity: str) -> Job:
+    path = settings.path_of(entity)
+    (znode,) = yield Look([Get(path)], watch=False)
+    try:
+        ops = settings.differences(here.image, entity, settings.settings(path, znode))
+    except BadZnode as error:
+        yield Tell(f"settings are not taken over: {error}", error=True)
+        return
+    if ops:
+        yield op_groups([ops])
+        yield Tell(f"settings of {entity} were changed in ZooKeeper and are taken over")
+
+
+def _resource_of(path: str, znode: Znode) -> rules.Resource | None:
+    """`Topic:orders`, or JSON for a prefix."""
+    return next(_resources(path, znode), None)
+
+
+def _resources(path: str, znode: Znode) -> Iterator[rules.Resource]:
+    if not znode.data.startswith(b"{"):
+        kind, colon, name = znode.data.decode("utf-8", "replace").partition(":")
+        if not colon or kind not in rules.KINDS:
+            raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
+        yield rules.Resource(int(rules.KINDS[kind]), name, int(Pattern.LITERAL))
+        return
+    found = fields(path, znode)
+    kinds = {name.upper(): kind for name, kind in rules.KINDS.items()}
+    kind, about = str(found.get("resourceType")).replace("_", ""), found.get("name")
+    if kind not in kinds or not isinstance(about, str):
+        raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
+    yield rules.Resource(int(kinds[kind]), about, int(Pattern.PREFIXED))
+
+
+def _rules(here: Here, about: rules.Resource) -> Job:
+    path = rules.path_of(about)
+    (znode,) = yield Look([Get(path)], watch=False)
+    have = rules.by_resource(here.image).get(about, frozenset())
+    try:
+        ops = list(rules.differences(have, rules.rules(path, znode)))
+    except BadZnode as error:
+        yield Tell(f"access rules are not taken over: {error}", error=True)
+        return
+    if ops:
+        yield op_groups([ops])
+        yield Tell(f"access rules of {about.name} were changed in ZooKeeper and are taken over")

@@ -1,0 +1,144 @@
+"""Which znodes are read before a takeover, and in which rounds.
+
+This file alone decides that. `everything` is a generator: it yields reads, is sent their results, and returns a
+`Snapshot`. Rules:
+
+1. Names first, then what is behind them. A znode that has gone meanwhile is left out.
+2. Brokers are read first. What they make while the rest is read is found by the watches that the reads leave.
+3. Not more than READS_A_ROUND at once, and not more than ZNODES_MAX altogether.
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from actors.bridge import znodes
+from actors.bridge.rules import KINDS
+from actors.bridge.settings import is_entity
+from actors.bridge.topics import path_of, state_path, topic
+from actors.bridge.znodes import BadZnode
+from actors.zookeeper import Children, Get, Read, Znode
+
+READS_A_ROUND = 500
+ZNODES_MAX = 2_000_000
+SINGLE = (
+    znodes.CLUSTER_ID,
+    znodes.CONTROLLER,
+    znodes.CONTROLLER_EPOCH,
+    znodes.PRODUCER_IDS,
+    znodes.FEATURE,
+    znodes.REASSIGN,
+    znodes.PREFERRED,
+    znodes.MIGRATION,
+    znodes.BRIDGE,
+    znodes.WANTED,
+)
+"""Read whole, where they are there."""
+NAMES = (
+    znodes.BROKER_IDS,
+    znodes.TOPICS,
+    znodes.CONFIG_CHANGES,
+    znodes.DELETE_TOPICS,
+    znodes.TOKENS,
+    znodes.RULE_CHANGES,
+    znodes.PREFIXED_CHANGES,
+    znodes.LOG_DIR_EVENTS,
+    znodes.ISR_CHANGES,
+    *(f"{znodes.CONFIG}/{kind}" for kind in ("topics", "brokers", "clients", "users", "ips")),
+    *(f"{root}/{kind}" for root in (znodes.RULES, znodes.PREFIXED) for kind in KINDS),
+)
+"""Read for the names of their children."""
+WHOLE = frozenset(NAMES) - {
+    znodes.DELETE_TOPICS,
+    znodes.TOKENS,
+    znodes.ISR_CHANGES,
+    znodes.LOG_DIR_EVENTS,
+    znodes.CONFIG_CHANGES,
+    znodes.RULE_CHANGES,
+    znodes.PREFIXED_CHANGES,
+}
+"""Those of them whose children are read."""
+Rounds = Generator[Sequence[Read], Sequence[Any], "Snapshot"]
+
+
+class Snapshot(NamedTuple):
+    """What was read. It is not of one moment."""
+
+    znodes: Mapping[str, Znode]
+    names: Mapping[str, tuple[str, ...]]
+    """Path -> names of its children; a path without a znode is missing."""
+
+    def get(self, path: str) -> Znode | None:
+        """A znode; None: it was not there."""
+        return self.znodes.get(path)
+
+    def children(self, path: str) -> tuple[str, ...]:
+        """The names of its children."""
+        return self.names.get(path, ())
+
+    def below(self, path: str) -> Iterator[tuple[str, Znode]]:
+        """(path, znode) of its children that were read."""
+        for name in self.children(path):
+            one = f"{path}/{name}"
+            if (znode := self.znodes.get(one)) is not None:
+                yield one, znode
+
+    def entities(self) -> Iterator[str]:
+        """Entity paths of the settings that were read, such as `topics/orders`."""
+        prefix = znodes.CONFIG + "/"
+        for path in self.znodes:
+            if path.startswith(prefix) and is_entity(path.removeprefix(prefix)):
+                yield path.removeprefix(prefix)
+
+    def rule_znodes(self) -> Iterator[tuple[str, Znode]]:
+        """(path, znode) of access rules."""
+        for path, znode in self.znodes.items():
+            if path.startswith((znodes.RULES + "/", znodes.PREFIXED + "/")):
+                yield path, znode
+
+
+def everything() -> Rounds:
+    """All that a takeover needs. Raises BadZnode where it cannot even be seen what there is to read."""
+    found: dict[str, Znode] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    yield from _read(map(Get, SINGLE), found, names)
+    yield from _read(map(Children, NAMES), found, names)
+    listed = [f"{path}/{name}" for path in NAMES if path in WHOLE for name in names.get(path, ())]
+    yield from _read(map(Get, listed), found, names)
+    users = [f"{znodes.CONFIG}/users/{user}/clients" for user in names.get(f"{znodes.CONFIG}/users", ())]
+    yield from _read(map(Children, users), found, names)
+    yield from _read((Get(f"{path}/{name}") for path in users for name in names.get(path, ())), found, names)
+    yield from states(names.get(znodes.TOPICS, ()), found, names)
+    return Snapshot(found, names)
+
+
+def states(
+    topics: Iterable[str], found: dict[str, Znode], names: dict[str, tuple[str, ...]]
+) -> Generator[Any, Any, None]:
+    """Read the states of all partitions of topics whose own znodes are in `found`."""
+    there = [name for name in topics if path_of(name) in found]
+    yield from _read((Children(f"{path_of(name)}/partitions") for name in there), found, names)
+    wanted = (
+        Get(state_path(name, number))
+        for name in there
+        if f"{path_of(name)}/partitions" in names
+        for number in topic(path_of(name), found[path_of(name)]).replicas
+    )
+    yield from _read(wanted, found, names)
+
+
+def _read(
+    wanted: Iterable[Read], found: dict[str, Znode], names: dict[str, tuple[str, ...]]
+) -> Generator[Sequence[Read], Sequence[Any], None]:
+    rest = iter(wanted)
+    while portion := list(islice(rest, READS_A_ROUND)):
+        results = yield portion
+        for read, result in zip(portion, results, strict=True):
+            if result is None:
+                continue
+            if isinstance(read, Get):
+                found[read.path] = result
+            else:
+                names[read.path] = result
+        if len(found) + sum(map(len, names.values())) > ZNODES_MAX:
+            raise BadZnode("/", f"there are more than {ZNODES_MAX} znodes to read, more than a cluster can have")

@@ -1,0 +1,128 @@
+"""The two ends of a bridge: the cluster is handed back to a broker of the old kind, or lets ZooKeeper go.
+
+This file alone decides when either is possible and in which order it happens. Rules:
+
+1. Back: only where brokers in ZooKeeper mode have everything. No broker of rayft is registered, and each partition has
+   one of them in its ISR that is alive. Else the operator is told what to do, and the bridge drives on.
+2. Brokers are told nothing more before the first state is written, so that what is written is the newest.
+3. A state is written under a leader epoch one above ours: the next controller repeats the number that it reads, and a
+   broker obeys only a higher one.
+4. /controller goes last, in a transaction of its own. A controller that ends before that leaves it to the next one.
+5. ZooKeeper is let go when no broker in ZooKeeper mode is registered. /controller stays: a broker of the old cluster
+   that is started by mistake makes itself the controller of nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+from actors.bridge import checks, topics, znodes
+from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell
+from actors.bridge.claim import guarded
+from actors.bridge.reading import Snapshot
+from actors.bridge.stages import Happens, Progress, reached
+from actors.metadata.image import Image
+from actors.zookeeper import Change, Create, Delete, Get, Write
+
+PARTITIONS_AT_ONCE = 100
+REASONS_MAX = 10
+
+
+def give_back(here: Here) -> Job:
+    """Hand the cluster back; or say why not."""
+    if reasons := list(islice(_obstacles(here.image), REASONS_MAX)):
+        yield from _not_yet(here, "the cluster is not handed back", reasons)
+        return
+    yield Become(Happens.WANTED_BACK)
+    yield Hold(None)
+    yield Settle()
+    for portion in _portions(here.image):
+        yield from _states(here, portion)
+    yield from _producer_ids(here)
+    yield Apply([reached(Progress.PRE_MIGRATION)])
+    yield Settle()
+    yield guarded(
+        here, [Delete(znodes.CONTROLLER), Write(znodes.BRIDGE, znodes.written(version=1, state="handed back"))]
+    )
+    here.claim = None
+    yield Tell("the cluster is handed back: one of its brokers is the controller now")
+    yield Become(Happens.GIVEN_UP)
+
+
+def let_go(here: Here) -> Job:
+    """Go on without ZooKeeper; or say why not."""
+    left = [broker.id for broker in here.image.brokers() if broker.zookeeper]
+    if left:
+        who = ", ".join(map(str, left))
+        yield from _not_yet(here, "ZooKeeper is not let go", [f"brokers {who} live with it: stop them first"])
+        return
+    yield Apply([reached(Progress.POST_MIGRATION)])
+    yield Settle()
+    yield guarded(here, [Write(znodes.BRIDGE, znodes.written(version=1, state="let go"))])
+    yield Tell(
+        "ZooKeeper is let go: it can be stopped, and zookeeper.connect be taken out of the controllers' settings"
+    )
+    yield Become(Happens.UNNEEDED)
+
+
+ENDS: Mapping[str, Callable[[Here], Job]] = {"back": give_back, "finish": let_go}
+"""What the operator wants -> its job."""
+
+
+def _obstacles(image: Image) -> Iterator[str]:
+    ours = [broker.id for broker in image.unfenced_brokers() if not broker.zookeeper]
+    if ours:
+        yield f"brokers {', '.join(map(str, ours))} are rayft's: stop them first"
+        return
+    alive = {broker.id for broker in image.unfenced_brokers()}
+    for topic in image.topics():
+        for row in image.topic_partitions(topic):
+            name = f"{image.topic_name(topic)}-{image.number(row)}"
+            if not alive & set(image.isr(row)):
+                held = ", ".join(map(str, image.isr(row)))
+                yield f"{name} is in sync at {held} only, and none of them is a broker of the old kind that is there"
+
+
+def _not_yet(here: Here, what: str, reasons: list[str]) -> Job:
+    for reason in reasons:
+        yield Tell(f"{what}: {reason}", error=True)
+    yield guarded(here, [Delete(znodes.WANTED), Write(znodes.BRIDGE, _refused(what, reasons))])
+
+
+def _refused(what: str, reasons: list[str]) -> bytes:
+    return znodes.written(version=1, state="driving", refused=f"{what}: {'; '.join(reasons)}")
+
+
+def _portions(image: Image) -> Iterator[list[int]]:
+    rows = iter([int(row) for topic in image.topics() for row in image.topic_partitions(topic)])
+    while portion := list(islice(rows, PARTITIONS_AT_ONCE)):
+        yield portion
+
+
+def _states(here: Here, rows: list[int]) -> Job:
+    image = here.image
+    assert here.claim is not None
+    named = [(image.topic_name(image.topic_of(row)), image.number(row)) for row in rows]
+    paths = [topics.state_path(*one) for one in named]
+    above = [path.rpartition("/")[0] for path in paths]
+    known = yield Look([*map(Get, paths), *map(Get, above)], watch=False)
+    changes: list[Change] = []
+    for place, (row, path) in enumerate(zip(rows, paths, strict=True)):
+        data = topics.state_data(image, row, here.claim.epoch, image.leader_epoch(row) + 1)
+        if known[place] is not None:
+            changes.append(Write(path, data))
+            continue
+        changes += [Create(above[place])] if known[len(rows) + place] is None else []
+        changes.append(Create(path, data))
+    yield guarded(here, changes)
+
+
+def _producer_ids(here: Here) -> Job:
+    """No broker may give out an id that the log has given out: the block that ZooKeeper has last ends behind all of
+    them."""
+    path = znodes.PRODUCER_IDS
+    (known,) = yield Look([Get(path)], watch=False)
+    there = checks.next_producer_id(Snapshot({} if known is None else {path: known}, {}))
+    end = max(there, here.image.next_producer_id) - 1
+    data = znodes.written(version=1, broker=here.me, block_start=str(end), block_end=str(end))
+    if end >= 0:
+        yield guarded(here, [Create(path, data) if known is None else Write(path, data, known.version)])

@@ -1,0 +1,239 @@
+"""The takeover as one job, from a session's beginning to the moment from which brokers are told.
+
+This file alone decides its order: look, claim, read again, write into the log, wait until that is committed, drive.
+Rules:
+
+1. What forbids a takeover is found before anything is claimed. What is found later, since something changed in between,
+   gives the claim back.
+2. Before the log says MIGRATION, ZooKeeper has the truth, and all of it is written (again). From then on the log has
+   it.
+3. Brokers are registered before partitions are written: one that dies meanwhile is fenced like any other.
+4. A topic with its partitions and settings is one batch; a portion has PARTITIONS_A_PORTION partitions.
+"""
+
+from collections.abc import Iterator
+
+from actors.bridge import checks, following, rules, settings, topics, writing, znodes
+from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
+from actors.bridge.claim import claim, guarded, is_ours, look, present, wanted
+from actors.bridge.reading import Snapshot, everything
+from actors.bridge.stages import Happens, Progress, progress, reached
+from actors.metadata.image import Image
+from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
+from actors.zookeeper import Delete, Rejected
+
+AGAIN_MS = 1000
+REFUSED_AGAIN_MS = 15_000
+PARTITIONS_A_PORTION = 500
+PRODUCER_IDS_APART = 1 << 40
+"""Producer ids of rayft begin so far behind those of ZooKeeper, whose brokers go on taking blocks there: they never
+meet."""
+
+
+def take_over(here: Here) -> Job:
+    """Lead to DRIVING, whatever happened before."""
+    while True:
+        known = progress(here.image) == Progress.MIGRATION
+        snapshot = yield from (look() if known else _read())
+        if not known and wanted(snapshot) == "back":
+            yield from _stay_back(here, snapshot)
+            continue
+        if not known and (refusals := _refusals(here, snapshot)):
+            yield from _refused(refusals)
+            continue
+        yield Become(Happens.KNOWN if known else Happens.SEEN)
+        try:
+            if not (known and is_ours(here, snapshot)):
+                yield from claim(here, snapshot)
+        except Rejected:
+            yield Become(Happens.TAKEN)
+            yield Pause(AGAIN_MS)
+            continue
+        yield Become(Happens.CLAIMED)
+        assert here.claim is not None
+        yield Tell(f"this controller is the one of the ZooKeeper cluster, in controller epoch {here.claim.epoch}")
+        if known:
+            following.recall(here, snapshot.get(znodes.BRIDGE))
+            yield from _go_on(here)
+        else:
+            yield from _begin(here)
+        return
+
+
+def stay_back(here: Here) -> Job:
+    """The cluster was handed back: look now and then whether that is still wanted."""
+    yield Pause(REFUSED_AGAIN_MS)
+    yield Become(Happens.AGAIN)
+    yield from take_over(here)
+
+
+def _begin(here: Here) -> Job:
+    """The first time: ZooKeeper has the truth."""
+    yield from present(here)
+    snapshot = yield from _read()
+    if refusals := _refusals(here, snapshot):
+        yield from _given_back(here, refusals)
+        return
+    yield Become(Happens.READ)
+    yield Apply([reached(Progress.PRE_MIGRATION)])
+    yield Follow(checks.findings(snapshot, here.controllers).brokers)
+    count = 0
+    for group in groups(here, snapshot):
+        yield op_groups(group)
+        count += sum(len(part) for part in group)
+    yield Apply([_producer_ids(here.image, snapshot), reached(Progress.MIGRATION)])
+    yield Settle()
+    here.names.update(
+        {topics.topic(path, one).id: topics.topic(path, one).name for path, one in snapshot.below(znodes.TOPICS)}
+    )
+    here.handled = {
+        folder: following.newest(snapshot.children(folder), prefix)
+        for folder, prefix in (
+            (znodes.CONFIG_CHANGES, "config_change_"),
+            (znodes.RULE_CHANGES, "acl_changes_"),
+            (znodes.PREFIXED_CHANGES, "acl_changes_"),
+        )
+    }
+    yield from following.remembered(here)
+    yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")
+    assert here.claim is not None
+    yield Hold(here.claim.epoch)
+    yield Become(Happens.COMMITTED)
+
+
+def _go_on(here: Here) -> Job:
+    """The log has the truth: brokers are told at once, and both sides are compared."""
+    assert here.claim is not None
+    yield Hold(here.claim.epoch)
+    yield from following.live(here)
+    yield Become(Happens.READ)
+    yield from following.changed_settings(here)
+    yield from following.changed_rules(here)
+    snapshot = yield from _read()
+    for path, znode in snapshot.below(znodes.TOPICS):
+        try:
+            found = topics.topic(path, znode)
+            here.names[found.id] = found.name
+        except znodes.BadZnode:
+            pass
+    for name in sorted(
+        {here.image.topic_name(row) for row in here.image.topics()} - set(snapshot.children(znodes.TOPICS))
+    ):
+        yield from writing.topic(here, name)
+    for entity in dict.fromkeys([*settings.every(here.image), *snapshot.entities()]):
+        path = settings.path_of(entity)
+        have = settings.here(here.image, entity)
+        there = settings.settings(path, snapshot.get(path))
+        if not settings.same(there, settings.merged(there, have, entity)):
+            yield from writing.entity(here, entity)
+    ruled = rules.by_resource(here.image)
+    there_too = {rules.resource(path): path for path, _ in snapshot.rule_znodes()}
+    for about in dict.fromkeys([*ruled, *there_too]):
+        path = rules.path_of(about)
+        if rules.rules(path, snapshot.get(path)) != ruled.get(about, frozenset()):
+            yield from writing.resource(here, about)
+    yield from following.remembered(here)
+    yield Become(Happens.COMMITTED)
+
+
+def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
+    """The ops that make the image say what was read: portions, each a list of groups that become visible at once."""
+    image = here.image
+    found = {
+        topic.name: topic for topic in (topics.topic(path, znode) for path, znode in snapshot.below(znodes.TOPICS))
+    }
+    gone = [row for row in image.topics() if _is_another(image, row, found)]
+    yield [[TopicGone(image.topic_id(row) or b"", image.topic_name(row))] for row in gone]
+    portion: list[list[Op]] = []
+    room = PARTITIONS_A_PORTION
+    for topic in found.values():
+        states = {
+            number: topics.partition(path, znode, replicas)
+            for number, replicas in topic.replicas.items()
+            if (znode := snapshot.get(path := topics.state_path(topic.name, number))) is not None
+        }
+        placed = topic._replace(replicas=following.without_controllers(here, topic))
+        portion.append([TopicSet(topic.name, topic.id), topics.taken_over(placed, states, here.usable())])
+        room -= len(topic.replicas)
+        if room <= 0:
+            yield portion
+            portion, room = [], PARTITIONS_A_PORTION
+    yield portion
+    for entity in dict.fromkeys(
+        [*snapshot.entities(), *(one for one in settings.every(image) if one.startswith("topics/"))]
+    ):
+        path = settings.path_of(entity)
+        if ops := settings.differences(image, entity, settings.settings(path, snapshot.get(path))):
+            yield [ops]
+    ruled = rules.by_resource(image)
+    for path, znode in snapshot.rule_znodes():
+        if more := list(rules.differences(ruled.get(rules.resource(path), frozenset()), rules.rules(path, znode))):
+            yield [more]
+
+
+def _is_another(image: Image, row: int, found: dict[str, topics.Topic]) -> bool:
+    topic = found.get(image.topic_name(row))
+    return topic is None or topic.id != image.topic_id(row) or len(topic.replicas) < image.partition_count(row)
+
+
+def _producer_ids(image: Image, snapshot: Snapshot) -> ProducerIdsSet:
+    first = max(image.next_producer_id, checks.next_producer_id(snapshot) + PRODUCER_IDS_APART)
+    return ProducerIdsSet(-1, -1, first)
+
+
+def _refusals(here: Here, snapshot: Snapshot) -> list[str]:
+    found = checks.findings(snapshot, here.controllers)
+    refusals = list(found.refusals)
+    if found.cluster_id not in ("", here.cluster_id):
+        refusals.append(
+            f"the ZooKeeper cluster has the id {found.cluster_id} and this quorum {here.cluster_id}: format it with that id."
+        )
+    if progress(here.image) == Progress.NONE and here.image.topic_count:
+        refusals.append("this quorum has topics of its own: take over with a new one.")
+    missing = set(found.listeners[:1]) - {one.name for one in here.endpoints}
+    if missing and here.endpoints:
+        refusals.append(f"the controllers have no listener {missing.pop()}, by which the brokers reach a controller.")
+    return refusals
+
+
+def _refused(refusals: list[str]) -> Job:
+    for reason in refusals:
+        yield Tell(f"the cluster is not taken over: {reason}", error=True)
+    yield Become(Happens.FORBIDDEN)
+    yield Pause(REFUSED_AGAIN_MS)
+    yield Become(Happens.AGAIN)
+
+
+def _given_back(here: Here, refusals: list[str]) -> Job:
+    """Something forbids it only now: a broker becomes the controller again."""
+    yield guarded(here, [Delete(znodes.CONTROLLER)])
+    here.claim = None
+    yield Become(Happens.FORBIDDEN)
+    for reason in refusals:
+        yield Tell(f"the cluster is given back: {reason}", error=True)
+    yield Pause(REFUSED_AGAIN_MS)
+    yield Become(Happens.AGAIN)
+    yield from take_over(here)
+
+
+def _stay_back(here: Here, snapshot: Snapshot) -> Job:
+    """The operator wants the old controller. A controller that ended while it gave the cluster back may have left
+    itself in /controller."""
+    if checks.holder(snapshot) in here.controllers:
+        yield from claim(here, snapshot)
+        yield guarded(here, [Delete(znodes.CONTROLLER)])
+        here.claim = None
+    yield Become(Happens.WANTED_BACK)
+    yield Pause(REFUSED_AGAIN_MS)
+    yield Become(Happens.AGAIN)
+
+
+def _read() -> Job:
+    rounds = everything()
+    results = None
+    while True:
+        try:
+            reads = next(rounds) if results is None else rounds.send(results)
+        except StopIteration as end:
+            return end.value
+        results = yield Look(reads, watch=False)

@@ -1,0 +1,181 @@
+"""What is committed in the metadata log, written back into ZooKeeper: topics, settings, access rules.
+
+Brokers in ZooKeeper mode read settings and access rules there and nowhere else, and make topics there. This file alone
+decides which znodes a change of metadata becomes. Rules:
+
+1. A znode is read before it is written, and written where it says something else. So it may be written again at any
+   time.
+2. What is written is committed before.
+3. Settings and access rules come with a notification in the same transaction, which says that it is rayft's: brokers
+   obey it, and the bridge passes over it.
+4. A transaction has CHANGES_MAX changes at most. A topic with more partitions needs several; its own znode comes first,
+   as brokers do not look at the states of partitions.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from actors.authorization.resources import Pattern
+from actors.bridge import rules, settings, topics, znodes
+from actors.bridge.asks import Here, Job, Look, Settle
+from actors.bridge.claim import guarded
+from actors.bridge.rules import KIND_NAMES, Resource
+from actors.bridge.znodes import written
+from actors.metadata.image import Image
+from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
+from actors.zookeeper import Change, Children, Create, Delete, Get, Write
+
+CHANGES_MAX = 300
+OURS = "rayft"
+"""The field of a notification that says who made it."""
+
+
+class Subject(NamedTuple):
+    """What one job writes: a topic by name, an entity path, or the rules of a resource."""
+
+    kind: str
+    name: Any
+
+
+def subjects(image: Image, op: Op) -> Iterator[Subject]:
+    """What an op changes that ZooKeeper has to be told of. `image`: with the op replayed."""
+    if isinstance(op, TopicSet):
+        yield Subject("topic", op.name)
+    elif isinstance(op, TopicGone):
+        yield Subject("gone", op.id)
+    elif isinstance(op, PartitionsSet):
+        yield from _topic(image, op.topic_id)
+    elif isinstance(op, PartitionsChanged):
+        for topic_id in {state.topic_id for state in op if state.replicas is not None or state.adding is not None}:
+            yield from _topic(image, topic_id)
+    elif (entity := settings.entity_of(op)) is not None:
+        yield Subject("settings", entity)
+    elif (resource := rules.resource_of(op)) is not None:
+        yield Subject("rules", resource)
+
+
+def job(here: Here, subject: Subject) -> Job:
+    """The job that writes a subject as the image has it."""
+    return JOBS[subject.kind](here, subject.name)
+
+
+def topic(here: Here, name: str) -> Job:
+    """A topic with its assignments; or nothing of it, if it is gone."""
+    yield Settle()
+    path, image = topics.path_of(name), here.image
+    row = image.topic(name)
+    if row < 0:
+        yield from _removed(here, name)
+        return
+    here.names[image.topic_id(row) or b""] = name
+    known, there = yield Look([Get(path), Children(f"{path}/partitions")])
+    data = topics.topic_data(image, row)
+    changes: list[Change] = []
+    if known is None:
+        changes.append(Create(path, data))
+    elif not _same_topic(path, known, data):
+        changes.append(Write(path, data, known.version))
+    if there is None:
+        changes.append(Create(f"{path}/partitions"))
+    epoch = here.claim.epoch if here.claim is not None else 0
+    for partition in list(image.topic_partitions(row)):
+        number = image.number(partition)
+        if str(number) not in (there or ()):
+            state = topics.state_data(image, partition, epoch, image.leader_epoch(partition))
+            changes += topics.state_znodes(name, number, state)
+    yield from _made(here, changes)
+
+
+def entity(here: Here, name: str) -> Job:
+    """The settings of one entity."""
+    yield Settle()
+    path = settings.path_of(name)
+    parents = list(_parents(path, znodes.CONFIG))
+    known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
+    have = settings.here(here.image, name)
+    there = settings.settings(path, known)
+    wanted = settings.merged(there, have, name)
+    if (known is not None and settings.same(there, wanted)) or (known is None and not wanted):
+        return
+    changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
+    data = settings.data(wanted)
+    changes.append(Create(path, data) if known is None else Write(path, data, known.version))
+    notice = written(version=2, entity_path=name, by=OURS)
+    yield guarded(here, [*changes, Create(f"{znodes.CONFIG_CHANGES}/config_change_", notice, sequential=True)])
+
+
+def resource(here: Here, about: Resource) -> Job:
+    """The access rules of one resource."""
+    yield Settle()
+    path = rules.path_of(about)
+    literal = about.pattern == Pattern.LITERAL
+    folder = znodes.RULE_CHANGES if literal else znodes.PREFIXED_CHANGES
+    parents = [*_parents(path, ""), *_parents(f"{folder}/x", "")]
+    known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
+    have = rules.by_resource(here.image).get(about, frozenset())
+    if rules.rules(path, known) == have:
+        return
+    changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
+    if known is None:
+        changes.append(Create(path, rules.data(have)))
+    else:
+        changes.append(Write(path, rules.data(have), known.version) if have else Delete(path, known.version))
+    yield guarded(here, [*changes, Create(f"{folder}/acl_changes_", _rule_notice(about), sequential=True)])
+
+
+def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:
+    row = image.topic_by_id(topic_id)
+    if row >= 0:
+        yield Subject("topic", image.topic_name(row))
+
+
+def _rule_notice(about: Resource) -> bytes:
+    kind = KIND_NAMES[about.kind]
+    if about.pattern == Pattern.LITERAL:
+        return f"{kind}:{about.name}".encode()
+    return written(version=1, resourceType=kind.upper(), name=about.name, patternType="PREFIXED")
+
+
+def _same_topic(path: str, known: Any, data: bytes) -> bool:
+    try:
+        return topics.topic(path, known) == topics.topic(path, known._replace(data=data))
+    except znodes.BadZnode:
+        return False
+
+
+def _removed(here: Here, name: str) -> Job:
+    """Delete what ZooKeeper has of a topic: partitions first, what says that it is to be deleted last."""
+    path = topics.path_of(name)
+    config, wish = f"{znodes.CONFIG}/topics/{name}", f"{znodes.DELETE_TOPICS}/{name}"
+    known, there, configured, wished = yield Look(
+        [Get(path), Children(f"{path}/partitions"), Get(config), Get(wish)], watch=False
+    )
+    numbers = there or ()
+    below = yield Look([Children(f"{path}/partitions/{number}") for number in numbers], watch=False)
+    changes: list[Change] = []
+    for number, children in zip(numbers, below, strict=True):
+        changes += [Delete(f"{path}/partitions/{number}/{one}") for one in children or ()]
+        changes.append(Delete(f"{path}/partitions/{number}"))
+    changes += [Delete(f"{path}/partitions")] if there is not None else []
+    changes += [
+        Delete(one) for one, found in ((path, known), (config, configured), (wish, wished)) if found is not None
+    ]
+    yield from _made(here, changes)
+
+
+def _made(here: Here, changes: Sequence[Change]) -> Job:
+    rest = iter(changes)
+    while portion := list(islice(rest, CHANGES_MAX)):
+        yield guarded(here, portion)
+
+
+def _parents(path: str, root: str) -> Iterator[str]:
+    """The znodes above, from the top, that need not be there."""
+    names = path.removeprefix(root + "/").split("/")[:-1]
+    for end in range(1, len(names) + 1):
+        yield "/".join((root, *names[:end]))
+
+
+JOBS: Mapping[str, Callable[[Here, Any], Job]] = {"topic": topic, "settings": entity, "rules": resource}
+"""Kind of a subject -> its job."""

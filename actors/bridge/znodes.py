@@ -1,0 +1,101 @@
+"""Apache Kafka's znodes: their paths, and the JSON that is in them.
+
+This file alone decides how a znode's bytes become a value and which sentence says that they cannot. Rules:
+
+1. A znode that cannot be read raises `BadZnode`, whose text names the path and says what is wrong there.
+2. A field that this code does not know is left alone: later releases add some.
+3. What is written has the fields that Apache Kafka 2.8 writes, in compact JSON.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from actors.zookeeper import Znode
+
+CLUSTER_ID = "/cluster/id"
+CONTROLLER, CONTROLLER_EPOCH = "/controller", "/controller_epoch"
+BROKER_IDS, TOPICS = "/brokers/ids", "/brokers/topics"
+CONFIG, CONFIG_CHANGES = "/config", "/config/changes"
+PRODUCER_IDS = "/latest_producer_id_block"
+FEATURE = "/feature"
+DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN, PREFERRED = "/admin/reassign_partitions", "/admin/preferred_replica_election"
+LOG_DIR_EVENTS, ISR_CHANGES = "/log_dir_event_notification", "/isr_change_notification"
+TOKENS = "/delegation_token/tokens"
+RULES, RULE_CHANGES = "/kafka-acl", "/kafka-acl-changes"
+PREFIXED, PREFIXED_CHANGES = "/kafka-acl-extended/prefixed", "/kafka-acl-extended-changes"
+MIGRATION = "/migration"
+"""Of KIP-866: a KRaft cluster of Apache Kafka has begun to take this one over."""
+BRIDGE = "/rayft_bridge"
+"""rayft's own: what the bridge has done."""
+WANTED = "/rayft_bridge/wanted"
+"""What the operator wants: `back` or `finish`; no such znode: that the bridge drives."""
+SHOWN_BYTES = 60
+JSON_BYTES_MAX = 16 << 20
+"""ZooKeeper's own bound (jute.maxbuffer) is 1 MiB unless somebody has raised it."""
+
+
+class BadZnode(ValueError):
+    """A znode does not hold what it must. The text is one sentence, which names the path."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"znode {path}: {reason}")
+        self.path = path
+
+
+def fields(path: str, znode: Znode) -> dict[str, Any]:
+    """The JSON object in a znode. Raises BadZnode."""
+    if len(znode.data) > JSON_BYTES_MAX:
+        raise BadZnode(path, f"has {len(znode.data)} bytes, more than any release of Apache Kafka writes")
+    try:
+        found = json.loads(znode.data)
+    except (ValueError, RecursionError):
+        raise BadZnode(path, "is no JSON" + _quoted(path, znode.data)) from None
+    if not isinstance(found, dict):
+        raise BadZnode(path, "holds no JSON object" + _quoted(path, znode.data))
+    return found
+
+
+def field(path: str, found: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
+    """One field of it. `default`: if it may be missing. Raises BadZnode."""
+    value = found.get(name)
+    if value is None and default is not None:
+        return default
+    if value is None:
+        raise BadZnode(path, f"lacks the field {name}")
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadZnode(path, f"has {shown(value)} as {name}, which must be {_NOUN[kind]}")
+    return value
+
+
+def number(path: str, text: Any, what: str, most: int = (1 << 31) - 1) -> int:
+    """A number from 0 on, written as a number or as text. Raises BadZnode."""
+    digits = str(text) if isinstance(text, int | str) and not isinstance(text, bool) else ""
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19) or int(digits) > most:
+        raise BadZnode(path, f"has {shown(text)} as {what}, which must be a number from 0 to {most}")
+    return int(digits)
+
+
+def written(**found: Any) -> bytes:
+    """An object as Apache Kafka writes it."""
+    return json.dumps(found, separators=(",", ":")).encode()
+
+
+def shown(value: Any) -> str:
+    """A value for a sentence, cut where it is long."""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else json.dumps(value, default=str)
+    return repr(text if len(text) <= SHOWN_BYTES else text[:SHOWN_BYTES] + "...")
+
+
+def _quoted(path: str, data: bytes) -> str:
+    """What a znode holds, for a sentence; nothing where there are credentials or passwords."""
+    return "" if path.startswith((f"{CONFIG}/", TOKENS)) else f": {shown(data)}"
+
+
+def child(path: str) -> str:
+    """The last part of a path."""
+    return path.rpartition("/")[2]
+
+
+_NOUN = {dict: "an object", list: "a list", str: "text", int: "a number"}

@@ -1,0 +1,167 @@
+"""`rayft bridge`: a cluster with ZooKeeper is looked at, taken over, handed back, or let go of ZooKeeper.
+
+This file alone decides what the command says and in which order it does things. The bridge itself runs in the active
+controller.
+"""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+
+from actors.bridge import znodes
+from actors.bridge.checks import Findings, findings
+from actors.bridge.znodes import BRIDGE, CONTROLLER, WANTED, BadZnode
+from actors.config import ConfigError
+from actors.host import bridge_cluster
+from actors.host import plan as plans
+from actors.host.on_processes import Cluster, ClusterError
+from actors.host.zookeeper_session import Session
+from actors.zookeeper import Change, Create, Delete, Get, Rejected, Write, Znode
+
+WAIT_S = 60.0
+AGAIN_S = 0.2
+DONE = {"back": "handed back", "finish": "let go"}
+
+
+def run(options: Namespace, common: Mapping[str, str]) -> int:
+    """The command. Returns its exit code. Raises what `cli.main` reports."""
+    try:
+        with Session(options.zookeeper) as session:
+            if options.back or options.finish:
+                return _end(session, "back" if options.back else "finish")
+            return _forward(session, options, common)
+    except (BadZnode, Rejected) as error:
+        raise ClusterError(str(error)) from None
+
+
+def _forward(session: Session, options: Namespace, common: Mapping[str, str]) -> int:
+    made = plans.load(options.dir)
+    ids = [member.config.controller_id for member in made.controllers] if made is not None else []
+    found = findings(session.everything(), ids)
+    driven = found.controller in ids
+    for line in told(found, driven):
+        print(line)
+    if found.refusals and not driven:
+        return 1
+    if options.check:
+        return 0
+    listener = _listener(found, options.listener)
+    made = bridge_cluster.existing(options.dir, found)
+    if made is None:
+        made = bridge_cluster.create(
+            options.dir, found, options.zookeeper,
+            controllers=options.controllers, brokers=options.brokers, host=options.host, port=options.port,
+            listener=listener, common=common,
+        )  # fmt: skip
+    _wish(session, None)
+    cluster = Cluster(dir=options.dir, detached=True)
+    cluster.start()
+    state = _await(
+        session, lambda state, holder: state.get("state") == "driving" and holder in cluster.controller_ids, made
+    )
+    print(f"controller {state['controller']} has taken over, in controller epoch {state['controller_epoch']}")
+    if cluster.broker_ids:
+        print(f"brokers {', '.join(map(str, cluster.broker_ids))} of rayft have joined at {cluster.bootstrap_servers}")
+        print("next: move partitions to them with kafka-reassign-partitions.sh, then stop the old brokers one by one")
+    print(f"the way back: rayft bridge --zookeeper {options.zookeeper} --back; stop: rayft down --dir {options.dir}")
+    return 0
+
+
+def told(found: Findings, driven: bool = False) -> Iterator[str]:
+    """What the command says about a cluster."""
+    yield f"cluster {found.cluster_id}: {len(found.brokers)} brokers, {found.topics} topics, {found.partitions} partitions"
+    for broker in found.brokers:
+        at = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in broker.endpoints)
+        yield f"  broker {broker.id} at {at}, epoch {broker.epoch}"
+    yield f"  {found.users} users with settings, {found.rules} access rules"
+    now = f"controller {found.controller}" if found.controller >= 0 else "no controller"
+    yield f"  {now} in controller epoch {found.controller_epoch}"
+    for notice in found.notices:
+        yield f"note: {notice}"
+    if driven:
+        yield "a controller of rayft drives this cluster"
+        return
+    for reason in found.refusals:
+        yield f"refused: {reason}"
+    if not found.refusals:
+        yield f"a takeover would claim controller epoch {found.controller_epoch + 1} and begin with these topics"
+
+
+def state(connect: str, timeout_s: float) -> dict[str, object]:
+    """What the bridge has noted in ZooKeeper, for `rayft status`. Raises OSError."""
+    with Session(connect, timeout_s) as session:
+        return _state(session)[0]
+
+
+def _end(session: Session, wish: str) -> int:
+    noted, _ = _state(session)
+    if noted.get("state") != "driving":
+        raise ClusterError("no controller of rayft drives this cluster.")
+    _wish(session, wish)
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        noted, _ = _state(session)
+        if "refused" in noted:
+            raise ClusterError(f"{noted['refused']}.")
+        if noted.get("state") == DONE[wish]:
+            print("the cluster is handed back" if wish == "back" else "ZooKeeper is not needed any more: stop it")
+            return 0
+        time.sleep(AGAIN_S)
+    raise ClusterError("the active controller has not done it within a minute: its log says why.")
+
+
+def _wish(session: Session, wish: str | None) -> None:
+    """Write what is wanted, where the active controller watches; None: that it drives."""
+    bridge, before = session.read([Get(BRIDGE), Get(WANTED)])
+    changes: list[Change] = []
+    if wish is None:
+        changes += [Delete(WANTED)] if before is not None else []
+    else:
+        data = wish.encode()
+        changes += [Create(BRIDGE)] if bridge is None else []
+        changes.append(Create(WANTED, data) if before is None else Write(WANTED, data))
+        if bridge is not None:
+            changes.append(Write(BRIDGE, _asked(bridge)))
+    if changes:
+        session.change(changes)
+
+
+def _asked(bridge: Znode) -> bytes:
+    """The note without an answer to an earlier wish."""
+    noted = znodes.fields(BRIDGE, bridge) if bridge.data else {}
+    noted.pop("refused", None)
+    return json.dumps(noted, separators=(",", ":")).encode()
+
+
+def _state(session: Session) -> tuple[dict[str, object], int]:
+    """(what the bridge has noted, the id in /controller or -1)."""
+    bridge, controller = session.read([Get(BRIDGE), Get(CONTROLLER)])
+    noted = znodes.fields(BRIDGE, bridge) if bridge is not None and bridge.data else {}
+    holder = znodes.fields(CONTROLLER, controller).get("brokerid", -1) if controller is not None else -1
+    return noted, holder
+
+
+def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # type: ignore[no-untyped-def]
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        noted, holder = _state(session)
+        if holds(noted, holder):
+            return noted
+        time.sleep(AGAIN_S)
+    logs = ", ".join(str(made.directory / f"{member.name}.log") for member in made.controllers)
+    raise ClusterError(f"no controller has taken over within a minute: see {logs}.")
+
+
+def _listener(found: Findings, wanted: str | None) -> str:
+    """The name of the listener by which the old brokers reach each other."""
+    if wanted is not None:
+        if wanted.upper() not in found.listeners:
+            raise ConfigError(f"--listener {wanted}: the brokers have {', '.join(found.listeners)} in common.")
+        return wanted.upper()
+    if len(found.listeners) > 1:
+        raise ConfigError(
+            f"the brokers have the listeners {', '.join(found.listeners)}: write --listener with the one that is their "
+            f"inter.broker.listener.name."
+        )
+    return found.listeners[0]

@@ -1,0 +1,328 @@
+"""The bridge from ZooKeeper on the active controller: one job after another, and what each asks for.
+
+What a job does, `actors/bridge/` decides. This file alone decides which job runs when, and what becomes of one that
+fails. Rules:
+
+1. Only the active controller has a session. A standby knows what the metadata log says, and nothing else.
+2. A session begins with the takeover, which leads to DRIVING. From then on what is committed and what ZooKeeper says
+   has changed are worked off, one subject at a time, as long as the session lasts.
+3. What happens to a subject while it waits is one thing: its state at the time of the job counts.
+4. A job that ZooKeeper refuses, or whose znodes cannot be read, is run again after a pause; whose claim is gone is
+   found by the job for /controller, which runs before it. A connection that is lost ends every job, and the next
+   session begins the way anew.
+5. One turn writes one portion into the log at most.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from actors.bridge import following, writing
+from actors.bridge.asks import (
+    Apply,
+    Become,
+    Follow,
+    Here,
+    Hold,
+    Job,
+    Look,
+    Make,
+    Pause,
+    Settle,
+    Tell,
+    TellAgain,
+)
+from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
+from actors.bridge.takeover import stay_back, take_over
+from actors.bridge.writing import Subject, subjects
+from actors.bridge.znodes import CONTROLLER, BadZnode
+from actors.controller.soft import Soft
+from actors.controller.state import Result
+from actors.metadata.image import Image
+from actors.metadata.ops import EndPoint, Op, TopicGone
+from actors.node.quorum.replica import Quorum
+from actors.node.runtime.runtime import Runtime
+from actors.zookeeper import Away, Began, Changed, Close, Event, Lost, Open, Rejected
+
+AGAIN_MS = 1000
+STEPS_A_TURN = 20
+"""Asks that are answered at once."""
+WAITS = object()
+"""The answer to an ask comes later."""
+WORKS_OFF = frozenset({Stage.DRIVING})
+
+
+class Controller(Protocol):
+    """Whose brokers these are."""
+
+    image: Image
+    soft: Soft
+    pusher: Any
+
+    @property
+    def me(self) -> int: ...
+    def apply(self, result: Result) -> None: ...
+    def follow_zookeeper(self, live: Any) -> None: ...
+
+
+class Bridge:
+    """The bridge of one controller."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        quorum: Quorum,
+        role: Controller,
+        cluster_id: str,
+        connect: str,
+        session_ms: int,
+        endpoints: tuple[EndPoint, ...],
+    ) -> None:
+        self._runtime = runtime
+        self._quorum = quorum
+        self._role = role
+        self._cluster_id = cluster_id
+        self._open = Open(connect, session_ms)
+        self._endpoints = endpoints
+        self.stage = Stage.AWAY
+        self._here: Here | None = None
+        """None: this controller is not active, or needs no ZooKeeper."""
+        self._job: Job | None = None
+        self._again: Callable[[], None] = lambda: None
+        """What to do after a pause, if the job that runs fails."""
+        self._answer: Any = None
+        """What the job is sent next; an exception is raised there. WAITS: it is not known yet."""
+        self._settles = -1
+        """Offset below which everything has to be committed before the job goes on; -1: it does not wait for that."""
+        self._changed: dict[str, None] = {}
+        """Paths of ZooKeeper to look at again, oldest first."""
+        self._subjects: dict[Subject, None] = {}
+        """What was committed and ZooKeeper has to be told of, oldest first."""
+        self._turn_over = False
+
+    # ---- what the role calls
+
+    def gained(self, controllers: frozenset[int]) -> None:
+        """This controller is the active one."""
+        if progress(self._role.image) == Progress.POST_MIGRATION:
+            self.stage = Stage.LET_GO
+            return
+        self._here = Here(self._role.image, self._role.me, self._cluster_id, controllers, self._endpoints)
+        self.stage = Stage.AWAY
+        self._runtime.zookeeper.append(self._open)
+
+    def lost(self) -> None:
+        """It is active no more."""
+        if self._here is not None:
+            self._runtime.zookeeper.append(Close())
+        self._drop()
+        self._here, self.stage = None, Stage.AWAY
+
+    def happened(self, event: Event) -> None:
+        """ZooKeeper says something."""
+        if self._here is None:
+            return
+        if isinstance(event, Changed):
+            if name := following.job_of(event.path):
+                self._changed[name] = None
+            return
+        if self.stage is not Stage.AWAY:
+            self._become(Happens.LOST)
+        self._drop()
+        if isinstance(event, Lost):
+            self._runtime.log.warning("the connection to ZooKeeper is lost: brokers are driven on as they are")
+            return
+        assert isinstance(event, Began)
+        self._runtime.log.info(f"session {event.session:#x} with ZooKeeper")
+        self._become(Happens.BEGAN)
+        self._begin(take_over(self._here), self._start_anew)
+
+    def committed(self, ops: list[Op]) -> None:
+        """These ops are committed; the image has them."""
+        if self._here is None or self.stage not in (Stage.WRITING, *WORKS_OFF):
+            return
+        for op in ops:
+            for subject in subjects(self._here.image, op):
+                if subject.kind == "gone":
+                    self._gone(op)
+                else:
+                    self._subjects[subject] = None
+
+    @property
+    def wants_ops(self) -> bool:
+        """Whether `committed` has to be told."""
+        return self._here is not None and self.stage in (Stage.WRITING, *WORKS_OFF)
+
+    def end(self) -> None:
+        """End of a turn of the active controller: let the job go on."""
+        self._turn_over = False
+        for _ in range(STEPS_A_TURN):
+            if self._turn_over or not self.ready:
+                return
+            self._step()
+
+    # ---- jobs
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to do at once."""
+        if self._here is None:
+            return False
+        if self._settles >= 0 and self._quorum.raft.high_watermark >= self._settles:
+            self._settles, self._answer = -1, None
+        if self._job is not None:
+            return self._answer is not WAITS
+        return self.stage in WORKS_OFF and bool(self._changed or self._subjects)
+
+    def _step(self) -> None:
+        if self._job is None:
+            self._next()
+        job, answer = self._job, self._answer
+        assert job is not None and self._here is not None
+        self._here.wall_ms = self._runtime.now.wall_ms
+        self._answer = WAITS
+        try:
+            ask = job.throw(answer) if isinstance(answer, Exception) else job.send(answer)
+        except StopIteration:
+            self._job, self._answer = None, None
+            return
+        except (Rejected, BadZnode) as error:
+            self._failed(error)
+            return
+        answered = ASKS[type(ask)](self, ask)
+        if answered is not WAITS and self._job is job:
+            self._answer = answered
+
+    def _next(self) -> None:
+        """The next subject: whether the claim holds, then what is committed, then what has changed in ZooKeeper."""
+        here = self._here
+        assert here is not None
+        if self._subjects and CONTROLLER not in self._changed:
+            subject = next(iter(self._subjects))
+            del self._subjects[subject]
+            self._begin(writing.job(here, subject), lambda: self._subjects.setdefault(subject))
+            return
+        path = CONTROLLER if CONTROLLER in self._changed else next(iter(self._changed))
+        del self._changed[path]
+        self._begin(following.job(here, path), lambda: self._changed.setdefault(path))
+
+    def _begin(self, job: Job, again: Callable[[], None]) -> None:
+        self._job, self._answer, self._again, self._settles = job, None, again, -1
+
+    def _failed(self, error: Exception) -> None:
+        again, here = self._again, self._here
+        self._job, self._answer = None, None
+        self._runtime.log.warning(f"the bridge tries again: {error}")
+
+        def after() -> None:
+            if self._here is here:
+                self._changed[CONTROLLER] = None
+                again()
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + AGAIN_MS, after)
+
+    def _start_anew(self) -> None:
+        if self._job is None and self.stage is not Stage.AWAY and self._here is not None:
+            self._become(Happens.LOST)
+            self._become(Happens.BEGAN)
+            self._begin(take_over(self._here), self._start_anew)
+
+    def _drop(self) -> None:
+        self._job, self._answer, self._settles = None, None, -1
+        self._changed, self._subjects = {}, {}
+
+    def _gone(self, op: Op) -> None:
+        """A topic is deleted: only its id is known, so ZooKeeper's name of it counts."""
+        assert isinstance(op, TopicGone) and self._here is not None
+        name = self._here.names.pop(op.id, None)
+        if name is not None:
+            self._subjects[Subject("topic", name)] = None
+
+    # ---- what a job asks for
+
+    def _become(self, what: Happens) -> None:
+        before, self.stage = self.stage, NEXT[self.stage, what]
+        self._runtime.log.info(f"bridge: {before.value}, {what.value}: {self.stage.value}")
+        here = self._here
+        assert here is not None
+        if what is Happens.COMMITTED:
+            self._changed.update(dict.fromkeys(following.FOLLOWED))
+        elif what is Happens.USURPED:
+            self._drop()
+            self._begin(take_over(here), self._start_anew)
+        elif what is Happens.GIVEN_UP:
+            self._drop()
+            self._begin(stay_back(here), self._start_anew)
+        elif what is Happens.UNNEEDED:
+            self._drop()
+            self._here = None
+            self._runtime.zookeeper.append(Close())
+
+    def _moved(self, ask: Become) -> Any:
+        self._become(ask.what)
+        return None
+
+    def _look(self, ask: Look) -> Any:
+        self._runtime.read_zookeeper(ask.reads, ask.watch, self._told_to(self._job))
+        return WAITS
+
+    def _make(self, ask: Make) -> Any:
+        self._runtime.change_zookeeper(ask.changes, self._told_to(self._job))
+        return WAITS
+
+    def _told_to(self, job: Job | None) -> Callable[[Any], None]:
+        def then(result: Any) -> None:
+            # Of a connection that was lost an event tells, which ends every job.
+            if self._job is job and not isinstance(result, Away):
+                self._answer = result
+
+        return then
+
+    def _apply(self, ask: Apply) -> Any:
+        self._turn_over = True
+        self._role.apply(Result(ask.ops, None, atomic=False))
+        return None
+
+    def _settle(self, ask: Settle) -> Any:
+        self._settles = self._role.image.next_offset
+        return WAITS
+
+    def _follow(self, ask: Follow) -> Any:
+        self._role.follow_zookeeper(ask.brokers)
+        return None
+
+    def _hold(self, ask: Hold) -> Any:
+        self._role.soft.zookeeper_epoch = ask.epoch
+        return None
+
+    def _tell(self, ask: Tell) -> Any:
+        (self._runtime.log.error if ask.error else self._runtime.log.info)(ask.text)
+        return None
+
+    def _tell_again(self, ask: TellAgain) -> Any:
+        if self._role.pusher is not None:
+            self._role.pusher.tell_again(ask.broker)
+        return None
+
+    def _pause(self, ask: Pause) -> Any:
+        job = self._job
+
+        def over() -> None:
+            if self._job is job and job is not None:
+                self._answer = None
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + ask.ms, over)
+        return WAITS
+
+
+ASKS: dict[type, Callable[[Bridge, Any], Any]] = {
+    Look: Bridge._look,
+    Make: Bridge._make,
+    Apply: Bridge._apply,
+    Settle: Bridge._settle,
+    Follow: Bridge._follow,
+    Become: Bridge._moved,
+    Hold: Bridge._hold,
+    Tell: Bridge._tell,
+    TellAgain: Bridge._tell_again,
+    Pause: Bridge._pause,
+}
