@@ -93,6 +93,8 @@ class CoordinatorHost(Generic[M]):
         self._waiting: set[int] = set()
         self._asked: dict[int, set[int]] = {}
         """Connection -> tickets of its requests that are not answered yet, while it is there."""
+        self._own: dict[int, Callable[[Any], None]] = {}
+        """Ticket of a request of this broker itself -> who is told of its verdict."""
         self._queued: dict[int, deque[Write]] = {}
         """Partition -> what is to be appended when the turn ends, in order."""
 
@@ -160,6 +162,13 @@ class CoordinatorHost(Generic[M]):
         self.drain()
         return self._answer(connection, ticket, reply)
 
+    def tell(self, begin: Callable[[int], None], then: Callable[[Any], None]) -> None:
+        """Hand a request of this broker itself to the machine; `then` is told its verdict, now or in a later turn."""
+        self._next_ticket += 1
+        self._own[self._next_ticket] = then
+        begin(self._next_ticket)
+        self.drain()
+
     def commit(self, start: Callable[[Callable[[ErrorCode], None]], None], reply: Callable[[ErrorCode], Any]) -> Answer:
         """Start a write; answer when it is committed."""
         box: list[ErrorCode] = []
@@ -205,7 +214,9 @@ class CoordinatorHost(Generic[M]):
         while machine.writes or machine.answers or self.carry_out():
             answers, machine.answers = machine.answers, []
             for ticket, verdict in answers:
-                if ticket in self._waiting:
+                if (then := self._own.pop(ticket, None)) is not None:
+                    then(verdict)
+                elif ticket in self._waiting:
                     self._verdicts[ticket] = verdict
                     self._runtime.waiting.signal((self.topic, ticket))
             writes, machine.writes = machine.writes, []

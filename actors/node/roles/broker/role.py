@@ -105,7 +105,7 @@ class BrokerRole:
         )
         self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.telemetry = ClientTelemetry(runtime, requests, self.cache)
-        self.verification = TransactionVerification(runtime, channels, self.cache)
+        self.verification = TransactionVerification(runtime, channels, self.cache, self.transactions)
         self._coordinators = (self.groups, self.transactions, self.share_state)
         self._gathering = (*self._coordinators, self.share_persister)
         self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)

@@ -5,7 +5,8 @@ TxnOffsetCommit 5 leave it to the leader to add the partition; for others it onl
 This file alone decides when that is asked and what the answer is for the client. Rules:
 
 1. A partition with an open transaction of that producer and epoch is in it: nothing is asked.
-2. One request at a time to a coordinator, for what has come up meanwhile, `QUESTIONS_A_REQUEST` at most.
+2. One request at a time to another broker's coordinator, for what has come up meanwhile, `QUESTIONS_A_REQUEST` at most. The
+   coordinator of this broker is asked without a request, and lets a partition wait for the end of the transaction before.
 3. What was verified holds for one batch, and until the transaction ends: a marker that overtakes the batch takes the
    permission back, else the batch would open a transaction that nobody ends.
 4. The transaction before may still be ending, which takes milliseconds. A partition is then tried to add again after
@@ -25,12 +26,15 @@ from actors.broker.transactions.state import TopicPartition
 from actors.metadata.topic_names import TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 VERSION = 5
+ADDED_BY_LEADERS = 2
+"""Transaction version of clients that leave it to leaders to add partitions."""
 QUESTIONS_A_REQUEST = 10_000
 TIMEOUT_MS = 30_000
 FIRST_RETRY_MS = 2
@@ -116,8 +120,12 @@ class _Ask(NamedTuple):
 class TransactionVerification:
     """The questions of one broker's partitions."""
 
-    def __init__(self, runtime: Runtime, channels: Channels, cache: MetadataCache) -> None:
+    def __init__(
+        self, runtime: Runtime, channels: Channels, cache: MetadataCache, transactions: TransactionCoordinator
+    ) -> None:
+        """`transactions`: the coordinator that this broker is itself."""
         self._runtime = runtime
+        self._transactions = transactions
         self._channels = channels
         self._cache = cache
         value = runtime.config.value
@@ -192,8 +200,25 @@ class TransactionVerification:
         leader = image.leader(row) if row >= 0 else -1
         if leader < 0:
             self._answer(ask, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif leader == self._runtime.config.broker_id:
+            self._ask_own(ask)
         else:
             self._queues.setdefault(leader, deque()).append(ask)
+
+    def _ask_own(self, ask: _Ask) -> None:
+        """This broker coordinates that transaction."""
+        partition, machine = ask.question.partition, self._transactions.machine
+        id, place = ask.transactional_id, (partition.topic, partition.number)
+        producer = ask.question.producer_id, ask.question.producer_epoch
+        if not ask.client.adds:
+            found = machine.verify(id, *producer, [place])
+            self._answered(ask, found if isinstance(found, ErrorCode) else found[0])
+            return
+        now = self._runtime.now
+        self._transactions.tell(
+            lambda ticket: machine.add(id, ticket, *producer, frozenset((place,)), ADDED_BY_LEADERS, now, patient=True),
+            lambda verdict: self._answered(ask, verdict.error),
+        )
 
     def _send(self) -> None:
         for broker in [one for one in self._queues if one not in self._asked]:

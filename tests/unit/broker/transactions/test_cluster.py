@@ -166,6 +166,29 @@ def test_the_leader_waits_for_the_end_of_the_transaction_before() -> None:
     assert stable(lab, 0) == (4, 4)
 
 
+def test_a_leader_that_coordinates_the_transaction_itself_sends_no_request() -> None:
+    """It waits for the end of the transaction before, too, and is told the moment that it has come."""
+    lab = made()
+    client = Client(lab)
+    client.init()
+    lab.change([1, 2, 3], COORDINATOR, 0)
+    lab.settle()
+    lab.lost.update(("AddPartitionsToTxn", "WriteTxnMarkers"))
+    assert client.send(0, broker=COORDINATOR) == [NONE]
+    ending = client.ending(True)
+    for _ in range(5):
+        lab.turn()
+    assert client.ended(ending) is NONE
+    pending = client.sending(0, broker=COORDINATOR, base_sequence=0)
+    for _ in range(5):
+        lab.turn()
+    assert not pending.done, "the marker of the transaction before is on its way"
+    lab.lost.remove("WriteTxnMarkers")
+    lab.pass_ms(40, 10)
+    assert codes(pending) == [NONE]
+    assert client.end(True) is NONE and states(lab) == {"x": "CompleteCommit"}
+
+
 def test_a_deleted_topic_needs_no_marker() -> None:
     lab = made()
     client = Client(lab)
