@@ -1,7 +1,8 @@
 """TLS contexts of the listeners of one node, from keystores in files.
 
 This file alone decides how keys and certificates are read, and when they are read again: when a file has changed, for new
-connections. An expired or missing file at that time leaves the old certificate in use and says so in the log.
+connections. An authority that is no longer in the truststore is not trusted any more. A file that is missing then, or cannot
+be used, leaves all that was read before in use, and the log says so.
 """
 
 import contextlib
@@ -33,11 +34,8 @@ class Tls:
         """Raises ConfigError for a file that cannot be read, or that is no keystore."""
         self.listener = listener
         self.settings = settings
-        self.server = self._context(ssl.PROTOCOL_TLS_SERVER)
-        self.server.verify_mode = CLIENT_AUTH[settings.client_auth]
-        self.client = self._context(ssl.PROTOCOL_TLS_CLIENT)
-        self.client.check_hostname = settings.checks_host
         self._read = self._changed()
+        self.server, self.client = self._contexts()
 
     def renew(self) -> bool:
         """Read the files again if they have changed; whether they had. Raises ConfigError; the old certificate then
@@ -46,9 +44,9 @@ class Tls:
         if now == self._read:
             return False
         self._read = now  # what cannot be read is looked at again when it has changed again
-        material = self._material()
-        for context in (self.server, self.client):
-            self._load(context, material)
+        # An authority can be added to a context and never taken out, and a session of an old one goes on without a look at
+        # certificates. So both begin anew.
+        self.server, self.client = self._contexts()
         return True
 
     def until(self) -> datetime.datetime | None:
@@ -71,7 +69,16 @@ class Tls:
 
         return self.settings.principal(x509.load_der_x509_certificate(data).subject.rfc4514_string())
 
-    def _context(self, protocol: int) -> ssl.SSLContext:
+    def _contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+        """As a server and as a client, from the files as they are now. Raises ConfigError."""
+        material = self._material()
+        server = self._context(ssl.PROTOCOL_TLS_SERVER, material)
+        server.verify_mode = CLIENT_AUTH[self.settings.client_auth]
+        client = self._context(ssl.PROTOCOL_TLS_CLIENT, material)
+        client.check_hostname = self.settings.checks_host
+        return server, client
+
+    def _context(self, protocol: int, material: tuple[bytes, str | None]) -> ssl.SSLContext:
         context = ssl.SSLContext(protocol)
         versions = sorted(VERSIONS[name] for name in self.settings.protocols)
         context.minimum_version, context.maximum_version = versions[0], versions[-1]
@@ -84,7 +91,7 @@ class Tls:
                     f"ssl.cipher.suites of listener {self.listener} names no cipher suite of TLS 1.2 that OpenSSL knows: "
                     f"write OpenSSL's names, or leave it out."
                 ) from None
-        self._load(context, self._material())
+        self._load(context, material)
         return context
 
     def _material(self) -> tuple[bytes, str | None]:

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
 from actors.config import ConfigError, node_config
-from actors.host.certificates import authority, issue, write
+from actors.host.certificates import Issued, authority, issue, write
 from actors.host.tls import Contexts, Tls
 from actors.tls_settings import tls_settings
 
@@ -23,10 +23,10 @@ def tls(**given: str) -> Tls:
     return Tls("NODES", tls_settings("NODES", settings.get))
 
 
-def shaken(server: Tls, client: ssl.SSLContext) -> str:
-    """The name in the server's certificate, after a handshake in memory."""
+def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Both ends of a handshake in memory. Raises SSLError."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    one = server.server.wrap_bio(to_server, to_client, server_side=True)
+    one = server.wrap_bio(to_server, to_client, server_side=True)
     other = client.wrap_bio(to_client, to_server, server_hostname="localhost")
     for _ in range(4):
         for side in (other, one):
@@ -34,14 +34,38 @@ def shaken(server: Tls, client: ssl.SSLContext) -> str:
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    found = other.getpeercert()
+    return one, other
+
+
+def named(peer: ssl.SSLObject) -> str:
+    """The name in the certificate of the other end."""
+    found = peer.getpeercert()
     assert found is not None
     return str(dict(part[0] for part in found["subject"])["commonName"])
+
+
+def shaken(server: Tls, client: ssl.SSLContext) -> str:
+    """The name in the server's certificate."""
+    return named(handshake(server.server, client)[1])
+
+
+def shows(server: Tls, client: ssl.SSLContext) -> str:
+    """The name in the client's certificate."""
+    return named(handshake(server.server, client)[0])
 
 
 def trusting(pem: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=pem.decode())
+    return context
+
+
+def served_by(by: Issued, folder: Path) -> ssl.SSLContext:
+    """A server whose certificate is of that authority."""
+    path = folder / "other.pem"
+    write(path, issue(by, "other", NOW, ["localhost"]).pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
     return context
 
 
@@ -83,6 +107,33 @@ def test_a_java_keystore_is_refused_with_the_command_that_converts_it(tmp_path: 
 def test_pem_may_stand_in_the_settings(tmp_path: Path) -> None:
     server = tls(keystore_key=ISSUED.key.decode(), keystore_certificate_chain=ISSUED.certificate.decode())
     assert shaken(server, trusting(BY.certificate)) == "node"
+
+
+def test_an_authority_that_is_taken_out_is_not_trusted_any_more(tmp_path: Path) -> None:
+    """docs/security.md: at the end of a replacement the old authority goes. Its sessions go with it."""
+    old, new = authority("old authority", NOW), authority("new authority", NOW)
+    mine, others = tmp_path / "node.pem", tmp_path / "ca.pem"
+    write(mine, issue(new, "node", NOW, ["localhost"]).pem)
+    others.write_bytes(old.certificate + new.certificate)
+    server = tls(keystore_location=str(mine), truststore_location=str(others), client_auth="required")
+    clients = {}
+    for name, by in (("old", old), ("new", new)):
+        path = tmp_path / f"{name}.pem"
+        write(path, issue(by, name, NOW).pem)
+        clients[name] = trusting(new.certificate)
+        clients[name].load_cert_chain(path)
+    assert [shows(server, clients[name]) for name in ("old", "new")] == ["old", "new"]
+    others.write_bytes(b"-----BEGIN NONSENSE-----")
+    with pytest.raises(ConfigError):
+        server.renew()
+    assert shows(server, clients["old"]) == "old", "what was read before stays in use"
+    others.write_bytes(new.certificate)
+    assert server.renew() and not server.renew()
+    assert shows(server, clients["new"]) == "new"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shows(server, clients["old"])
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(served_by(old, tmp_path), server.client)
 
 
 class Lines:
