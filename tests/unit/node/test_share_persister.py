@@ -4,10 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from actors.broker.coordination import partition_of
+from actors.broker.share.in_flight import StateBatch
 from actors.broker.share.keys import SharePartitionKey
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.channels import ChannelError
-from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, SharePersister, StateBatch
+from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, SharePersister
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
 from actors.wire.errors import ErrorCode

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.coordination import partition_of
+from actors.broker.share.in_flight import StateBatch
 from actors.broker.share.keys import SharePartitionKey
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.channels import ChannelError, Channels
@@ -76,15 +77,6 @@ READ = _Api("ReadShareGroupState", "ReadStateData")
 WRITE = _Api("WriteShareGroupState", "WriteStateData")
 DELETE = _Api("DeleteShareGroupState", "DeleteStateData")
 SUMMARY = _Api("ReadShareGroupStateSummary", "ReadStateSummaryData")
-
-
-class StateBatch(NamedTuple):
-    """Records in a row with the same state: 0 available, 2 acknowledged, 4 archived."""
-
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
 
 
 class _Ask:

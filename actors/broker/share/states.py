@@ -1,0 +1,62 @@
+"""What may happen to a record of a share partition, and what becomes of it then (KIP-932, in-flight records).
+
+This file alone decides the states, as a table. Rules:
+
+1. A record is acquired by one member at a time. What that member, the end of its lock or the end of its session makes of it
+   is in the table; what the table does not have cannot happen.
+2. A record that is given back goes to nobody any more once it was delivered as often as the group allows
+   (`share.delivery.count.limit`), or when it is below the start of the share partition: it is archived.
+3. ACKNOWLEDGED and ARCHIVED are final.
+"""
+
+import enum
+
+
+class State(enum.IntEnum):
+    """As the state of a batch is written in `__share_group_state`. ACQUIRED is in memory alone."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+
+class Event(enum.Enum):
+    """What happens to a record. The first five are AcknowledgeTypes of the protocol."""
+
+    GAP = 0
+    """A member found no record at that offset."""
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+    """The member needs more time (KIP-1222)."""
+    ACQUIRE = 5
+    EXPIRE = 6
+    """The lock has lasted its time."""
+    END_SESSION = 7
+    LOSE = 8
+    """It is below the start, or the cleaner has taken it."""
+    ABORT = 9
+    """It belongs to a transaction that was aborted, and the group reads committed records only."""
+
+
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.AVAILABLE, Event.ACQUIRE): State.ACQUIRED,
+    (State.AVAILABLE, Event.LOSE): State.ARCHIVED,
+    (State.ACQUIRED, Event.ACCEPT): State.ACKNOWLEDGED,
+    (State.ACQUIRED, Event.REJECT): State.ARCHIVED,
+    (State.ACQUIRED, Event.GAP): State.ARCHIVED,
+    (State.ACQUIRED, Event.ABORT): State.ARCHIVED,
+    (State.ACQUIRED, Event.RENEW): State.ACQUIRED,
+    (State.ACQUIRED, Event.RELEASE): State.AVAILABLE,
+    (State.ACQUIRED, Event.EXPIRE): State.AVAILABLE,
+    (State.ACQUIRED, Event.END_SESSION): State.AVAILABLE,
+}
+FINAL = frozenset((State.ACKNOWLEDGED, State.ARCHIVED))
+
+
+def after(state: State, event: Event, *, spent: bool) -> State:
+    """The state that follows. `spent`: the record is delivered to nobody any more (rule 2). KeyError: it cannot happen."""
+    following = TRANSITIONS[state, event]
+    return State.ARCHIVED if spent and following is State.AVAILABLE else following
