@@ -578,6 +578,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Longest share.record.lock.duration.ms of a group."),
         _idle("group.share.persister.class.name", STRING, _PERSISTER, one_of(_PERSISTER),
               "what share groups remember is kept in __share_group_state"),
+        _key("group.share.max.share.sessions", INT, 2000, at_least(1), "Share sessions that a broker keeps."),
         _idle("share.fetch.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _key("share.coordinator.state.topic.num.partitions", INT, 50, at_least(1), "Partitions of __share_group_state."),
         _key("share.coordinator.state.topic.replication.factor", SHORT, 3, at_least(1),

@@ -71,6 +71,8 @@ _BY_API = {
             "OffsetForLeaderEpoch",
             "ReadShareGroupState",
             "ReadShareGroupStateSummary",
+            "ShareAcknowledge",
+            "ShareFetch",
             "StopReplica",
             "TxnOffsetCommit",
             "UpdateMetadata",

@@ -51,6 +51,7 @@ ADDED = {
     "R112": 3,
     "R858": 2,
     "R848": 11,
+    "R932": 11,
     "R853": 11,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""

@@ -28,6 +28,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.broker.share_coordinator import ShareCoordinator
+from actors.node.roles.broker.share_partitions import SharePartitions
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
@@ -73,6 +74,7 @@ class BrokerContext(Context):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     share_state: ShareCoordinator
+    shares: SharePartitions
     verification: TransactionVerification
     topics: TopicCreation
     producer_ids: ProducerIds
@@ -119,6 +121,7 @@ class BrokerContext(Context):
             role.groups,
             role.transactions,
             role.share_state,
+            role.shares,
             role.verification,
             role.topics,
             role.producer_ids.ids,

@@ -137,6 +137,8 @@ ON_BROKERS: dict[str, Right] = {
     "RenewDelegationToken": PASSED_ON,
     "SaslAuthenticate": OPEN,
     "SaslHandshake": OPEN,
+    "ShareAcknowledge": _each(GROUP, READ),
+    "ShareFetch": _each(GROUP, READ),
     "StopReplica": NODES_ONLY,
     "SyncGroup": _each(GROUP, READ),
     "TxnOffsetCommit": _each(TOPIC, READ),

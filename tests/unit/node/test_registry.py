@@ -45,7 +45,7 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     requests: Any = SimpleNamespace(connections={})
     context: Any = ControllerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, role)
     if listener is not Listener.CONTROLLER:
-        context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 17, telemetry)
+        context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 18, telemetry)
         context.groups = SimpleNamespace(serves_consumers=lambda: True)  # type: ignore[assignment]
     context.requests = requests
     context.quorum = SimpleNamespace(raft=SimpleNamespace(kraft_version=1))

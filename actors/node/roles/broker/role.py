@@ -39,6 +39,7 @@ from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.share_coordinator import ShareCoordinator
+from actors.node.roles.broker.share_partitions import SharePartitions
 from actors.node.roles.broker.share_persister import SharePersister
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
@@ -107,8 +108,16 @@ class BrokerRole:
         self.telemetry = ClientTelemetry(runtime, requests, self.cache)
         self.verification = TransactionVerification(runtime, channels, self.cache, self.transactions)
         self._coordinators = (self.groups, self.transactions, self.share_state)
-        self._gathering = (*self._coordinators, self.share_persister)
-        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)
+        self.shares = SharePartitions(runtime, requests, self.replicas, self.share_persister, self.groups.settings_of)
+        self._gathering = (*self._coordinators, self.share_persister, self.shares)
+        self.gathered = Gathered(
+            runtime,
+            self.replicas,
+            self.storage,
+            self.lifecycle,
+            self.appends,
+            (*self._coordinators, self.shares),
+        )
         self.replication = Replication(
             runtime,
             channels,
@@ -242,6 +251,7 @@ class BrokerRole:
             self._snapshots.tick(self.cache.image, now)
         for one in self._coordinators:
             one.tick(now)
+        self.shares.tick(now)
         self.gathered.run()
 
     def append(self) -> None:
@@ -257,6 +267,7 @@ class BrokerRole:
         self.storage.end(self.replicas)
         self._unreadable.give_up()
         self.gathered.run()
+        self.shares.end_turn()
         self.share_persister.end_turn()
         self.alter_isr.end_turn()
         self.replication.end_turn()
@@ -269,7 +280,7 @@ class BrokerRole:
             if one.gathers:
                 return 0
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
-        due = min(due, self.transactions.deadline_ms(), self.share_state.deadline_ms())
+        due = min(due, self.transactions.deadline_ms(), self.share_state.deadline_ms(), self.shares.deadline_ms())
         if self.storage.in_use:
             due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms())
         if not self.replicas.proposals.idle and self.lookups.serving:

@@ -1,0 +1,193 @@
+"""What one ShareFetch can read of a share partition, and what its member acquires of it (KIP-932).
+
+This file alone decides what may be read. Rules:
+
+1. Only the leader reads for a share group, from where the share partition says; up to the high watermark, or the last stable
+   offset where the group reads committed records only.
+2. What lies on the disk is read by one fetch at a time for a share partition: others would read the same.
+3. A member gets whole batches of the log: those with a record that it has acquired, and what lies between them.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.authorization.resources import Operation, Resource
+from actors.broker.log.aborted_search import AbortedFound
+from actors.broker.log.log import Read
+from actors.broker.reading import Look, Reader, look, note_failure
+from actors.broker.sessions import Entry, Session, Wanted, Warm
+from actors.broker.share.acquisition import Acquired, Ask, Extent
+from actors.broker.share.partition import Limits
+from actors.broker.share.sessions import Named, Owner
+from actors.node.api.contexts import BrokerContext
+from actors.node.roles.broker.share_partitions import Held
+from actors.node.runtime.calls import Call
+from actors.ports import Buffer, DiskFailed
+from actors.wire.errors import ErrorCode
+from fastpath.records.batch import CorruptBatch, columns
+
+CONTROL, TRANSACTIONAL = 0x20, 0x10
+CODES = {int(code): code for code in ErrorCode}
+
+
+class Taken(NamedTuple):
+    """What a member gets of a share partition."""
+
+    records: Buffer
+    acquired: Sequence[Acquired]
+
+
+class Place:
+    """One partition of a request, from its first look to the answer."""
+
+    __slots__ = ("entry", "error", "found", "held", "named", "offset", "warm")
+
+    def __init__(self, named: Named, session: Session) -> None:
+        self.named = named
+        self.entry = Entry(Wanted(*named, 0, -1, -1, -1, 0), session)
+        self.held: Held | None = None
+        self.error = ErrorCode.NONE
+        self.offset = 0
+        """Where it was read last."""
+        self.found: Look | None = None
+        self.warm: Warm | None = None
+        """What has been read for the next look."""
+
+    def keep(self) -> None:
+        """What was found is for the next look."""
+        found = self.found
+        if found is not None and found.size:
+            self.warm = self.offset, found.below, found.records
+
+
+class ShareReads:
+    """The reads of one request."""
+
+    def __init__(self, context: BrokerContext, owner: Owner, call: Call) -> None:
+        self._context = context
+        self._owner = owner
+        self._call = call
+        self._session = Session(0, -1, True, 0)
+        """Of no later request: the entries of a look belong to one."""
+
+    def place(self, named: Named) -> Place:
+        """A partition that the request wants."""
+        return Place(named, self._session)
+
+    def readable(self, place: Place, limits: Limits) -> bool:
+        """Whether something may be acquired there, if it can be read. `place.error`: it cannot be at all."""
+        place.found, place.error = None, self._refusal(place)
+        if place.error:
+            return False
+        partition = self._context.replicas.get(*place.named)
+        assert partition is not None
+        held = place.held
+        if held is None or held.partition is not partition:
+            held = place.held = self._context.shares.open(self._owner.group, partition)
+        place.entry.partition = partition
+        share = held.share
+        if share.fenced is not None:
+            place.error = share.fenced
+            return False
+        share.log_starts_at(partition.log.log_start_offset)
+        return share.can_acquire(limits) and (not held.reading or place.warm is not None)
+
+    def look(self, place: Place, bytes_max: int, limits: Limits, *, first: bool) -> Look:
+        """Read, or say which job reads."""
+        held, entry = place.held, place.entry
+        assert held is not None
+        offset = held.share.next_offset()
+        warm, place.warm = place.warm, None
+        if warm is not None and warm[0] != offset:
+            warm = None
+        if warm is None and offset > held.partition.log.log_end_offset:  # the log was cut by an unclean election
+            place.found = Look(entry)
+            return place.found
+        entry.fetch_offset = place.offset = offset
+        entry.bytes_max = bytes_max
+        entry.warm = warm
+        reader = Reader(-1, -1, True, self._context.runtime.now.mono_ms, limits.committed_only)
+        found = look(self._context.replicas, entry, reader, bytes_max, first=first)
+        place.error = CODES[found.error]
+        place.found = found
+        return found
+
+    def warmed(self, place: Place, result: Any) -> None:
+        """A job has read something, or has failed to."""
+        assert place.held is not None
+        partition = place.held.partition
+        if isinstance(result, AbortedFound):
+            place.entry.aborted = result
+        elif isinstance(result, Read):
+            place.warm = place.offset, result.next_offset, result.data
+        elif isinstance(result, (DiskFailed, CorruptBatch)):
+            self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
+            partition.unreadable, place.entry.unread = True, place.offset
+
+    def seen(self, place: Place, result: Any) -> None:
+        """The job has ended, whether or not somebody waits for it."""
+        assert place.held is not None
+        note_failure(self._context.replicas, place.held.partition, result)
+        self._context.shares.release_reading(place.held)
+
+    def take(self, place: Place, ask: Ask) -> Taken | None:
+        """Acquire of what was read; None: nothing of it is for this member."""
+        held, found = place.held, place.found
+        if held is None or found is None or not found.size or not held.share.active:
+            return None
+        if held.share.next_offset() != place.offset:
+            return None
+        batches = columns(found.records)
+        count = ask.in_flight_max + ask.records_max + 1
+        extents = list(islice(map(Extent, batches["base_offset"].tolist(), batches["last_offset"].tolist()), count))
+        aborted = _aborted(batches, found.aborted) if found.aborted else ()
+        acquired = held.share.acquire(ask, place.offset, extents, aborted)
+        self._context.shares.gather(held)
+        return Taken(_part(found.records, batches, acquired), acquired) if acquired else None
+
+    def _refusal(self, place: Place) -> ErrorCode:
+        context, (topic_id, number) = self._context, place.named
+        name = context.cache.topic_name(topic_id)
+        if name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if not context.authorizer.allowed(self._call, Operation.READ, Resource.TOPIC, name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        partition = context.replicas.get(topic_id, number)
+        if partition is None:
+            return context.lookups.absent(topic_id, number)
+        return ErrorCode.NONE if partition.leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _part(records: Buffer, batches: dict[str, Any], acquired: Sequence[Acquired]) -> Buffer:
+    """Rule 3."""
+    begins = batches["base_offset"]
+    first = max(0, int(np.searchsorted(begins, acquired[0].first, "right")) - 1)
+    last = int(np.searchsorted(begins, acquired[-1].last, "right")) - 1
+    begin = int(batches["position"][first])
+    end = int(batches["position"][last]) + int(batches["size"][last])
+    return records if begin == 0 and end == len(records) else memoryview(records)[begin:end]
+
+
+def _aborted(batches: dict[str, Any], transactions: Sequence[tuple[int, int]]) -> list[Extent]:
+    """The batches of aborted transactions; `transactions`: (producer id, first offset)."""
+    coming = sorted(transactions, key=lambda one: one[1])
+    open_: set[int] = set()
+    found, place = [], 0
+    for first, last, producer, attributes in zip(
+        batches["base_offset"].tolist(),
+        batches["last_offset"].tolist(),
+        batches["producer_id"].tolist(),
+        batches["attributes"].tolist(),
+        strict=True,
+    ):
+        while place < len(coming) and coming[place][1] <= last:
+            open_.add(coming[place][0])
+            place += 1
+        if producer in open_ and attributes & CONTROL:
+            open_.discard(producer)
+        elif producer in open_ and attributes & TRANSACTIONAL:
+            found.append(Extent(first, last))
+    return found
