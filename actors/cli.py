@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 DIRECTORY = "rayft-data"
+NEW = -1
+"""The id of a controller that has none yet."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     options = _parser().parse_args(arguments)
     from actors.config import ConfigError
-    from actors.host.on_processes import ClusterError
+    from actors.host.cluster_error import ClusterError
     from actors.host.server import PortTaken
     from actors.host.storage import StorageError
 
@@ -65,6 +67,14 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
     up.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node")
     up.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="on a Ray cluster instead of processes")
+    up.add_argument(
+        "--add-controller",
+        type=int,
+        nargs="?",
+        const=NEW,
+        metavar="ID",
+        help="one more controller for the cluster that runs; ID: a new disk for the one that lost its own",
+    )
     up.add_argument("--detach", action="store_true", help="return when the cluster is ready and leave it running")
     _feature(up)
     _directory(up)
@@ -78,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
 
     down = commands.add_parser("down", help="controlled shutdown of a cluster")
     down.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="then kill (30)")
+    down.add_argument("--node", type=int, metavar="ID", help="only this controller, with --remove")
+    down.add_argument("--remove", action="store_true", help="it votes no more, and its directory is removed")
     down.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="a cluster on Ray")
     _directory(down)
     down.set_defaults(run=_down)
@@ -261,7 +273,33 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
+def _add_controller(options: argparse.Namespace) -> int:
+    """`rayft up --add-controller`: the cluster runs already, so that nothing else of `up` has a meaning."""
+    from actors.config import ConfigError
+    from actors.host import local_controllers
+
+    shaping = ("controllers", "brokers", "combined", "host", "port", "secure", "config", "set", "detach", "feature")
+    for name in shaping:
+        if getattr(options, name) not in (None, False, []) or (name == "secure" and options.secure is False):
+            option = "insecure" if name == "secure" and not options.secure else name
+            raise ConfigError(
+                f"--{option} shapes a new cluster, and --add-controller changes one that runs: leave --{option} out."
+            )
+    began = time.monotonic()
+    wanted = None if options.add_controller == NEW else options.add_controller
+    if options.ray is not None:
+        from actors.host import ray_controllers
+
+        id = ray_controllers.add(options.dir, options.ray, wanted)
+    else:
+        id = local_controllers.add(options.dir, wanted)
+    print(f"controller {id} votes, {time.monotonic() - began:.1f} s after the command")
+    return 0
+
+
 def _up(options: argparse.Namespace) -> int:
+    if options.add_controller is not None:
+        return _add_controller(options)
     level = _level(options)
     if options.ray is not None:
         from actors.config import ConfigError
@@ -382,7 +420,27 @@ def _status(options: argparse.Namespace) -> int:
     return 0 if screen.healthy(found) else 1
 
 
+def _remove(options: argparse.Namespace) -> int:
+    """`rayft down --node ID --remove`."""
+    from actors.config import ConfigError
+
+    if options.node is None or not options.remove:
+        raise ConfigError("--node and --remove go together: write rayft down --node ID --remove.")
+    if options.ray is not None:
+        from actors.host import ray_controllers
+
+        ray_controllers.remove(options.dir, options.ray, options.node)
+    else:
+        from actors.host import local_controllers
+
+        local_controllers.remove(options.dir, options.node)
+    print(f"controller {options.node} votes no more, and is gone")
+    return 0
+
+
 def _down(options: argparse.Namespace) -> int:
+    if options.node is not None or options.remove:
+        return _remove(options)
     if options.ray is not None:
         from actors.host import on_ray
 

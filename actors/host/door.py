@@ -1,7 +1,8 @@
 """How the command gets in at a node whose configuration it can read: address, TLS, login.
 
 This file alone decides as whom `rayft status` asks: as the node itself, since its files are in the cluster's directory. So
-it works wherever nodes reach each other, and whoever may not read these files learns nothing.
+it works wherever nodes reach each other, and whoever may not read these files learns nothing. What changes the quorum of a
+secure cluster is asked as the operator, for a node speaks for itself alone.
 """
 
 import ssl
@@ -43,6 +44,15 @@ def node_door(config: NodeConfig, *, controller: bool) -> Door:
     listener = next(one for one in config.listeners if one.name == name)
     logins = DialLogins(config, SystemRandom())
     return Door(listener.host or "127.0.0.1", listener.port, _tls(config, listener), lambda: logins.begin(controller))
+
+
+def operator_door(config: NodeConfig, pem: str) -> Door:
+    """Where a controller of a secure cluster is reached with the operator's certificate. `pem`: its key too."""
+    listener = config.controller_endpoints[0]
+    settings = config.security[listener.name].tls
+    assert settings is not None, "a secure cluster has TLS between nodes"
+    keys = settings.keys._replace(type="PEM", location="", password="", text=pem)
+    return Door(listener.host, listener.port, Tls(listener.name, settings._replace(keys=keys)).client)
 
 
 def _tls(config: NodeConfig, listener: ListenerConfig) -> ssl.SSLContext | None:

@@ -22,8 +22,9 @@ from types import TracebackType
 from typing import Any
 
 from actors.config import ConfigError
-from actors.host import durable, probe, reopen, secure_cluster, storage
+from actors.host import durable, local_controllers, probe, reopen, secure_cluster, storage
 from actors.host import plan as plans
+from actors.host.cluster_error import ClusterError
 from actors.host.door import node_door
 from actors.import_path import python_path
 
@@ -35,10 +36,6 @@ SCAN_BYTES_PER_S = 10 << 20
 PROGRESS = ("started", "listening")
 """The events by which a node reports progress of its start."""
 STOP_TIMEOUT_S = 30.0
-
-
-class ClusterError(Exception):
-    """A cluster does not start, or does not do what was asked. The message is one sentence."""
 
 
 class Cluster:
@@ -275,6 +272,15 @@ class Cluster:
         if name not in self._ready:
             raise ClusterError(f"node {node_id} is not ready; its log is {self.dir / (name + '.log')}.")
 
+    def add_controller(self, id: int | None = None) -> int:
+        """Add a controller to the quorum, or give the one with this id, whose disk is gone, a new one and its vote back.
+        Returns its id when it votes. Raises ClusterError, ConfigError, StorageError."""
+        return local_controllers.add(self.dir, id)
+
+    def remove_controller(self, id: int) -> None:
+        """Take a controller's vote, end it, and remove its directory. Raises ClusterError, ConfigError."""
+        local_controllers.remove(self.dir, id)
+
     # ---- inside
 
     def _planned(self, found: plans.Plan | None) -> plans.Plan:
@@ -362,6 +368,8 @@ class Cluster:
             self._all_ready = True
         elif what == "failed":
             self._failure = f"{name}: {event['sentence']}" if name else event["sentence"]
+        elif what == "planned":
+            self._plan = plans.load(self.dir) or self._plan
         elif what == "done":
             self._done.append((event["do"], event["id"]))
 

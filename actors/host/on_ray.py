@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 from actors.config import ConfigError, node_config
 from actors.host import durable, reopen, secure_cluster, storage
 from actors.host import plan as plans
+from actors.host.cluster_error import ClusterError
 from actors.host.config_providers import resolved
-from actors.host.on_processes import ClusterError
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.import_path import joining_ray
 from actors.metadata.ops import EntitySet
@@ -37,6 +37,7 @@ SLIVER = 0.001
 """The amount of the pinning resource that a node takes. Any amount pins it; a whole one would allow one node for each
 machine only."""
 READY_TIMEOUT_S = 60.0
+ASK_TIMEOUT_S = 5.0
 REFUSED_PAUSE_S = 5.0
 
 
@@ -56,7 +57,11 @@ class RayNode:
     """The content of the actor: a node in a thread. It uses Ray only to leave."""
 
     def __init__(self, name: str, own: Mapping[str, str], cluster_id: str, directory_id: bytes,
-                 voters: Sequence[tuple[int, str, int, bytes]], secrets: "Secrets | None" = None) -> None:  # fmt: skip
+                 voters: Sequence[tuple[int, str, int, bytes]] | None, secrets: "Secrets | None" = None, *,
+                 new: bool = True) -> None:  # fmt: skip
+        """`voters`: the first quorum; None: this controller joins a quorum that is there. `new`: its directory is formatted
+        by the first process of this actor. Later ones, and those of nodes that have run, never take an empty directory for
+        their own: a disk that is lost took a vote with it, and records."""
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         self._name = name
         self._config = node_config(resolved(own))
@@ -66,10 +71,13 @@ class RayNode:
         self._unwanted = False
         """Whether the end was asked for, perhaps before there was a loop."""
         self._ended: tuple[int, str] | None = None
+        self._directory_id = directory_id
+        self._new = new and not _started_again()
         self._format = partial(
-            storage.format_node, self._config, cluster_id, voters=[storage.Voter(*voter) for voter in voters],
+            storage.format_node, self._config, cluster_id,
+            voters=None if voters is None else [storage.Voter(*voter) for voter in voters],
             directory_id=directory_id, ignore_formatted=True,
-            credentials=[secrets.operator] if secrets is not None else [],
+            credentials=[secrets.operator] if secrets is not None and voters is not None else [],
         )  # fmt: skip
         self._thread = threading.Thread(target=self._serve, name=f"rayft-{name}", daemon=True)
         self._thread.start()
@@ -116,7 +124,11 @@ class RayNode:
 
         if self._secrets is not None:
             secure_cluster.place_node_files(Path(self._config.metadata_log_dir).parent, self._secrets.files)
-        self._format()
+        if self._new and self._format()[0].directory_id != self._directory_id:
+            raise storage.StorageError(
+                f"{self._config.metadata_log_dir} was formatted before, and this node is to have a new disk: remove it "
+                f"there."
+            )
         path = Path(self._config.metadata_log_dir).parent / f"{self._name}.log"
         journal = Journal(os.fdopen(durable.private(path, durable.APPEND), "a"))
 
@@ -131,23 +143,28 @@ class RayNode:
         return serve(self._config, journal, event, main_thread=False, looping=looping)
 
 
+def _started_again() -> bool:
+    """Whether Ray has started this process in place of one that ended."""
+    import ray
+
+    return ray.is_initialized() and bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+
 def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     """`rayft up --ray`: place the nodes, start them, wait. The cluster outlives this command."""
-    ray = _connect(options.ray)
+    ray = connect(options.ray)
     directory = Path(options.dir).absolute()
     directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
-    machines = _machines(ray.nodes())
+    alive = machines(ray.nodes())
     choice = _chosen(directory)
     if choice is None:
         if plans.load(directory) is not None:
             raise ClusterError(f"{directory} holds a cluster of processes: leave --ray out, or take another --dir.")
-        choice = _choose(directory, options, common, machines)
-    plan = _plan(directory, choice)
+        choice = _choose(directory, options, common, alive)
+    plan = planned(directory, choice)
     reopen.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port,
                  secure=options.secure)  # fmt: skip
-    actors = {name: _actor(ray, name, choice, _secrets(plan, name)) for name in choice["nodes"]}
-    pids = _wait(ray, actors, plan)
-    plans.write_json(directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], pids))
+    start(ray, plan, choice, list(choice["nodes"]))
     print(f"ready on Ray: {plan.bootstrap_servers}")
     if plan.secure:
         print(secure_cluster.told(options.dir, plan.bootstrap_servers))
@@ -155,26 +172,69 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     return 0
 
 
-def down(options: argparse.Namespace) -> int:
-    """`rayft down --ray`: brokers first, then controllers."""
-    ray = _connect(options.ray)
-    directory = Path(options.dir).absolute()
+def start(ray: Any, plan: plans.Plan, choice: dict[str, Any], names: Sequence[str]) -> None:
+    """Start those nodes that do not run, wait until they serve, and record that they have been formatted. Raises
+    ClusterError."""
+    actors = {name: _actor(ray, name, choice, _secrets(plan, name)) for name in names}
+    pids = _wait(ray, actors, plan)
+    for name in names:
+        choice["nodes"][name]["new"] = False
+    record(plan.directory, choice)
+    describe(plan, choice, pids)
+
+
+def describe(plan: plans.Plan, choice: dict[str, Any], pids: Mapping[str, int]) -> None:
+    """Write cluster.json. `pids`: of processes that are new, by name."""
+    known = _pids(plan) | dict(pids)
+    plans.write_json(plan.directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], known))
+
+
+def _pids(plan: plans.Plan) -> dict[str, int]:
+    """Process ids by name, as cluster.json has them."""
+    try:
+        told = json.loads((plan.directory / plans.CLUSTER_JSON).read_text())
+    except (OSError, ValueError):
+        return {}
+    by_id = {row["id"]: row["pid"] for row in told["controllers"] + told["brokers"] if row["pid"] is not None}
+    return {member.name: by_id[id] for member in plan.members for id in member.ids if id in by_id}
+
+
+def record(directory: Path, choice: dict[str, Any]) -> None:
+    """Write down which machine has which node."""
+    storage.write(str(directory), {plans.RAY_JSON: plans.json_text(choice).encode()})
+
+
+def recorded(directory: Path) -> tuple[dict[str, Any], plans.Plan]:
+    """The choice and the plan of a cluster on Ray. Raises ClusterError."""
     choice, plan = _chosen(directory), plans.load(directory)
     if choice is None or plan is None:
         raise ClusterError(f"{directory} holds no cluster on Ray: name its directory with --dir.")
+    return choice, plan
+
+
+def down(options: argparse.Namespace) -> int:
+    """`rayft down --ray`: brokers first, then controllers."""
+    ray = connect(options.ray)
+    directory = Path(options.dir).absolute()
+    _, plan = recorded(directory)
     for members in ([m for m in plan.members if m not in plan.controllers], plan.controllers):
-        found = {m.name: _existing(ray, m.name) for m in members}
-        calls = [actor.shutdown.remote(options.timeout) for actor in found.values() if actor is not None]
-        ray.wait(calls, num_returns=len(calls), timeout=options.timeout + 5) if calls else None
-        for actor in found.values():
-            if actor is not None:
-                ray.kill(actor, no_restart=True)
+        end(ray, [m.name for m in members], options.timeout)
     (directory / plans.CLUSTER_JSON).unlink(missing_ok=True)
     print("stopped")
     return 0
 
 
-def _connect(address: str) -> Any:
+def end(ray: Any, names: Sequence[str], timeout_s: float) -> None:
+    """Shut nodes down in a controlled way, then kill what is left of their actors. Those of a lost machine are not
+    waited for longer than that."""
+    found = [actor for actor in (existing(ray, name) for name in names) if actor is not None]
+    calls = [actor.shutdown.remote(timeout_s) for actor in found]
+    ray.wait(calls, num_returns=len(calls), timeout=timeout_s + 5) if calls else None
+    for actor in found:
+        ray.kill(actor, no_restart=True)
+
+
+def connect(address: str) -> Any:
     """Ray, connected to a running cluster. `local` starts one on this machine that lives as long as this process."""
     try:
         import ray
@@ -187,7 +247,7 @@ def _connect(address: str) -> Any:
     return ray
 
 
-def _machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[str]]]:
+def machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[str]]]:
     """(ip, names of rayft's custom resources) of every live machine, in a stable order."""
     found = {
         str(node["NodeManagerAddress"]): frozenset(r for r in node["Resources"] if r.startswith("rayft-"))
@@ -223,7 +283,7 @@ def _chosen(directory: Path) -> dict[str, Any] | None:
     return found
 
 
-def _plan(directory: Path, choice: dict[str, Any]) -> plans.Plan:
+def planned(directory: Path, choice: dict[str, Any]) -> plans.Plan:
     """The recorded choice as a plan. Where properties files exist, they are used: users change settings in them."""
     nodes = choice["nodes"]
     missing = [name for name in nodes if not (directory / f"{name}.properties").exists()]
@@ -259,16 +319,16 @@ def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, s
     choice: dict[str, Any] = {
         "cluster_id": uuid_text(random.uuid()),
         "nodes": {name: {"ip": placed[name][0], "resource": placed[name][1], "directory_id": uuid_text(random.uuid()),
-                         "properties": files[name]} for name in files},
+                         "new": True, "properties": files[name]} for name in files},
         "voters": [],
     }  # fmt: skip
     for id, (host, port) in enumerate(addresses[:controllers], plans.FIRST_CONTROLLER):
         choice["voters"].append([id, host, port, choice["nodes"][f"controller-{id}"]["directory_id"]])
-    storage.write(str(directory), {plans.RAY_JSON: plans.json_text(choice).encode()})
+    record(directory, choice)
     return choice
 
 
-def _existing(ray: Any, name: str) -> Any:
+def existing(ray: Any, name: str) -> Any:
     try:
         return ray.get_actor(f"rayft-{name}", namespace=NAMESPACE)
     except ValueError:
@@ -285,7 +345,7 @@ def _secrets(plan: plans.Plan, name: str) -> Secrets | None:
 
 def _actor(ray: Any, name: str, choice: Mapping[str, Any], secrets: Secrets | None) -> Any:
     """The node's actor: the existing one, or a new one over the same directory."""
-    found = _existing(ray, name)
+    found = existing(ray, name)
     if found is not None:
         return found
     node = choice["nodes"][name]
@@ -300,8 +360,8 @@ def _actor(ray: Any, name: str, choice: Mapping[str, Any], secrets: Secrets | No
     }
     voters = [(id, host, port, uuid_bytes(directory)) for id, host, port, directory in choice["voters"]]
     return ray.remote(RayNode).options(**options).remote(
-        name, node["properties"], choice["cluster_id"], uuid_bytes(node["directory_id"]), voters,
-        secrets,
+        name, node["properties"], choice["cluster_id"], uuid_bytes(node["directory_id"]),
+        None if node.get("joins") else voters, secrets, new=node.get("new", True),
     )  # fmt: skip
 
 
@@ -323,11 +383,18 @@ def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, in
         time.sleep(0.05)
 
 
-def _state(ray: Any, call: Any) -> dict[str, Any]:
+def runs(ray: Any, name: str) -> bool:
+    """Whether a node serves."""
+    actor = existing(ray, name)
+    state = None if actor is None else _state(ray, actor.state.remote(), ASK_TIMEOUT_S)
+    return state is not None and state["ended"] is None and bool(state["listening"])
+
+
+def _state(ray: Any, call: Any, timeout_s: float = READY_TIMEOUT_S) -> dict[str, Any]:
     """What a node reports of itself. It reports nothing between its process and the next one, or while its machine is
     lost."""
     try:
-        found: dict[str, Any] = ray.get(call, timeout=READY_TIMEOUT_S)
+        found: dict[str, Any] = ray.get(call, timeout=timeout_s)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return {"pid": None, "listening": [], "ended": None}
     return found

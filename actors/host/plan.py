@@ -95,12 +95,12 @@ class Plan(NamedTuple):
     @property
     def bootstrap_servers(self) -> str:
         """The addresses that clients connect to."""
-        return ",".join(_joined(*member.address("client")) for member in self.brokers)
+        return ",".join(joined(*member.address("client")) for member in self.brokers)
 
     @property
     def bootstrap_controllers(self) -> str:
         """The addresses for tools that connect to controllers."""
-        return ",".join(_joined(*member.address("controller")) for member in self.controllers)
+        return ",".join(joined(*member.address("controller")) for member in self.controllers)
 
     @property
     def secure(self) -> bool:
@@ -383,7 +383,8 @@ def write_json(path: Path, content: object) -> None:
     os.replace(temporary, path)
 
 
-def _joined(host: str, port: int) -> str:
+def joined(host: str, port: int) -> str:
+    """An address as settings have it."""
     return f"{_bracket(host)}:{port}"
 
 

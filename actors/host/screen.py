@@ -14,6 +14,9 @@ from actors.host import plan as plans
 from actors.host import probe, storage
 from actors.host.door import client_door, node_door
 
+COLOURS = {"down": "red", "fenced": "yellow", "candidate": "yellow", "observer": "yellow"}
+"""Of states that are not as they should be."""
+
 
 def state(directory: Path) -> dict[str, Any]:
     """The content of `status --json`. Raises FileNotFoundError if no cluster was started in the directory."""
@@ -88,7 +91,9 @@ def _controller_state(row: dict[str, Any], quorum: probe.Quorum) -> str:
         return "down"
     if row["id"] == quorum.leader_id:
         return "leader"
-    return "follower" if quorum.leader_id >= 0 else "candidate"
+    if quorum.leader_id < 0:
+        return "candidate"
+    return "follower" if row["id"] in quorum.ends else "observer"
 
 
 def healthy(found: dict[str, Any]) -> bool:
@@ -121,7 +126,7 @@ def table(found: dict[str, Any]) -> Table:
         result.add_column(name, justify="right" if name in ("node", "pid", "lag") else "left")
     for role in ("controllers", "brokers"):
         for row in found[role]:
-            colour = {"down": "red", "fenced": "yellow", "candidate": "yellow"}.get(row["state"], "green")
+            colour = COLOURS.get(row["state"], "green")
             result.add_row(
                 str(row["id"]), role[:-1], f"{row['host']}:{row['port']}", f"[{colour}]{row['state']}[/]",
                 "" if row["pid"] is None else str(row["pid"]), "" if row["lag"] is None else str(row["lag"]),

@@ -78,6 +78,40 @@ def settings(directory: Path, ids: Sequence[int], everybody: Sequence[Sequence[i
     }
 
 
+def keys_of(directory: Path, ids: Sequence[int]) -> dict[str, str]:
+    """Where a process with these ids has its certificate."""
+    name = "ssl.keystore.location"
+    return {name: settings(directory, ids, [ids])[name]}
+
+
+def admit(own: dict[str, str], ids: Sequence[int]) -> None:
+    """Count a process among the super users in the settings of another one."""
+    name = f"User:{files.node_name(ids)}"
+    users = own.get(SUPER_USERS, "").split(";")
+    if name not in users:
+        own[SUPER_USERS] = ";".join([*(one for one in users if one), name])
+
+
+def expel(own: dict[str, str], ids: Sequence[int]) -> None:
+    """The reverse."""
+    name = f"User:{files.node_name(ids)}"
+    own[SUPER_USERS] = ";".join(one for one in own.get(SUPER_USERS, "").split(";") if one != name)
+
+
+def certify(directory: Path, ids: Sequence[int], host: str) -> None:
+    """A certificate for a process that comes or has moved. One that names the host is kept. Raises ConfigError."""
+    path = directory / DIRECTORY / f"{files.node_name(ids)}.pem"
+    if path.exists() and host not in files.hosts(path):
+        path.unlink()
+    if not path.exists():
+        files.make_node(path.parent, ids, [host, *(["localhost"] if is_loopback(host) else [])])
+
+
+def discard(directory: Path, ids: Sequence[int]) -> None:
+    """Remove the certificate of a process that is gone."""
+    (directory / DIRECTORY / f"{files.node_name(ids)}.pem").unlink(missing_ok=True)
+
+
 CHOSEN = frozenset(settings(Path("/"), [1], [[1]])) - {"sasl.enabled.mechanisms", SUPER_USERS} | {
     "security.inter.broker.protocol", "sasl.mechanism.inter.broker.protocol", "sasl.mechanism.controller.protocol",
     "ssl.keystore.password", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.certificate.chain",

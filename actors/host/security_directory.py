@@ -87,6 +87,13 @@ def make_client(directory: Path, name: str, days: int | None = None) -> Path:
     return _make(directory, name, (), days)
 
 
+def issue_client(directory: Path, name: str) -> str:
+    """Key and certificate of a client for a day, as PEM. They are kept nowhere. Raises ConfigError."""
+    certificates = _certificates()
+    pem: bytes = certificates.issue(_authority(directory), name, _now(), days=1).pem
+    return pem.decode()
+
+
 def renew(path: Path, days: int | None = None) -> None:
     """A new certificate with the same name and hosts, in the same file; its authority is in the same directory. Raises
     ConfigError."""
@@ -118,6 +125,12 @@ def told(path: Path) -> str:
     who = "authority" if found.signs else f"key and certificate of User:{found.name}"
     where = f" at {', '.join(found.hosts)}" if found.hosts else ""
     return f"{path}: {who}{where}, until {found.until:%Y-%m-%d}"
+
+
+def hosts(path: Path) -> Sequence[str]:
+    """The hosts that a certificate names. Raises ConfigError."""
+    found: Sequence[str] = _certificates().said(_read(path)).hosts
+    return found
 
 
 def place(path: Path, pem: bytes) -> None:

@@ -14,7 +14,9 @@ Rules:
 3. Each node that is started again, or is not, gets a line with the reason in the supervisor's log (standard error).
 4. A stop ends the brokers first (controlled shutdown needs controllers), then the rest. A node that takes too long is
    killed.
-5. What the system refuses now (a process, room for cluster.json) is tried again. The supervisor must not end because of
+5. SIGHUP means that the files of the directory have changed (`local_controllers.py`): nodes that are new are started, those
+   that are gone are ended, and one whose directory is another one, or that waits to be started again, is started now.
+6. What the system refuses now (a process, room for cluster.json) is tried again. The supervisor must not end because of
    it, since its nodes would end with it.
 """
 
@@ -35,6 +37,7 @@ from typing import Any
 from actors.config import ConfigError, has_secrets
 from actors.host import durable, secure_cluster, storage
 from actors.host import plan as plans
+from actors.host.child import Child, directory_id, reason
 from actors.host.serve import Journal
 from actors.host.server import PortTaken
 
@@ -47,37 +50,13 @@ FINAL_CODES = (0, 78)
 PUBLISH_AGAIN_S = 1.0
 
 
-class Child:
-    """One node's process. `pid` 0: not running. `held`: not started again until a command asks for it."""
-
-    def __init__(self, member: plans.Member) -> None:
-        self.member = member
-        self.pid = 0
-        self.pipe = -1
-        self.pending = b""
-        self.held = False
-        self.restart = False
-        self.crashes = 0
-        self.started_s = 0.0
-        self.due_s: float | None = None
-        self.running = False
-        self.listening: set[str] = set()
-        self.sentence = ""
-        self.why = ""
-        """Why it is started again."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether it has started and, with the broker role, serves its clients."""
-        wanted = {x.name for x in self.member.config.listeners if x.kind in ("client", "inter-broker")}
-        return self.running and wanted <= self.listening
-
-
 class Supervisor:
     """The processes of one directory."""
 
     def __init__(self, plan: plans.Plan, detached: bool) -> None:
         self.plan = plan
+        self._changed = False
+        """Whether the files of the directory have to be read anew."""
         self.children = [Child(member) for member in plan.members]
         self._detached = detached
         self._pid = os.getpid()
@@ -100,6 +79,7 @@ class Supervisor:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self.stop(STOP_TIMEOUT_S))
+        signal.signal(signal.SIGHUP, lambda *_: self._look())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._selector.register(wake_read, selectors.EVENT_READ, None)
         os.set_blocking(0, False)
@@ -125,6 +105,9 @@ class Supervisor:
                     self._log.warning(f"{child.member.name} is started again, as process {child.pid}: {child.why}")
                     self._publish()
             self._retry()
+            if self._changed and self._stopping is None:
+                self._read_plan()
+            self._kill_late(now)
             if self._stopping is not None and now >= self._stop_due_s:
                 self._stop_due_s = now + next(self._stopping, 1e9)
             if not self._ready_told and all(child.ready for child in self.children):
@@ -140,6 +123,73 @@ class Supervisor:
         if self._stopping is None or kill_due_s < self._kill_due_s:
             self._stopping, self._kill_due_s = self._stop(timeout_s), kill_due_s
             self._stop_due_s = 0.0
+
+    # ---- files that change
+
+    def _look(self) -> None:
+        self._changed = True
+
+    def _read_plan(self) -> None:
+        """Make the processes what the files say."""
+        self._changed = False
+        try:
+            plan = plans.load(self.plan.directory)
+        except (ConfigError, OSError) as error:
+            self._log.warning(f"the nodes stay as they are, for their files cannot be read: {error}")
+            return
+        if plan is None:
+            return
+        before = {child.member.name: child for child in self.children}
+        self.plan = plan
+        for member in plan.members:
+            child = before.pop(member.name, None)
+            if child is None:
+                self._come(member)
+            else:
+                self._compare(child, member)
+        for child in before.values():
+            self._go(child)
+        tell(event="planned")
+        self._publish()
+
+    def _come(self, member: plans.Member) -> None:
+        child = Child(member)
+        try:
+            child.reserve()
+        except PortTaken as error:
+            self._log.warning(f"{member.name} is not started: {error}")
+            return
+        self.children.append(child)
+        self._fork(child)
+        self._log.info(f"{member.name} is new, as process {child.pid}")
+
+    def _compare(self, child: Child, member: plans.Member) -> None:
+        child.member = member
+        other = child.directory_id != directory_id(member)
+        if child.pid and other:
+            child.restart, child.held = True, False
+            self._signal(child, signal.SIGKILL)
+        elif not child.pid and (other or child.due_s is not None):
+            child.crashes, child.due_s, child.why = 0, 0.0, "its files have changed"
+
+    def _go(self, child: Child) -> None:
+        child.gone = True
+        if child.pid:
+            child.kill_s = time.monotonic() + STOP_TIMEOUT_S
+            self._signal(child, signal.SIGTERM)
+        else:
+            self._gone(child)
+
+    def _gone(self, child: Child) -> None:
+        self.children.remove(child)
+        child.release()
+        self._log.info(f"{child.member.name} is no part of the cluster any more")
+
+    def _kill_late(self, now: float) -> None:
+        for child in self.children:
+            if child.kill_s is not None and child.kill_s <= now:
+                child.kill_s = None
+                self._signal(child, signal.SIGKILL)
 
     # ---- processes
 
@@ -170,7 +220,7 @@ class Supervisor:
         os.set_blocking(read, False)
         child.pid, child.pipe, child.pending = pid, read, b""
         child.started_s, child.due_s, child.running, child.held = time.monotonic(), None, False, False
-        child.sentence = ""
+        child.sentence, child.directory_id = "", directory_id(child.member)
         child.listening.clear()
         self._selector.register(read, selectors.EVENT_READ, child)
         tell(event="forked", ids=child.member.ids, name=child.member.name, pid=pid)
@@ -194,7 +244,7 @@ class Supervisor:
         from actors.host.serve import serve
 
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         if not self._detached:
@@ -223,7 +273,7 @@ class Supervisor:
 
     def _reap(self) -> None:
         changed = False
-        for child in self.children:
+        for child in list(self.children):
             if not child.pid:
                 continue
             try:
@@ -243,13 +293,16 @@ class Supervisor:
         child.pid, child.running = 0, False
         child.listening.clear()
         tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
-        child.why = "a command asked for it" if child.restart else _reason(code, child.sentence)
+        child.why = "a command asked for it" if child.restart else reason(code, child.sentence)
         if self._stopping is not None:
             return
+        if child.gone:
+            self._gone(child)
+            return
         if child.held or (code in FINAL_CODES and not child.restart):
-            self._log.warning(f"{child.member.name} is not started again: {_reason(code, child.sentence)}")
+            self._log.warning(f"{child.member.name} is not started again: {reason(code, child.sentence)}")
             if not self._ready_told:
-                tell(event="failed", name=child.member.name, sentence=_reason(code, child.sentence))
+                tell(event="failed", name=child.member.name, sentence=reason(code, child.sentence))
             return
         child.restart = False
         early = not self._ready_told or time.monotonic() - child.started_s < QUICK_S
@@ -296,7 +349,8 @@ class Supervisor:
     # ---- inputs
 
     def _wait(self) -> None:
-        dues = [due for due in (self._publish_due_s, *(child.due_s for child in self.children)) if due is not None]
+        times = [self._publish_due_s, *(due for child in self.children for due in (child.due_s, child.kill_s))]
+        dues = [due for due in times if due is not None]
         if self._stopping is not None:
             dues = [self._stop_due_s]
         timeout = max(0.0, min(dues) - time.monotonic()) if dues else None
@@ -364,13 +418,6 @@ class Supervisor:
         tell(event="done", do=do, id=id)
 
 
-def _reason(code: int, sentence: str) -> str:
-    """How a process ended, for people. `code` is that of `os.waitstatus_to_exitcode`."""
-    if code < 0:
-        return f"it was ended by signal {-code} ({signal.strsignal(-code)})"
-    return f"it ended with code {code}" + (f": {sentence}" if sentence else "")
-
-
 def tell(**event: Any) -> None:
     """Write one event to standard output."""
     with contextlib.suppress(OSError):
@@ -388,7 +435,8 @@ def main(arguments: list[str]) -> int:
             raise storage.StorageError(f"{directory} holds no cluster: run `rayft up --dir {directory}`.")
         told = Supervisor(plan, detached)
         lock = storage.Lock(str(directory))
-        reserved = [plans.reserve(x.host, x.port) for member in plan.members for x in member.config.listeners]
+        for child in told.children:
+            child.reserve()
     except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
         tell(event="failed", name="", sentence=str(error))
         return 3
@@ -402,8 +450,8 @@ def main(arguments: list[str]) -> int:
         return told.run()
     finally:
         lock.close()
-        for sock in reserved:
-            sock.close()
+        for child in told.children:
+            child.release()
 
 
 if __name__ == "__main__":

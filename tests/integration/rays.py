@@ -65,7 +65,7 @@ def rayft(
     around: Mapping[str, str], address: str, directory: Path, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run a rayft command for a cluster in `directory` on that Ray, whose machine's address may not be of loopback."""
-    if arguments[0] == "up" and "--secure" not in arguments:
+    if arguments[0] == "up" and not {"--secure", "--add-controller"} & set(arguments):
         arguments += ("--insecure",)
     return subprocess.run(
         [sys.executable, "-m", "actors.cli", *arguments, "--ray", address, "--dir", str(directory)],

@@ -50,8 +50,9 @@ class VoterSet:
         before = {one.key.id: one for one in self.voters.members}
         self.voters = voters
         self._addresses.record(voters.members)
-        for one in voters.members:
-            if one.key.id in before and before[one.key.id].endpoints != one.endpoints:
+        for one in voters.members if before else ():
+            known = before.get(one.key.id)
+            if known is None or known.endpoints != one.endpoints:
                 self._addresses.moved(one)
 
     def ids(self) -> Sequence[int]:

@@ -97,8 +97,8 @@ def up(
     directory: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[str, Any], None] = lambda name, choice: None
 ) -> int:
     """`rayft up --ray` with nothing of Ray in it."""
-    monkeypatch.setattr(on_ray, "_connect", lambda address: types.SimpleNamespace(nodes=list))
-    monkeypatch.setattr(on_ray, "_machines", lambda nodes: [("127.0.0.1", NONE)])
+    monkeypatch.setattr(on_ray, "connect", lambda address: types.SimpleNamespace(nodes=list))
+    monkeypatch.setattr(on_ray, "machines", lambda nodes: [("127.0.0.1", NONE)])
     monkeypatch.setattr(on_ray, "_actor", lambda ray, name, choice, secrets: start(name, choice))
     monkeypatch.setattr(on_ray, "_wait", lambda ray, actors, plan: dict.fromkeys(actors, 1))
     return on_ray.up(

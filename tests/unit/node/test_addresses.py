@@ -3,7 +3,8 @@
 import pytest
 
 from actors.node.quorum.addresses import Addresses
-from actors.raft import ReplicaKey, Voter
+from actors.node.quorum.voters import VoterSet
+from actors.raft import ReplicaKey, Voter, Voters
 
 RECORDED = (Voter(ReplicaKey(1001, b"d" * 16), (("CONTROLLER", "recorded", 3),)),)
 
@@ -52,3 +53,17 @@ def test_a_leader_that_is_no_voter_here_is_found_as_long_as_no_other_one_is_name
     addresses.learn_stranger(1005, "fifth", 5)
     assert addresses.find(1004) is None
     assert addresses.find(1005) == ("fifth", 5)
+
+
+def test_a_voter_that_was_removed_and_comes_back_elsewhere_is_there() -> None:
+    """Its machine was lost, and `controller.connect` of nodes that run still names that one."""
+    addresses = Addresses([(1001, "lost", 1), (1002, "second", 2)], 1002, None)
+    known = VoterSet(addresses)
+    first = Voter(ReplicaKey(1001, bytes(16)), (("CONTROLLER", "lost", 1),))
+    second = Voter(ReplicaKey(1002, bytes(16)), (("CONTROLLER", "second", 2),))
+    known.adopt(Voters([first, second]))
+    assert addresses.find(1001) == ("lost", 1), "as the file says it: the port may be forwarded"
+    known.adopt(Voters([second]))
+    back = Voter(ReplicaKey(1001, bytes([1]) * 16), (("CONTROLLER", "new", 3),))
+    known.adopt(Voters([second, back]))
+    assert addresses.find(1001) == ("new", 3)

@@ -1,0 +1,5 @@
+"""The error of whatever starts, changes or stops a cluster."""
+
+
+class ClusterError(Exception):
+    """A cluster does not start, or does not do what was asked. The message is one sentence."""

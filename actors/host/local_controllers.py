@@ -1,0 +1,171 @@
+"""A controller is added to, replaced in or removed from a running cluster of this machine.
+
+This file alone decides how its directory and its process come and go. The supervisor of the cluster reads the files anew
+when it gets SIGHUP: it starts what is new, ends what is gone, and starts a node again whose directory is another one or
+gone. One command at a time changes a cluster.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from actors.host import controllers, storage
+from actors.host import plan as plans
+from actors.host.cluster_error import ClusterError
+from actors.host.quorum_changes import Key
+from actors.host.server import PortTaken
+
+POLL_S = 0.02
+PORTS_TRIED = 50
+
+
+def add(directory: Path, id: int | None = None, timeout_s: float = controllers.TIMEOUT_S) -> int:
+    """A new controller; with an `id`, a new directory for the one that lost its own. Returns its id once it votes.
+
+    Raises ClusterError, ConfigError, StorageError."""
+    with _alone(directory):
+        plan, supervisor = _running(directory)
+        if id is None:
+            id = controllers.next_id(plan)
+            reserved = _free_port(plan)
+            address = reserved.getsockname()[:2]
+        else:
+            member, reserved = controllers.known(plan, id), None
+            address = member.address("controller")
+            controllers.give_up(plan, member, _key(member), timeout_s)
+            if _key(member) is None:
+                _end(plan, id, supervisor, timeout_s)
+        cluster_id = _cluster_id(plan, id)
+        try:
+            plan = controllers.write(plan, id, address, timeout_s)
+            key = _key(plan.member(id)) or _formatted(plan.member(id), cluster_id)
+            os.kill(supervisor, signal.SIGHUP)
+            controllers.vote(plan, key, timeout_s)
+        finally:
+            if reserved is not None:
+                reserved.close()
+    return id
+
+
+def remove(directory: Path, id: int, timeout_s: float = controllers.TIMEOUT_S) -> None:
+    """Take a controller's vote, end it, and remove its directory. Raises ClusterError, ConfigError."""
+    with _alone(directory):
+        plan, supervisor = _running(directory)
+        member = controllers.leaving(plan, id)
+        controllers.take_vote(plan, id, timeout_s)
+        plan = controllers.forget(plan, member)
+        os.kill(supervisor, signal.SIGHUP)
+        path, until_s = member.config.metadata_log_dir, time.monotonic() + timeout_s
+        while storage.holder(path) is not None:
+            if time.monotonic() > until_s:
+                raise ClusterError(f"controller {id} has no vote any more, but does not end: its log is {path}.log.")
+            time.sleep(POLL_S)
+        for one in storage.directories(member.config):
+            shutil.rmtree(one, ignore_errors=True)
+        controllers.shut_out(plan, member, timeout_s)
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Be the only command that changes the cluster. Raises ClusterError."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ClusterError(f"{directory} holds no cluster ({error.strerror}): name another with --dir.") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ClusterError(f"another command changes the cluster of {directory}: wait until it has ended.") from None
+    finally:
+        os.close(fd)
+
+
+def _running(directory: Path) -> tuple[plans.Plan, int]:
+    """The plan of a cluster that runs, and the process id of its supervisor. Raises ClusterError."""
+    if (directory / plans.RAY_JSON).exists():
+        raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")
+    plan, supervisor = plans.load(directory), storage.holder(str(directory))
+    if plan is None:
+        raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
+    if supervisor is None:
+        raise ClusterError(
+            f"no cluster is running in {directory}, and its quorum changes while it runs: start it with "
+            f"rayft up --dir {directory}."
+        )
+    if not _reads_anew(supervisor):
+        raise ClusterError(
+            f"the cluster of {directory} was started by an earlier release, which cannot be changed while it runs: restart "
+            f"it with rayft down and rayft up."
+        )
+    return plan, supervisor
+
+
+def _reads_anew(pid: int) -> bool:
+    """Whether a supervisor has a handler for SIGHUP. It would end one that has none."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> signal.SIGHUP - 1 & 1)
+    return False
+
+
+def _free_port(plan: plans.Plan) -> socket.socket:
+    """A port for a new controller: the next ones behind the last controller's, else any. It is kept for our own nodes until
+    this is closed."""
+    host, last = max(member.address("controller") for member in plan.controllers)
+    for port in range(last + 1, min(last + 1 + PORTS_TRIED, plans.LAST_PORT + 1)):
+        with contextlib.suppress(PortTaken):
+            return plans.reserve(host, port)
+    return plans.reserve(host, 0)
+
+
+def _key(member: plans.Member) -> Key | None:
+    """The disk that a controller has; None: none that is formatted."""
+    found = storage.read(member.config.metadata_log_dir)
+    return None if found is None else Key(member.config.controller_id, found.directory_id)
+
+
+def _end(plan: plans.Plan, id: int, supervisor: int, timeout_s: float) -> None:
+    """End a process whose directory was taken away while it ran: it would go on writing into the new one by name."""
+    described = json.loads((plan.directory / plans.CLUSTER_JSON).read_text())
+    pid = next((row["pid"] for row in described["controllers"] if row["id"] == id), None)
+    if pid is None:
+        return
+    os.kill(supervisor, signal.SIGHUP)
+    until_s = time.monotonic() + timeout_s
+    while _lives(pid):
+        if time.monotonic() > until_s:
+            raise ClusterError(f"controller {id} does not end, as process {pid}, whose directory is gone: kill it.")
+        time.sleep(POLL_S)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _formatted(member: plans.Member, cluster_id: str) -> Key:
+    """A new disk: it learns from others who votes. A process whose directory was removed may have begun the metadata log
+    again there before it ended, and nothing of it counts. Raises StorageError."""
+    shutil.rmtree(os.path.join(member.config.metadata_log_dir, storage.METADATA_DIRECTORY), ignore_errors=True)
+    found = storage.format_node(member.config, cluster_id, voters=None, ignore_formatted=True)
+    return Key(member.config.controller_id, found[0].directory_id)
+
+
+def _cluster_id(plan: plans.Plan, id: int) -> str:
+    """From the directory of any other node. Raises StorageError."""
+    for member in plan.members:
+        if id not in member.ids:
+            return storage.check(member.config)[0].cluster_id
+    raise ClusterError(f"controller {id} is the only node of {plan.directory}: its quorum is lost with its disk.")
