@@ -225,13 +225,23 @@ def down(options: argparse.Namespace) -> int:
 
 
 def end(ray: Any, names: Sequence[str], timeout_s: float) -> None:
-    """Shut nodes down in a controlled way, then kill what is left of their actors. Those of a lost machine are not
-    waited for longer than that."""
+    """Shut nodes down in a controlled way, then kill what is left of their actors."""
     found = [actor for actor in (existing(ray, name) for name in names) if actor is not None]
     calls = [actor.shutdown.remote(timeout_s) for actor in found]
     ray.wait(calls, num_returns=len(calls), timeout=timeout_s + 5) if calls else None
     for actor in found:
         ray.kill(actor, no_restart=True)
+
+
+def kill(ray: Any, name: str) -> None:
+    """Kill a node's actor, whose machine may be lost, and wait until another one may have its name. Raises
+    ClusterError."""
+    until = time.monotonic() + READY_TIMEOUT_S
+    while (actor := existing(ray, name)) is not None:
+        ray.kill(actor, no_restart=True)
+        if time.monotonic() > until:
+            raise ClusterError(f"the actor of {name} does not end after {READY_TIMEOUT_S:.0f} s: see `ray list actors`.")
+        time.sleep(0.05)
 
 
 def connect(address: str) -> Any:

@@ -35,7 +35,7 @@ def add(directory: Path, ray_address: str, id: int | None = None, timeout_s: flo
         key = _key(choice, name, id) if on_ray.runs(ray, name) else None
         controllers.give_up(plan, member, key, timeout_s)
     if key is None:
-        on_ray.end(ray, [name], 0.0)
+        on_ray.kill(ray, name)
         choice["nodes"][name] = _place(ray, choice, name)
     plan = controllers.write(plan, id, (choice["nodes"][name]["ip"], port), timeout_s)
     choice["nodes"][name]["properties"] = dict(plan.member(id).written)

@@ -135,7 +135,9 @@ def test_no_command_leaves_a_quorum_without_a_majority_that_is_alive() -> None:
         dead, first, _ = sorted(cluster.controller_ids, key=lambda id: id == cluster.leader_id())
         cluster.kill(dead, restart=False)
         time.sleep(3)  # a leader knows of a dead voter when it has not fetched for a fetch timeout
-        with pytest.raises(rayft.ClusterError, match=f"controller {first} keeps its vote after 2 s: Cannot remove voter"):
+        with pytest.raises(
+            rayft.ClusterError, match=f"controller {first} keeps its vote after 2 s: Cannot remove voter"
+        ):
             controllers.take_vote(cluster._plan, first, 2)
         assert voters(cluster) == cluster.controller_ids
         cluster.remove_controller(dead)

@@ -68,7 +68,10 @@ def test_a_lost_machine_and_a_lost_disk_are_replaced_by_one_command(tmp_path: Pa
         os.kill(rows(directory)[lost]["pid"], signal.SIGKILL)
         log = directory / f"controller-{lost}.log"
         time.sleep(3)  # Ray starts it again meanwhile, and it does not take the empty directory for its own
-        assert members(directory).voters[lost] == disk and not (directory / f"controller-{lost}" / "meta.properties").exists()
+        assert (
+            members(directory).voters[lost] == disk
+            and not (directory / f"controller-{lost}" / "meta.properties").exists()
+        )
         ran = rayft("up", "--add-controller", str(lost))
         assert ran.returncode == 0, ran.stderr + log.read_text()
         print(f"after its disk was lost: {ran.stdout}")

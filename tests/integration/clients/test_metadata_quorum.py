@@ -5,7 +5,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,11 @@ class Nodes:
         process.terminate()
         process.wait(60)
 
+    def kill(self, id: int) -> None:
+        process = self._running.pop(id)
+        process.kill()
+        process.wait(60)
+
     def close(self) -> None:
         for id in list(self._running):
             self.stop(id)
@@ -78,7 +85,7 @@ def _free_ports(count: int) -> list[int]:
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
     """A quorum of one controller that was formatted with --standalone, and a broker; another controller that waits."""
-    made = Nodes(tmp_path, 3)
+    made = Nodes(tmp_path, 5)
     made.make(1001, [1001], "--standalone")
     made.make(1, [1001, 1002])
     made.make(1002, [1001], "--no-initial-controllers")
@@ -171,6 +178,74 @@ def _made(admin: AdminClient, topic: str) -> bool:
     except Exception as error:
         return "already exists" in str(error)
     return True
+
+
+@contextmanager
+def _topics(nodes: Nodes) -> Iterator[list[str]]:
+    """Topics that were made, one after another, while the block ran."""
+    admin = AdminClient({"bootstrap.servers": nodes.bootstrap_servers, "log_level": 0})
+    made: list[str] = []
+    over = threading.Event()
+
+    def make() -> None:
+        while not over.is_set():
+            name = f"made-{len(made)}"
+            if _made(admin, name):
+                made.append(name)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        yield made
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.timeout(300)
+def test_a_quorum_grows_from_one_to_five_and_shrinks_to_three_under_load(java: Any, nodes: Nodes) -> None:
+    """Growth and failover in one: Kafka's tool adds four controllers and removes the first leader and a dead one, the active
+    controller is killed at five, and topics are made all the time."""
+    for id in (1003, 1004, 1005):
+        nodes.make(id, [1001], "--no-initial-controllers")
+        nodes.start(id)
+    brokers = ("--bootstrap-server", nodes.bootstrap_servers)
+    with _topics(nodes) as made:
+
+        def go_on() -> None:
+            before = len(made)
+            until(lambda: len(made) > before)
+
+        for count, id in enumerate((1002, 1003, 1004, 1005), 2):
+            go_on()
+            words = ("--bootstrap-controller", f"127.0.0.1:{nodes.controllers[1001]}")
+            words += ("--command-config", str(nodes.file(id)), "add-controller")
+            assert f"Added controller {id} with directory id" in java.run(TOOL, *words)
+            assert voters(nodes, 1001) == [*range(1001, 1001 + count)]
+
+        nodes.kill(1001)
+        go_on()
+        nodes.start(1001)
+        status = java.run(TOOL, *brokers, "describe", "--status")
+        leader = int(re.search(r"LeaderId:\s+(\d+)", status)[1])  # type: ignore[index]
+        assert leader != 1001 and voters(nodes, leader) == [1001, 1002, 1003, 1004, 1005]
+
+        other = next(id for id in (1002, 1003) if id != leader)
+        nodes.kill(other)
+        for id in (leader, other):
+            directory = re.search(rf'"id": {id}, "directoryId": "([\w-]{{22}})"', status)
+            assert directory is not None
+            words = ("remove-controller", "--controller-id", str(id), "--controller-directory-id", directory[1])
+            assert f"KRaft controller {id} with directory id" in java.run(TOOL, *brokers, *words)
+            go_on()
+        rest = sorted({1001, 1002, 1003, 1004, 1005} - {leader, other})
+        nodes.stop(leader)
+        until(lambda: any(voters(nodes, id) == rest for id in rest))
+        go_on()
+
+    found = AdminClient({"bootstrap.servers": nodes.bootstrap_servers}).list_topics(timeout=30).topics
+    assert set(made) <= set(found)
+    print(f"{len(made)} topics were made while the quorum changed")
 
 
 @pytest.mark.timeout(240)
