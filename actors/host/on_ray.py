@@ -37,7 +37,7 @@ SLIVER = 0.001
 """The amount of the pinning resource that a node takes. Any amount pins it; a whole one would allow one node for each
 machine only."""
 READY_TIMEOUT_S = 60.0
-ASK_TIMEOUT_S = 5.0
+ASK_TIMEOUT_S = 3.0
 REFUSED_PAUSE_S = 5.0
 
 
@@ -240,7 +240,9 @@ def kill(ray: Any, name: str) -> None:
     while (actor := existing(ray, name)) is not None:
         ray.kill(actor, no_restart=True)
         if time.monotonic() > until:
-            raise ClusterError(f"the actor of {name} does not end after {READY_TIMEOUT_S:.0f} s: see `ray list actors`.")
+            raise ClusterError(
+                f"the actor of {name} does not end after {READY_TIMEOUT_S:.0f} s: see `ray list actors`."
+            )
         time.sleep(0.05)
 
 
@@ -398,6 +400,21 @@ def runs(ray: Any, name: str) -> bool:
     actor = existing(ray, name)
     state = None if actor is None else _state(ray, actor.state.remote(), ASK_TIMEOUT_S)
     return state is not None and state["ended"] is None and bool(state["listening"])
+
+
+def answers(ray: Any, ip: str) -> bool:
+    """Whether a machine runs what it is given. Ray itself notices a lost machine only after a while."""
+    options = {"num_cpus": 0, "max_retries": 0, "resources": {f"node:{ip}": SLIVER}}
+    call = ray.remote(_here).options(**options).remote()
+    try:
+        return bool(ray.get(call, timeout=ASK_TIMEOUT_S))
+    except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
+        ray.cancel(call, force=True)
+        return False
+
+
+def _here() -> bool:
+    return True
 
 
 def _state(ray: Any, call: Any, timeout_s: float = READY_TIMEOUT_S) -> dict[str, Any]:

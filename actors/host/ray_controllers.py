@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.host import controllers, on_ray
+from actors.host.cluster_error import ClusterError
 from actors.host.plan_changes import name_of
 from actors.host.quorum_changes import Key
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
@@ -65,12 +66,15 @@ def _key(choice: dict[str, Any], name: str, id: int) -> Key:
 
 
 def _place(ray: Any, choice: dict[str, Any], name: str) -> dict[str, Any]:
-    """What `ray.json` says of a controller with a new disk."""
-    machines = on_ray.machines(ray.nodes())
+    """What `ray.json` says of a controller with a new disk. Raises ClusterError if no machine answers."""
     own = choice["nodes"].get(name, {}).get("ip")
     others = [node for other, node in choice["nodes"].items() if other.startswith("controller-") and other != name]
     load = Counter(node["ip"] for node in others)
-    order = sorted(machines, key=lambda machine: (load[machine[0]], machine[0] != own))
-    ip, resource = on_ray.place([name], order)[name]
-    directory_id = uuid_text(SystemRandom().uuid())
-    return {"ip": ip, "resource": resource, "directory_id": directory_id, "new": True, "joins": True}
+    machines = sorted(on_ray.machines(ray.nodes()), key=lambda machine: (load[machine[0]], machine[0] != own))
+    while machines:
+        ip, resource = on_ray.place([name], machines)[name]
+        if on_ray.answers(ray, ip):
+            directory_id = uuid_text(SystemRandom().uuid())
+            return {"ip": ip, "resource": resource, "directory_id": directory_id, "new": True, "joins": True}
+        machines = [machine for machine in machines if machine[0] != ip]
+    raise ClusterError(f"no machine of this Ray answers, and {name} needs one: start one with `ray start`.")
