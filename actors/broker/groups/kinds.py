@@ -12,6 +12,8 @@ from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.groups import ConsumerGroups
 from actors.broker.groups.kind import Ports
+from actors.broker.groups.share import groups as share
+from actors.broker.groups.share.groups import ShareGroups
 from actors.broker.groups.topics import Topics
 
 
@@ -25,12 +27,14 @@ class Settings(NamedTuple):
     metadata_bytes_max: int
     retention_ms: int
     consumer: consumer.Settings
+    share: share.Settings
 
 
 class Kinds(NamedTuple):
     """Every kind of group, in the order in which they are asked."""
 
     consumer: ConsumerGroups
+    share: ShareGroups
     classic: ClassicGroups
 
 
@@ -38,6 +42,7 @@ def kinds(ports: Ports, settings: Settings, topics: Topics) -> Kinds:
     """The kinds of one coordinator."""
     return Kinds(
         consumer=ConsumerGroups(ports, settings.consumer, topics),
+        share=ShareGroups(ports, settings.share, topics),
         classic=ClassicGroups(
             ports, classic.Settings(settings.policy, settings.session_ms_min, settings.session_ms_max)
         ),

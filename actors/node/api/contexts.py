@@ -20,6 +20,7 @@ from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.roles.broker.client_telemetry import ClientTelemetry
+from actors.node.roles.broker.end_offsets import EndOffsets
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.inspections import Order
 from actors.node.roles.broker.log_dir_moves import LogDirMoves
@@ -29,6 +30,7 @@ from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.broker.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.share_partitions import SharePartitions
+from actors.node.roles.broker.share_persister import SharePersister
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
@@ -75,6 +77,8 @@ class BrokerContext(Context):
     transactions: TransactionCoordinator
     share_state: ShareCoordinator
     shares: SharePartitions
+    share_persister: SharePersister
+    end_offsets: EndOffsets
     verification: TransactionVerification
     topics: TopicCreation
     producer_ids: ProducerIds
@@ -122,6 +126,8 @@ class BrokerContext(Context):
             role.transactions,
             role.share_state,
             role.shares,
+            role.share_persister,
+            role.end_offsets,
             role.verification,
             role.topics,
             role.producer_ids.ids,

@@ -106,7 +106,8 @@ class Wires:
         lab.fetches += 1
 
         def deliver() -> None:
-            pending = lab.call(target.id, name, version or 0, request, connection=1000 + self.node.id, retry=True)
+            chosen = framing.latest_version(name) if version is None else version
+            pending = lab.call(target.id, name, chosen, request, connection=1000 + self.node.id, retry=True)
             lab.awaited.append((pending, then, self.node.id, target.id))
 
         lab.later.append(deliver)

@@ -30,6 +30,7 @@ KEY = 18
 NAMED_FROM = 3
 TELEMETRY = 71, 72
 CONSUMERS = 68, 69
+SHARE_GROUPS = 76, 77, 78, 79, 90, 91, 92
 KRAFT_VERSION, KRAFT_VERSIONS = "kraft.version", (0, 1)
 """Of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
 FEATURES = (
@@ -68,14 +69,14 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
     if telemetry and call.api_version >= NAMED_FROM:
         assert isinstance(context, BrokerContext)
         context.telemetry.introduced(call.connection, request.client_software_name, request.client_software_version)
-    consumers = isinstance(context, BrokerContext) and context.groups.serves_consumers()
+    hidden = _hidden(context, telemetry)
     epoch, finalized = _finalized(context, call)
     kraft_version = context.quorum.raft.kraft_version
     if kraft_version:
         finalized = finalized | {KRAFT_VERSION: kraft_version}
     return Done(
         response(
-            api_keys=_served(context.family, call.listener, telemetry, consumers, context.pushed),
+            api_keys=_served(context.family, call.listener, hidden, context.pushed),
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
@@ -90,16 +91,27 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
     )
 
 
+def _hidden(context: Context, telemetry: bool) -> tuple[int, ...]:
+    """APIs that nobody is told of: those of telemetry where clients are not asked for their metrics, and those of kinds of
+    groups that are not served."""
+    groups = context.groups if isinstance(context, BrokerContext) else None
+    found: tuple[int, ...] = () if telemetry else TELEMETRY
+    if groups is None or not groups.serves_consumers():
+        found += CONSUMERS
+    if groups is None or not groups.serves_share_groups():
+        found += SHARE_GROUPS
+    return found
+
+
 @cache
-def _served(family: str, listener: Listener, telemetry: bool, consumers: bool, pushed: bool) -> list[Any]:
-    """Every API of a listener with its versions, those of telemetry only where clients are asked for their metrics, those of
-    consumer groups where members of KIP-848 are served. Nobody changes the list: a new client asks for it first of all."""
+def _served(family: str, listener: Listener, hidden: tuple[int, ...], pushed: bool) -> list[Any]:
+    """Every API of a listener with its versions. Nobody changes the list: a new client asks for it first of all."""
     kind = message("ApiVersionsResponse").ApiVersion
     rows = sorted(served(family, pushed)[listener].items())
     return [
         kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1)
         for key, api in rows
-        if (telemetry or key not in TELEMETRY) and (consumers or key not in CONSUMERS)
+        if key not in hidden
     ]
 
 

@@ -190,7 +190,7 @@ class MetadataApplier:
 
     def forget_topic(self, name: str, topic_id: bytes) -> None:
         """A topic is deleted; who has replicas of it hears of them by themselves."""
-        self._groups.topic_deleted(name)
+        self._groups.topic_deleted(name, topic_id)
         self._share_state.topic_deleted(topic_id)
 
     def set_aside(self, partition: Partition) -> None:

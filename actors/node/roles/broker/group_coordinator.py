@@ -2,7 +2,8 @@
 loop.
 
 The rules of groups are in `broker/groups/`. This file alone decides whether members of KIP-848 are served (the finalized
-`group.version`, and `group.coordinator.rebalance.protocols`), and which of a group's own settings hold.
+`group.version`, and `group.coordinator.rebalance.protocols`) and whether there are share groups (`share.version`), and
+which of a group's own settings hold.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,19 +13,23 @@ from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
+from actors.broker.groups.share import groups as share
+from actors.broker.groups.share.beginnings import Api, StateAsk, Told
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.config import NodeConfig
 from actors.group_settings import GROUP_RESOURCE, effective, limits
-from actors.metadata.features import GROUP_VERSION
+from actors.metadata.features import GROUP_VERSION, SHARE_VERSION
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_host import CoordinatorHost
 from actors.node.roles.broker.group_topics import GroupTopics
 from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.share_persister import CODES, SharePersister
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now, WorkKind
+from actors.wire.errors import ErrorCode
 
 
 class GroupCoordinator(CoordinatorHost[Coordinator]):
@@ -37,6 +42,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         cache: MetadataCache,
         replicas: Replicas,
         appends: Appends,
+        share_persister: SharePersister,
     ) -> None:
         value = runtime.config.value
         self.settings_of = _settings(runtime.config, cache)
@@ -56,10 +62,16 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                     regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
                     pace=_pace(self.settings_of),
                 ),
+                share=share.Settings(
+                    size_max=value("group.share.max.size"),
+                    pace=_share_pace(self.settings_of),
+                    retry_ms=value("group.share.initialize.retry.interval.ms"),
+                ),
             ),
             self.topics,
         )
         super().__init__(runtime, requests, cache, replicas, appends, OFFSETS_TOPIC, machine)
+        self._share_persister = share_persister
         self._check_interval_ms = value("offsets.retention.check.interval.ms")
         self._check_ms = 0
         self._consumers_served = "consumer" in value("group.coordinator.rebalance.protocols")
@@ -68,11 +80,18 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         """Whether members of KIP-848 are served."""
         return self._consumers_served and self._cache.image.feature(GROUP_VERSION) > 0
 
+    def serves_share_groups(self) -> bool:
+        """Whether there may be share groups."""
+        return self._cache.image.feature(SHARE_VERSION) > 0
+
     # ---- hooks of the broker
 
-    def topic_deleted(self, topic: str) -> None:
+    def topic_deleted(self, topic: str, topic_id: bytes) -> None:
         """A topic is gone, and what groups committed for it."""
         self.machine.forget_topic(topic)
+        for shard in self.machine.shards.values():
+            if shard.loaded:
+                self.machine.kinds.share.forget_topic(shard, topic_id)
         self.drain()
 
     def transaction_ended(self, partition: int, producer_id: int, commit: bool) -> None:
@@ -89,7 +108,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._check_interval_ms
             machine.expire_offsets(now, self._exists)
-        if machine.answers or machine.writes or any(kind.jobs for kind in machine.kinds):
+        if machine.answers or machine.writes or machine.kinds.share.asks or any(kind.jobs for kind in machine.kinds):
             self.drain()
 
     def deadline_ms(self) -> int:
@@ -103,14 +122,32 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
     # ---- what it does besides
 
     def carry_out(self) -> bool:
-        """Run the jobs of all kinds of groups outside the loop."""
-        any_jobs = False
+        """Run the jobs of all kinds of groups outside the loop, and ask share coordinators."""
+        any_jobs = self._ask_share_coordinators()
         for kind in self.machine.kinds:
             jobs, kind.jobs = kind.jobs, []
             for job in jobs:
                 any_jobs = True
                 self._runtime.work(job.run, self._then(job.then), WorkKind.RECORDS)
         return any_jobs
+
+    def _ask_share_coordinators(self) -> bool:
+        asks = self.machine.kinds.share.asks
+        taken = asks[:]
+        asks.clear()
+        for ask in taken:
+            if ask.api is Api.INITIALIZE:
+                self._share_persister.initialize(ask.key, ask.state_epoch, ask.start_offset, self._told(ask))
+            else:
+                self._share_persister.delete(ask.key, self._told(ask))
+        return bool(taken)
+
+    def _told(self, ask: StateAsk) -> Callable[[Any], None]:
+        def told(result: Any) -> None:
+            ask.then(Told(CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), result.error_message))
+            self.drain()
+
+        return told
 
     def _then(self, then: Callable[[Any, Now], None]) -> Callable[[Any], None]:
         def ended(result: Any) -> None:
@@ -160,6 +197,20 @@ def _pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], co
             given["consumer.session.timeout.ms"],
             given["consumer.heartbeat.interval.ms"],
             given["consumer.assignment.interval.ms"],
+        )
+
+    return pace
+
+
+def _share_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], share.Pace]:
+    """How fast things go in a share group."""
+
+    def pace(group: str) -> share.Pace:
+        given = settings_of(group)
+        return share.Pace(
+            given["share.session.timeout.ms"],
+            given["share.heartbeat.interval.ms"],
+            given["share.assignment.interval.ms"],
         )
 
     return pace

@@ -26,6 +26,7 @@ from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.applier import MetadataApplier
 from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.roles.broker.client_telemetry import ClientTelemetry
+from actors.node.roles.broker.end_offsets import EndOffsets
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
@@ -97,9 +98,10 @@ class BrokerRole:
         self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
         self.recently_fenced = RecentlyFenced()
         self.quotas = ClientQuotas(runtime, requests, self.cache)
-        self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.share_persister = SharePersister(runtime, channels, self.cache, self.topics.create)
+        self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends, self.share_persister)
+        self.end_offsets = EndOffsets(runtime, channels, self.cache)
         self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
         self.transactions = TransactionCoordinator(
             runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids

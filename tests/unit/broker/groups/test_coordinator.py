@@ -15,12 +15,14 @@ from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
 from actors.broker.groups.records import CommittedOffset, ForeignLine, Line, OffsetLine, offset_record, read
+from actors.broker.groups.share import groups as share
 from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 READERS = {classic.GROUP_KEY: classic.read}
 RANGE = [("range", b"\x00\x01range")]
+SHARE = share.Settings(10, lambda group: share.Pace(45_000, 5_000, 0), 30_000)
 CONSUMER = consumer.Settings(10, ("uniform",), 600_000, lambda group: consumer.Pace(45_000, 5_000, 0))
 
 
@@ -43,7 +45,9 @@ class World:
     """One coordinator, a clock, and a log that commits at once unless it is held."""
 
     def __init__(self, delay_ms: int = 0) -> None:
-        self.machine = Coordinator(Settings(1, Policy(delay_ms, 10), 100, 60_000, 64, 1_000_000, CONSUMER), NoTopics())
+        self.machine = Coordinator(
+            Settings(1, Policy(delay_ms, 10), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
+        )
         self.now = Now(1, 1_000_000)
         self.log: list[Record] = []
         self.held = False
@@ -824,7 +828,7 @@ def test_java_hash_places_groups_as_kafka_does() -> None:
     assert java_hash("a") == 97
     assert java_hash("console-consumer-12345") == java_reference("console-consumer-12345")
     assert java_hash("polygenelubricants") == -(1 << 31)
-    machine = Coordinator(Settings(50, Policy(0, 1), 0, 1, 0, 0, CONSUMER), NoTopics())
+    machine = Coordinator(Settings(50, Policy(0, 1), 0, 1, 0, 0, CONSUMER, SHARE), NoTopics())
     assert machine.partition_of("polygenelubricants") == 0
 
 

@@ -9,6 +9,7 @@ from actors.broker.groups.consumer.requests import Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
+from actors.broker.groups.share import groups as share
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
@@ -46,6 +47,9 @@ class Topics:
         return iter(self.sizes)
 
 
+SHARE = share.Settings(10, lambda group: share.Pace(SESSION_MS, HEARTBEAT_MS, 0), 30_000)
+
+
 class World:
     """One coordinator with one shard. `held`: writes wait. `idle`: jobs wait."""
 
@@ -55,6 +59,7 @@ class World:
         self.settings = Settings(
             1, Policy(0, 10), 100, 60_000, 64, 1_000_000,
             consumer.Settings(size_max, ("uniform", "range"), 600_000, lambda group: pace),
+            SHARE,
         )  # fmt: skip
         self.machine = Coordinator(self.settings, self.topics)
         self.now = Now(1, 1_000_000)

@@ -1,0 +1,87 @@
+"""ShareGroupHeartbeat as a value, and what is wrong with one whatever the group looks like (KIP-932).
+
+This file alone decides which request is malformed: INVALID_REQUEST, with a sentence for the user.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.broker.groups.share.state import LEFT, Target
+from actors.wire.errors import ErrorCode
+
+MEMBER_ID_CHARACTERS_MAX = 36
+"""Of a member id, as in Apache Kafka: a UUID as people write it."""
+TEXT_CHARACTERS_MAX = 1024
+"""Of racks and names of clients: each is written to the log and kept in memory for each member."""
+TOPIC_CHARACTERS_MAX = 249
+SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
+"""Of the topics that one member names. It is one record of the log, so it is well below max.message.bytes."""
+
+
+class Request(NamedTuple):
+    """One heartbeat. `topics` None: the same as before."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    rack_id: str | None
+    topics: Sequence[str] | None
+    client_id: str
+    client_host: str
+
+
+class Beat(NamedTuple):
+    """The answer. `assigned`: None: nothing new."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    interval_ms: int = 0
+    assigned: Target | None = None
+
+
+class Refused(Exception):
+    """The request is refused: error code, and a sentence."""
+
+    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+    def beat(self) -> Beat:
+        """As an answer."""
+        return Beat(self.code, self.text)
+
+
+def check(request: Request) -> None:
+    """Raises Refused."""
+    if not request.member_id or len(request.member_id) > MEMBER_ID_CHARACTERS_MAX:
+        _refuse("Invalid member id in the request.")
+    for text, name in ((request.group_id, "GroupId"), (request.rack_id, "RackId")):
+        if text == "":
+            _refuse(f"{name} can't be empty.")
+    if request.epoch == 0 and not request.topics:
+        _refuse("SubscribedTopicNames must be set in first request.")
+    if request.epoch < LEFT:
+        _refuse("MemberEpoch is invalid.")
+    for text, name in ((request.rack_id, "RackId"), (request.client_id, "The client id")):
+        if text is not None and len(text) > TEXT_CHARACTERS_MAX:
+            _refuse(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
+    _check_topics(request.topics or ())
+
+
+def _check_topics(topics: Sequence[str]) -> None:
+    left = SUBSCRIPTION_CHARACTERS_MAX
+    for topic in topics:
+        left -= len(topic)
+        if len(topic) > TOPIC_CHARACTERS_MAX:
+            _refuse(
+                f"SubscribedTopicNames has a name of more than {TOPIC_CHARACTERS_MAX} characters, which no topic has."
+            )
+    if left < 0:
+        _refuse(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
+
+
+def _refuse(text: str) -> None:
+    raise Refused(ErrorCode.INVALID_REQUEST, text)

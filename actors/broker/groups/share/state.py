@@ -1,0 +1,181 @@
+"""What a share group remembers (KIP-932): members, the target assignment, and how far its partitions have begun.
+
+This file alone decides what follows from what is remembered. Rules:
+
+1. A share partition is initialising from when the group has said so in the log until its share coordinator has answered,
+   then it is initialised. Only what is initialised is assigned.
+2. A topic is deleting while what its share coordinators remember of it is removed.
+3. A member takes over its target at once: nobody has to let go of what several may have.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+FAR_MS = 1 << 62
+TYPE = "share"
+"""The group's type, and its protocol type."""
+LEFT = -1
+"""The epoch with which a member leaves."""
+STABLE = 0
+"""The state of every member in the log, by Kafka's number."""
+
+Target = Mapping[bytes, frozenset[int]]
+"""Topic id -> partitions. Invariant: none is empty."""
+NOTHING: Target = {}
+
+
+class Begun(NamedTuple):
+    """Share partitions of one topic. `name`: of the topic. `wall_ms`: when that was written; 0: before the log was read."""
+
+    name: str
+    partitions: frozenset[int]
+    wall_ms: int = 0
+
+
+class Subscription(NamedTuple):
+    """What a member has told of itself. `topics` are in order."""
+
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+
+
+class Member:
+    """One member. `epoch`: 0: it has joined and has no assignment yet. `previous_epoch`: a heartbeat in it is one whose
+    answer was lost. `session_due_ms`: when it is removed; `watched_ms`: the look at it that is planned."""
+
+    __slots__ = ("assigned", "epoch", "id", "previous_epoch", "session_due_ms", "subscription", "watched_ms")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.subscription = Subscription()
+        self.epoch = 0
+        self.previous_epoch = -1
+        self.assigned: Target = NOTHING
+        self.session_due_ms = FAR_MS
+        self.watched_ms = FAR_MS
+
+
+class ShareGroup:
+    """One group. `gone`: its removal is being written, or has been."""
+
+    type = TYPE
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.way: Any = None
+        """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.target_epoch = 0
+        self.target_wall_ms = 0
+        """When the target assignment was made; 0: never."""
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Target] = {}
+        self.initializing: dict[bytes, Begun] = {}
+        self.initialized: dict[bytes, Begun] = {}
+        self.deleting: dict[bytes, str] = {}
+        """Topic id -> name."""
+        self.gone = False
+        # ---- derived
+        self.topics: Counter[str] = Counter()
+        """Topic -> members that name it."""
+
+    # ---- what it shows
+
+    def state(self) -> str:
+        """Its state by Kafka's name."""
+        if self.gone:
+            return "Dead"
+        return "Stable" if self.members else "Empty"
+
+    def assignable(self, topic_id: bytes) -> frozenset[int]:
+        """The partitions of a topic that may be assigned."""
+        begun = self.initialized.get(topic_id)
+        return frozenset() if begun is None else begun.partitions
+
+    def unassigned(self) -> bool:
+        """Whether something has begun, of a topic to which somebody subscribes, and the target assignment is without it."""
+        wanted = {id: begun.partitions for id, begun in self.initialized.items() if begun.name in self.topics}
+        if not wanted or not self.members:
+            return False
+        assigned: dict[bytes, set[int]] = {}
+        for target in self.targets.values():
+            for topic_id, partitions in target.items():
+                assigned.setdefault(topic_id, set()).update(partitions)
+        return any(assigned.get(topic_id, set()) != set(partitions) for topic_id, partitions in wanted.items())
+
+    # ---- changes
+
+    def subscribe(self, member: Member, subscription: Subscription) -> None:
+        """A member, new or known, tells of itself."""
+        if self.members.get(member.id) is member:
+            self._count(member, -1)
+        self.members[member.id] = member
+        member.subscription = subscription
+        self._count(member, 1)
+
+    def remove(self, id: str) -> None:
+        """A member is no longer there."""
+        self._count(self.members.pop(id), -1)
+        self.targets.pop(id, None)
+
+    def begin(self, topics: Mapping[bytes, Begun]) -> None:
+        """These share partitions are initialising."""
+        for topic_id, begun in topics.items():
+            self.initializing[topic_id] = _joined(self.initializing.get(topic_id), begun)
+            self.deleting.pop(topic_id, None)
+
+    def settle(self, topics: Mapping[bytes, Begun], *, begun: bool) -> None:
+        """Their share coordinators have answered. `begun`: they are initialised, else they are to be tried again."""
+        for topic_id, one in topics.items():
+            present = self.initializing.get(topic_id)
+            left = frozenset() if present is None else present.partitions - one.partitions
+            if present is not None and left:
+                self.initializing[topic_id] = present._replace(partitions=left)
+            else:
+                self.initializing.pop(topic_id, None)
+            if begun:
+                self.initialized[topic_id] = _joined(self.initialized.get(topic_id), one)
+
+    def forget(self, topic_ids: frozenset[bytes]) -> bool:
+        """These topics do not exist any more; whether anything was remembered of them."""
+        known = [topics for topics in (self.initializing, self.initialized, self.deleting) if topic_ids & topics.keys()]
+        for topics in known:
+            for topic_id in topic_ids & topics.keys():
+                del topics[topic_id]
+        return bool(known)
+
+    def index(self) -> None:
+        """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
+        that was given out."""
+        self.topics.clear()
+        for member in self.members.values():
+            self._count(member, 1)
+        self.targets = {id: target for id, target in self.targets.items() if id in self.members}
+        self.epoch = max([self.epoch, self.target_epoch, *(member.epoch for member in self.members.values())])
+
+    def _count(self, member: Member, change: int) -> None:
+        for name in member.subscription.topics:
+            self.topics[name] += change
+            if not self.topics[name]:
+                del self.topics[name]
+
+    def check(self) -> None:
+        """Assert the invariants; called after each step in tests."""
+        assert self.target_epoch <= self.epoch
+        counted: Counter[str] = Counter()
+        for member in self.members.values():
+            assert 0 <= member.epoch <= self.epoch
+            assert all(member.assigned.values()), "no topic without a partition"
+            counted.update(member.subscription.topics)
+        assert counted == self.topics
+        assert self.targets.keys() <= self.members.keys()
+        for topics in (self.initializing, self.initialized):
+            assert all(begun.partitions for begun in topics.values()), "no topic without a partition"
+
+
+def _joined(known: Begun | None, begun: Begun) -> Begun:
+    return begun if known is None else begun._replace(partitions=known.partitions | begun.partitions)

@@ -1,0 +1,65 @@
+"""ShareGroupHeartbeat (76), version 1: a member of a share group joins, goes on, or leaves (KIP-932).
+
+Behaviour: an answer waits for all that it depends on, and for the target assignment that the member has caused. A member
+whose partitions are not known for the group yet is told to come back soon.
+Errors: UNSUPPORTED_VERSION (the cluster's share.version is 0), GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
+INVALID_REQUEST, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND,
+UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED.
+"""
+
+from typing import Any
+
+from actors.authorization.resources import Operation, Resource
+from actors.broker.groups.share.requests import Beat
+from actors.broker.groups.share.requests import Request as Heartbeat
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(76, "ShareGroupHeartbeat", range(1, 2), listeners=(Listener.CLIENT,))
+def share_group_heartbeat(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Hand it to the coordinator, and wait for its verdict."""
+    kind = message("ShareGroupHeartbeatResponse")
+    groups, may = context.groups, context.authorizer
+    if not groups.serves_share_groups():
+        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    if not may.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return Done(kind(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    for topic in request.subscribed_topic_names or ():
+        if not may.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
+            return Done(kind(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    heartbeat = Heartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        rack_id=request.rack_id,
+        topics=request.subscribed_topic_names,
+        client_id=call.client_id or "",
+        client_host=f"/{call.client_host}",
+    )
+    share = groups.machine.kinds.share
+    return groups.ask(call.connection, lambda ticket: share.heartbeat(ticket, heartbeat, context.runtime.now), _reply)
+
+
+def _reply(beat: Beat) -> Any:
+    kind = message("ShareGroupHeartbeatResponse")
+    assignment = None
+    if beat.assigned is not None:
+        assignment = kind.Assignment(
+            topic_partitions=[
+                kind.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in sorted(beat.assigned.items())
+            ]
+        )
+    return kind(
+        error_code=beat.error,
+        error_message=beat.message,
+        member_id=beat.member_id,
+        member_epoch=beat.epoch,
+        heartbeat_interval_ms=beat.interval_ms,
+        assignment=assignment,
+    )

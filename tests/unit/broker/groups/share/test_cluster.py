@@ -1,0 +1,319 @@
+"""Share groups over the wire: members, what is shown of them, and what administrators do (KIP-932)."""
+
+import pytest
+
+from actors.metadata import ops
+from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.unit.broker.groups.share.cluster import SESSION_MS, Member, all_of, call, described, made, offsets
+from tests.unit.broker.lab import TOPIC_ID
+
+
+def test_a_member_gets_all_partitions_once_they_have_begun() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    first = member.beat()
+    assert (first.error_code, first.member_epoch, first.member_id) == (0, 1, "a")
+    assert member.interval_ms == 100, "it is told to come back soon"
+    assert member.settle() == all_of(0, 1)
+    assert member.epoch == 2 and member.interval_ms == 5_000
+    quiet = member.beat()
+    assert quiet.assignment is None, "nothing is new"
+    assert set(lab.broker(2).share_state.machine.shards[0].entries) == {("g", TOPIC_ID, 0), ("g", TOPIC_ID, 1)}
+
+
+def test_members_share_partitions_where_there_are_more_members() -> None:
+    lab = made()
+    members = [Member(lab, id) for id in "abc"]
+    for member in members:
+        member.settle()
+    for member in members:
+        member.settle()
+    assert sorted(number for member in members for number in member.assigned[TOPIC_ID]) in ([0, 0, 1, 1], [0, 1, 1])
+    assert all(member.assigned for member in members)
+    assert {member.epoch for member in members} == {members[0].epoch}
+
+
+def test_who_leaves_and_who_is_silent_is_gone() -> None:
+    lab = made()
+    members = [Member(lab, id) for id in "ab"]
+    for member in (*members, *members):
+        member.settle()
+    assert members[0].leave() is ErrorCode.NONE
+    assert members[1].settle() == all_of(0, 1)
+    assert described(lab).group_state == "Stable"
+    lab.pass_ms(SESSION_MS + 100)
+    shown = described(lab)
+    assert shown.group_state == "Empty" and not shown.members
+    assert members[1].beat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert members[1].beat(epoch=0).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"epoch": 99}, ErrorCode.FENCED_MEMBER_EPOCH),
+        ({"epoch": -2}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": "x" * 37}, ErrorCode.INVALID_REQUEST),
+        ({"member_id": "b"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"group_id": "h"}, ErrorCode.GROUP_ID_NOT_FOUND),
+        ({"group_id": "", "epoch": 0}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": "", "epoch": 0}, ErrorCode.INVALID_REQUEST),
+        ({"epoch": 0, "topics": ()}, ErrorCode.INVALID_REQUEST),
+        ({"topics": ("x" * 250,)}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_wrong_with_a_heartbeat_is_said(fields: dict, code: ErrorCode) -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    reply = member.beat(**fields)
+    assert reply.error_code == code and reply.error_message
+
+
+def test_the_epoch_before_is_taken_since_the_answer_may_have_been_lost() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    assert member.epoch == 2
+    assert member.beat(epoch=1).error_code == 0
+
+
+def test_nothing_of_it_is_there_before_share_version_1() -> None:
+    lab = made(version=0)
+    assert Member(lab, "a").beat().error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert described(lab).error_code == ErrorCode.UNSUPPORTED_VERSION
+    served = call(
+        lab, "ApiVersions", 4, message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
+    )
+    assert 76 not in {one.api_key for one in served.api_keys}
+
+
+def test_a_group_is_full_at_its_size() -> None:
+    lab = made(group_share_max_size="2")
+    for id in "ab":
+        assert Member(lab, id).beat().error_code == 0
+    assert Member(lab, "c").beat().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_topics_that_come_grow_and_go_change_the_assignment() -> None:
+    lab = made()
+    other = b"\7" * 16
+    member = Member(lab, "a", ("t", "u"))
+    assert member.settle() == all_of(0, 1)
+    lab.topic([2, 1], "u", other)
+    assert member.settle() == all_of(0, 1) | {other: [0]}
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [2], [[2, 1]], [[2, 1]]))
+    lab.settle()
+    assert member.settle() == all_of(0, 1, 2) | {other: [0]}
+    lab.commit(ops.TopicGone(TOPIC_ID))
+    lab.settle()
+    assert member.settle() == {other: [0]}
+    group = lab.broker(1).groups.machine.find("g")
+    assert set(group.initialized) == {other}, "of a topic that is gone nothing is remembered"
+
+
+def test_the_next_coordinator_goes_on() -> None:
+    lab = made(brokers=3)
+    member = Member(lab, "a")
+    member.settle()
+    lab.crash(1)
+    from tests.unit.broker.groups.share.cluster import IDS
+
+    lab.change([2, 3], 2, topic_id=IDS[OFFSETS_TOPIC])
+    lab.settle()
+    request = message("ShareGroupHeartbeatRequest")(group_id="g", member_id="a", member_epoch=member.epoch)
+    reply = call(lab, "ShareGroupHeartbeat", 1, request, broker=2)
+    assert reply.error_code == 0 and reply.member_epoch == member.epoch and reply.assignment is None
+    lab.broker(2).groups.machine.find("g").check()
+
+
+def test_what_share_coordinators_do_not_answer_is_asked_again_and_not_sooner() -> None:
+    lab = made()
+    lab.lost.add("InitializeShareGroupState")
+    member = Member(lab, "a")
+    member.beat()
+    lab.pass_ms(3_000)
+    member.beat()
+    asked = lab.broker(1).groups.machine.find("g").way.asked
+    assert len(asked) == 2
+    lab.lost.clear()
+    lab.pass_ms(2_000)
+    assert member.settle() == all_of(0, 1)
+
+
+def test_the_group_is_listed_and_described() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    listed = call(lab, "ListGroups", 5, message("ListGroupsRequest")(types_filter=["share"])).groups
+    assert [(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in listed] == [
+        ("g", "share", "Stable", "share")
+    ]
+    shown = described(lab)
+    assert (shown.group_state, shown.group_epoch, shown.assignment_epoch, shown.assignor_name) == (
+        "Stable",
+        2,
+        2,
+        "simple",
+    )
+    (one,) = shown.members
+    assert (one.member_id, one.member_epoch, one.subscribed_topic_names) == ("a", 2, ["t"])
+    assert one.assignment.topic_partitions[0].topic_name == "t"
+    assert described(lab, "h").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert described(lab, "").error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_a_share_group_is_no_other_kind_of_group() -> None:
+    lab = made()
+    Member(lab, "a").settle()
+    machine = lab.broker(1).groups.machine
+    assert machine.commit_error("g", "", None, -1, lab.now) is ErrorCode.GROUP_ID_NOT_FOUND
+    lab.commit(ops.FeatureSet("group.version", 1))
+    request = message("ConsumerGroupHeartbeatRequest")(
+        group_id="g", member_id="x", member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )  # fmt: skip
+    assert call(lab, "ConsumerGroupHeartbeat", 1, request).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    request = request.__class__(
+        group_id="c", member_id="x", member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )  # fmt: skip
+    assert call(lab, "ConsumerGroupHeartbeat", 1, request).error_code == 0
+    assert Member(lab, "a", group="c").beat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def delete(lab, *groups: str):  # type: ignore[no-untyped-def]
+    reply = call(lab, "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=list(groups)))
+    return {one.group_id: ErrorCode(one.error_code) for one in reply.results}
+
+
+def test_an_empty_group_is_deleted_with_all_that_is_remembered_of_it() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    assert delete(lab, "g") == {"g": ErrorCode.NON_EMPTY_GROUP}
+    member.leave()
+    assert delete(lab, "g") == {"g": ErrorCode.NONE}
+    assert lab.broker(1).groups.machine.find("g") is None
+    assert not lab.broker(2).share_state.machine.shards[0].entries
+    lab.broker(1).groups.machine.lost(0)
+    lab.broker(1).groups.became_leader(OFFSETS_TOPIC, 0, 1)
+    lab.pass_ms(500)
+    assert lab.broker(1).groups.machine.find("g") is None, "nothing of it is left in the log"
+
+
+def test_a_group_whose_state_cannot_be_removed_stays_and_can_be_deleted_later() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    member.leave()
+    lab.lost.add("DeleteShareGroupState")
+    pending = lab.call(1, "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=["g"]))
+    lab.pass_ms(1_000)
+    assert not pending.done
+    assert Member(lab, "b").beat().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE, "it is being deleted"
+    lab.pass_ms(35_000)
+    assert pending.done and pending.reply.results[0].error_code != 0
+    lab.lost.clear()
+    assert delete(lab, "g") == {"g": ErrorCode.NONE}
+    assert not lab.broker(2).share_state.machine.shards[0].entries
+
+
+def alter(lab, *parts: tuple[str, int, int], group: str = "g"):  # type: ignore[no-untyped-def]
+    kind = message("AlterShareGroupOffsetsRequest")
+    topics: dict[str, list] = {}
+    for topic, number, offset in parts:
+        part = kind.AlterShareGroupOffsetsRequestPartition(partition_index=number, start_offset=offset)
+        topics.setdefault(topic, []).append(part)
+    request = kind(
+        group_id=group,
+        topics=[kind.AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=p) for name, p in topics.items()],
+    )
+    reply = call(lab, "AlterShareGroupOffsets", 0, request)
+    if reply.error_code:
+        return ErrorCode(reply.error_code)
+    return {
+        (topic.topic_name, one.partition_index): ErrorCode(one.error_code)
+        for topic in reply.responses
+        for one in topic.partitions
+    }
+
+
+def test_offsets_of_an_empty_group_are_moved_and_shown() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    assert offsets(lab) == {("t", 0): (-1, -1), ("t", 1): (-1, -1)}, "nothing was read yet"
+    assert alter(lab, ("t", 0, 0)) is ErrorCode.NON_EMPTY_GROUP
+    member.leave()
+    assert alter(lab, ("t", 0, 0), ("t", 9, 0), ("u", 0, 0), ("t", 1, -5)) == {
+        ("t", 0): ErrorCode.NONE,
+        ("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("u", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("t", 1): ErrorCode.INVALID_REQUEST,
+    }
+    assert offsets(lab) == {("t", 0): (0, 0), ("t", 1): (-1, -1)}
+    assert offsets(lab, version=0) == {("t", 0): (0, -1), ("t", 1): (-1, -1)}
+    kind = message("DescribeShareGroupOffsetsRequest")
+    named = [kind.DescribeShareGroupOffsetsRequestTopic(topic_name="u", partitions=[0])]
+    assert offsets(lab, topics=named) == {("u", 0): (-1, -1)}
+    assert offsets(lab, topics=[]) == {}
+
+
+def test_a_group_begins_with_its_offsets() -> None:
+    lab = made()
+    assert alter(lab, ("t", 1, 3), group="new") == {("t", 1): ErrorCode.NONE}
+    assert described(lab, "new").group_state == "Empty"
+    assert offsets(lab, "new") == {("t", 1): (3, -3)}
+    member = Member(lab, "a", group="new")
+    assert member.settle() == all_of(0, 1)
+    assert offsets(lab, "new")["t", 1][0] == 3, "who joins begins where the group is"
+
+
+def forget(lab, *topics: str, group: str = "g"):  # type: ignore[no-untyped-def]
+    kind = message("DeleteShareGroupOffsetsRequest")
+    named = [kind.DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
+    reply = call(lab, "DeleteShareGroupOffsets", 0, kind(group_id=group, topics=named), ms=40_000)
+    if reply.error_code:
+        return ErrorCode(reply.error_code)
+    return {one.topic_name: ErrorCode(one.error_code) for one in reply.responses}
+
+
+def test_offsets_of_an_empty_group_are_forgotten() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    assert forget(lab, "t") is ErrorCode.NON_EMPTY_GROUP
+    member.leave()
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert forget(lab, "t", "u") == {"t": ErrorCode.NONE, "u": unknown}
+    assert offsets(lab) == {} and not lab.broker(2).share_state.machine.shards[0].entries
+    assert forget(lab, "t") == {"t": unknown}, "there is nothing to forget any more"
+    assert forget(lab, "t", group="h") is ErrorCode.GROUP_ID_NOT_FOUND
+    assert member.beat(epoch=0).error_code == 0
+    assert member.settle() == all_of(0, 1), "it begins anew"
+
+
+def test_what_was_not_forgotten_can_be_named_again() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    member.leave()
+    lab.lost.add("DeleteShareGroupState")
+    assert forget(lab, "t")["t"] is not ErrorCode.NONE
+    assert set(lab.broker(1).groups.machine.find("g").deleting) == {TOPIC_ID}
+    lab.lost.clear()
+    assert forget(lab, "t") == {"t": ErrorCode.NONE}
+    assert not lab.broker(1).groups.machine.find("g").deleting
+
+
+def test_the_topic_of_share_coordinators_is_made_for_the_first_group() -> None:
+    lab = made()
+    lab.commit(ops.TopicGone(b"\x08" * 16))
+    lab.settle()
+    member = Member(lab, "a")
+    assert member.settle(20) == all_of(0, 1)
+    assert lab.broker(1).cache.image.topic(SHARE_STATE_TOPIC) >= 0
