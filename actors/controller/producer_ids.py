@@ -1,4 +1,6 @@
-"""AllocateProducerIds (67): a block of 1,000 producer ids for one broker, never given twice (A08; KIP-730)."""
+"""AllocateProducerIds (67): a block of 1,000 producer ids for one broker, never given twice (A08; KIP-730). And single ids
+out of a block of the controller's own, for clients of brokers in ZooKeeper mode that take it for one of those.
+"""
 
 from typing import Any
 
@@ -19,3 +21,15 @@ def allocate_producer_ids(state: State, request: Any, now: Now, random: Random) 
     start = state.image.next_producer_id
     op = ProducerIdsSet(request.broker_id, request.broker_epoch, start + BLOCK)
     return Result([op], reply(producer_id_start=start, producer_id_len=BLOCK))
+
+
+def give_producer_id(state: State, request: Any, now: Now, random: Random) -> Result:
+    """InitProducerIdRequest without a transactional id."""
+    soft, start = state.soft, state.image.next_producer_id
+    ops = []
+    if not soft.producer_ids:
+        ops.append(ProducerIdsSet(state.me, -1, start + BLOCK))
+        soft.producer_ids, soft.producer_ids_offset = range(start, start + BLOCK), state.next_offset
+    producer_id, soft.producer_ids = soft.producer_ids[0], soft.producer_ids[1:]
+    reply = message("InitProducerIdResponse")(producer_id=producer_id, producer_epoch=0)
+    return Result(ops, reply, seen=soft.producer_ids_offset + 1)

@@ -245,7 +245,7 @@ class Outbox:
                     controller_epoch=sender.epoch,
                     broker_epoch=self.epoch,
                     topic_states=portion,
-                    live_brokers=[*_live_brokers(image, kind), *_controller(kind, sender)],
+                    live_brokers=[*_live_brokers(image, kind), *_controller(image, kind, sender)],
                 ),
             )
             if following is None:
@@ -465,10 +465,14 @@ def _endpoints(kind: Any, endpoints: Iterable[EndPoint]) -> list[Any]:
     ]
 
 
-def _controller(kind: Any, sender: Sender) -> list[Any]:
+def _controller(image: Image, kind: Any, sender: Sender) -> list[Any]:
+    """The controller as one of the brokers. Those make topics by themselves, and fail where some have a rack and others have
+    none: it is in the rack of one of them."""
     if not sender.endpoints:
         return []
-    return [kind.UpdateMetadataBroker(id=sender.controller, endpoints=_endpoints(kind, sender.endpoints))]
+    racks = [broker.rack for broker in image.unfenced_brokers()]
+    rack = racks[0] if racks and None not in racks else None
+    return [kind.UpdateMetadataBroker(id=sender.controller, endpoints=_endpoints(kind, sender.endpoints), rack=rack)]
 
 
 def _live_brokers(image: Image, kind: Any) -> list[Any]:

@@ -181,6 +181,7 @@ REFUSALS: dict[str, Refusal] = {
     "Envelope": _top("Envelope"),
     "ExpireDelegationToken": _top("ExpireDelegationToken"),
     "IncrementalAlterConfigs": _alter_configs("IncrementalAlterConfigs"),
+    "InitProducerId": _top("InitProducerId"),
     "ListPartitionReassignments": _top("ListPartitionReassignments"),
     "RenewDelegationToken": _top("RenewDelegationToken"),
     "UnregisterBroker": _top("UnregisterBroker"),

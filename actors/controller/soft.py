@@ -3,7 +3,7 @@
 All soft state is here. A new active controller starts with an empty one (`ControllerRole.gained`), and losing
 leadership throws it away. These files may change it: `leases.py` (leases), `registration.py` and `fencing.py`
 (departures, shutdowns), `zookeeper_brokers.py` (znodes, and leases that they stand for), `snapshots.py` (the slot),
-`mutations.py` (tokens of clients).
+`mutations.py` (tokens of clients), `producer_ids.py`.
 """
 
 from collections import deque
@@ -191,6 +191,10 @@ class Soft:
         """Secret of a delegation token -> its id, as far as they were computed (delegation_tokens.py)."""
         self.legacy: dict[int, Legacy] = {}
         """Brokers that do not pull the metadata log, by id: the newest process of each."""
+        self.producer_ids = range(0)
+        """What is left of a block that this controller gives single ids from (producer_ids.py)."""
+        self.producer_ids_offset = -1
+        """Offset of the record of that block: no id of it is given before the record is committed."""
         self.zookeeper_epoch: int | None = None
         """What this controller has written into /controller_epoch when it took /controller; None: ZooKeeper does not have it
         as the controller, and brokers in ZooKeeper mode are told nothing."""

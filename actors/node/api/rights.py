@@ -51,15 +51,22 @@ ON_CONTROLLERS: dict[str, Right] = {
     "DescribeAcls": DESCRIBE,
     "DescribeCluster": NODES_ONLY._replace(operation=Operation.ALTER),
     "DescribeConfigs": _each(TOPIC, Operation.DESCRIBE_CONFIGS),
+    "DescribeLogDirs": DESCRIBE,
     "DescribeQuorum": DESCRIBE,
+    "DescribeUserScramCredentials": DESCRIBE,
     "ElectLeaders": ALTER,
     "EndQuorumEpoch": NODES_ONLY,
     "Envelope": NODES_ONLY,
     "ExpireDelegationToken": OPEN,
     "Fetch": NODES_ONLY,
     "FetchSnapshot": NODES_ONLY,
+    "FindCoordinator": _each(GROUP, Operation.DESCRIBE),
     "IncrementalAlterConfigs": _each(TOPIC, Operation.ALTER_CONFIGS),
+    "InitProducerId": _each(TRANSACTIONAL_ID, WRITE),
+    "ListGroups": OPEN,
     "ListPartitionReassignments": DESCRIBE,
+    "ListTransactions": OPEN,
+    "Metadata": _each(TOPIC, Operation.DESCRIBE),
     "RemoveRaftVoter": ALTER,
     "RenewDelegationToken": OPEN,
     "SaslAuthenticate": OPEN,
@@ -70,6 +77,9 @@ ON_CONTROLLERS: dict[str, Right] = {
     "Vote": NODES_ONLY,
 }
 """API -> its right on a controller, in an Envelope or on the controllers' own listener."""
+
+TO_CLIENTS: dict[str, Right] = {"DescribeCluster": OPEN}
+"""API -> its right where a controller serves clients of brokers in ZooKeeper mode, if it is another one there."""
 
 ON_BROKERS: dict[str, Right] = {
     "AddOffsetsToTxn": _each(TRANSACTIONAL_ID, WRITE),

@@ -8,7 +8,7 @@ body (reading A01).
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from actors.node.api.rights import ON_BROKERS, ON_CONTROLLERS
+from actors.node.api.rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 
@@ -57,7 +57,9 @@ def rpc(
 
     def register(handler: H) -> H:
         on_controllers = enveloped or set(listeners) <= ON_A_CONTROLLER
-        right = (ON_CONTROLLERS if on_controllers else ON_BROKERS)[name]
+        to_clients = tuple(listeners) == (Listener.BRIDGE,)
+        rights = ON_CONTROLLERS if on_controllers else ON_BROKERS
+        right = TO_CLIENTS[name] if to_clients and name in TO_CLIENTS else rights[name]
         row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined, right)
         if pushed:
             for listener in listeners:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 ROOT = Path(__file__).resolve().parents[3]
 JARS = ROOT / ".kafka"
@@ -183,10 +184,20 @@ class ZooKeeperBrokers(_Java):
                 self.start(id)
             for id, port in self.ports.items():
                 self.answers(id, port)
+            for port in self.ports.values():
+                self._knows_all(port)
         except BaseException:
             self.close()
             raise
         return self
+
+    def _knows_all(self, port: int) -> None:
+        """Wait until one broker has heard of all others."""
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+        end = time.monotonic() + START_SECONDS_MAX
+        while len(client.list_topics(timeout=START_SECONDS_MAX).brokers) < len(self.ports):
+            assert time.monotonic() < end, "the brokers do not hear of each other"
+            time.sleep(0.1)
 
     def data(self, id: int) -> Path:
         """The log directory of a broker."""

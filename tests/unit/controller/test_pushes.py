@@ -298,6 +298,9 @@ def test_to_a_broker_in_zookeeper_mode_the_controller_is_one_of_the_live_brokers
     *brokers, controller = metadata.body.live_brokers
     assert [broker.id for broker in brokers] == [1, 2, 3]
     assert (metadata.body.controller_id, metadata.body.controller_epoch) == (controller.id, 57) == (3001, 57)
+    assert controller.rack == "r", "brokers that make a topic fail where not all of them have racks"
+    cluster.commit(broker(2)._replace(rack=None))
+    assert next(cluster.requests()).body.live_brokers[-1].rack is None
     assert [(one.listener, one.host, one.port, one.security_protocol) for one in controller.endpoints] == [
         ("PLAINTEXT", "c", 9192, 0),
         ("INTERNAL", "c", 9193, 2),

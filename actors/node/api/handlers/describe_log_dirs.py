@@ -12,14 +12,20 @@ from typing import Any
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.partition import Partition
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Done
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+
+@rpc(35, "DescribeLogDirs", range(1, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
+    return Done(message("DescribeLogDirsResponse")())
 
 
 @rpc(

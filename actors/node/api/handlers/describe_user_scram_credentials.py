@@ -7,7 +7,8 @@ Errors: 31 CLUSTER_AUTHORIZATION_FAILED; of a user: 91, 92.
 from collections import Counter
 from typing import Any
 
-from actors.node.api.contexts import BrokerContext
+from actors.metadata.image import Image
+from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
@@ -20,9 +21,20 @@ from actors.wire.messages import message
 @in_slices
 def describe_user_scram_credentials(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Users in the order of the request; all of them if it names none."""
+    return _described(context.cache.image, request)
+
+
+@rpc(50, "DescribeUserScramCredentials", range(1), listeners=[Listener.BRIDGE])
+@in_slices
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+    """The same as a controller knows them, for clients of brokers in ZooKeeper mode."""
+    return _described(context.role.image, request)
+
+
+def _described(image: Image, request: Any) -> Steps:
     kind = message("DescribeUserScramCredentialsResponse")
     infos: dict[str, list[Any]] = {}
-    for op in context.cache.image.every("scram"):
+    for op in image.every("scram"):
         fields: dict[str, Any] = dict(op.fields)
         info = kind.CredentialInfo
         infos.setdefault(fields["name"], []).append(

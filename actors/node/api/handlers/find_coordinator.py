@@ -8,11 +8,15 @@ transactional id, or a share partition that is none: INVALID_REQUEST.
 """
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.broker.coordination import partition_of
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener
@@ -30,22 +34,54 @@ DENIED = {
     TRANSACTION: (Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 """Key type -> the resource that has to be allowed, and the error otherwise."""
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC, SHARE: SHARE_STATE_TOPIC}
+"""Key type -> the topic whose partitions' leaders coordinate."""
 
 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=(Listener.CLIENT,))
 @in_slices
 def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Name the broker that coordinates each key; a key once, however often it is named."""
+    return _found(context, partial(_partition_here, context), request, call)
+
+
+@rpc(10, "FindCoordinator", range(0, 7), listeners=[Listener.BRIDGE])
+@in_slices
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+    """The same to clients of brokers in ZooKeeper mode. Those brokers make the coordinators' topics when they are asked."""
+    shown = shown_by_controller(context)
+    if shown is None:
+        return NOT_DRIVING
+    return (yield from _found(shown, partial(_partition_there, shown), request, call))
+
+
+def _partition_here(context: BrokerContext, key_type: int, topic: str, key: str) -> int:
+    """The number of a key's partition."""
+    if context.cache.image.topic(topic) < 0:
+        context.topics.create([topic])
+    if key_type == GROUP:
+        return context.groups.machine.partition_of(key)
+    if key_type == TRANSACTION:
+        return context.transactions.machine.partition_of(key)
+    return context.share_state.machine.partition_of(key)
+
+
+def _partition_there(shown: Shown, key_type: int, topic: str, key: str) -> int:
+    row = shown.cache.image.topic(topic)
+    return partition_of(key, shown.cache.image.partition_count(row)) if row >= 0 else -1
+
+
+def _found(context: Shown, number_of: Callable[[int, str, str], int], request: Any, call: Call) -> Steps:
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
-        error, id, host, port = _find(context, request.key_type, request.key, call)
+        error, id, host, port = _find(context, number_of, request.key_type, request.key, call)
         return Done(Response(error_code=error, error_message=_text(error), node_id=id, host=host, port=port))
     coordinators = []
     pace = Pace()
     for key in dict.fromkeys(request.coordinator_keys):
         if pace.over():
             yield
-        error, id, host, port = _find(context, request.key_type, key, call)
+        error, id, host, port = _find(context, number_of, request.key_type, key, call)
         coordinators.append(
             Response.Coordinator(
                 key=key,
@@ -59,33 +95,33 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Done(Response(coordinators=coordinators))
 
 
-def _find(context: BrokerContext, key_type: int, key: str, call: Call) -> tuple[ErrorCode, int, str, int]:
+def _find(
+    context: Shown, number_of: Callable[[int, str, str], int], key_type: int, key: str, call: Call
+) -> tuple[ErrorCode, int, str, int]:
     image = context.cache.image
-    resource, denied = DENIED.get(key_type, (None, ErrorCode.NONE))
-    if resource is not None and not context.authorizer.allowed(call, Operation.DESCRIBE, resource, key):
-        return denied, -1, "", -1
-    if key_type == GROUP:
-        name, number = OFFSETS_TOPIC, context.groups.machine.partition_of(key)
-    elif key_type == TRANSACTION and key:
-        name, number = TRANSACTIONS_TOPIC, context.transactions.machine.partition_of(key)
-    elif key_type == SHARE and call.api_version >= SHARE_FROM:
-        if not context.authorizer.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):
-            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, -1, "", -1
-        if SHARE_PARTITION.fullmatch(key) is None:
-            return ErrorCode.INVALID_REQUEST, -1, "", -1
-        name, number = SHARE_STATE_TOPIC, context.share_state.machine.partition_of(key)
-    else:
-        return ErrorCode.INVALID_REQUEST, -1, "", -1
-    topic = image.topic(name)
-    if topic < 0:
-        context.topics.create([name])
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
-    row = image.partition(topic, number)
+    refused = _refused(context, key_type, key, call)
+    if refused is not ErrorCode.NONE:
+        return refused, -1, "", -1
+    name = TOPICS[key_type]
+    number, topic = number_of(key_type, name, key), image.topic(name)
+    row = image.partition(topic, number) if topic >= 0 else -1
     leader = image.leader(row) if row >= 0 else -1
     endpoint = context.cache.endpoint(leader, call.listener_name)
     if endpoint is None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
     return ErrorCode.NONE, leader, endpoint.host, endpoint.port
+
+
+def _refused(context: Shown, key_type: int, key: str, call: Call) -> ErrorCode:
+    resource, denied = DENIED.get(key_type, (None, ErrorCode.NONE))
+    if resource is not None and not context.authorizer.allowed(call, Operation.DESCRIBE, resource, key):
+        return denied
+    if key_type == SHARE and call.api_version >= SHARE_FROM:
+        if not context.authorizer.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ErrorCode.NONE if SHARE_PARTITION.fullmatch(key) else ErrorCode.INVALID_REQUEST
+    known = key_type == GROUP or (key_type == TRANSACTION and key)
+    return ErrorCode.NONE if known else ErrorCode.INVALID_REQUEST
 
 
 def _text(error: ErrorCode) -> str | None:

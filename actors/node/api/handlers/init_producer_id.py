@@ -20,7 +20,10 @@ from typing import Any
 from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.coordinator import Producer
 from actors.broker.transactions.rules import Init
-from actors.node.api.contexts import BrokerContext
+from actors.controller.producer_ids import give_producer_id
+from actors.node.api.authorizer import Authorizer
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.shown_cluster import NOT_DRIVING, shown_by_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Parked
 from actors.node.runtime.calls import Call, Lane, Listener
@@ -35,19 +38,38 @@ FENCED_FROM = 4
 @rpc(22, "InitProducerId", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 def init_producer_id(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Give the next id, or the next epoch."""
+    refused = _refused(context.authorizer, request, call)
+    if refused is not ErrorCode.NONE:
+        return Done(_reply(refused))
     if request.transactional_id is not None:
-        if not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
-            return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return _transactional(context, request, call)
-    may = context.authorizer
+    return _give(context, context.runtime.now.mono_ms + WAIT_MS, False)
+
+
+@rpc(22, "InitProducerId", range(0, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """Give the next id to a client of brokers in ZooKeeper mode. A controller coordinates no transactional id."""
+    refused = _refused(context.authorizer, request, call)
+    if refused is ErrorCode.NONE and request.transactional_id is not None:
+        refused = ErrorCode.NOT_COORDINATOR
+    if refused is not ErrorCode.NONE:
+        return Done(_reply(refused))
+    if shown_by_controller(context) is None:
+        return NOT_DRIVING
+    return context.role.submit(give_producer_id, request, call)
+
+
+def _refused(may: Authorizer, request: Any, call: Call) -> ErrorCode:
+    if request.transactional_id is not None:
+        allowed = may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
+        return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not (
         may.allowed_some(call, Operation.WRITE, Resource.TOPIC)
         or may.allowed(call, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
     ):
-        return Done(_reply(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    if (request.producer_id >= 0) is not (request.producer_epoch >= 0):
-        return Done(_reply(ErrorCode.INVALID_REQUEST))
-    return _give(context, context.runtime.now.mono_ms + WAIT_MS, False)
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    alone = (request.producer_id >= 0) is not (request.producer_epoch >= 0)
+    return ErrorCode.INVALID_REQUEST if alone else ErrorCode.NONE
 
 
 def _transactional(context: BrokerContext, request: Any, call: Call) -> Answer:

@@ -8,13 +8,19 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Done
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+
+@rpc(16, "ListGroups", range(0, 6), listeners=[Listener.BRIDGE])
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
+    return Done(message("ListGroupsResponse")())
 
 
 @rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)

@@ -12,15 +12,21 @@ from typing import Any
 from actors.authorization.resources import Operation, Resource
 from actors.broker.patterns import Pattern, Refused
 from actors.broker.transactions.state import BY_NAME
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Done
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 DURATION_FROM, PATTERN_FROM = 1, 2
+
+
+@rpc(66, "ListTransactions", range(0, 3), listeners=[Listener.BRIDGE], lane=Lane.DATA)
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
+    return Done(message("ListTransactionsResponse")())
 
 
 @rpc(66, "ListTransactions", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)

@@ -3,7 +3,8 @@
 Behaviour: a topic that does not exist is made, if the request allows it and `auto.create.topics.enable` says so; the
 answer waits a moment for it. One that would name a leader which may just have died waits a moment too
 (`SuspectedLeaders`). Fenced brokers are left out soon (`RecentlyFenced`); their replicas stand in `offline_replicas` at
-once. The controller that is named is this broker, which forwards what only a controller can do.
+once. The controller that is named is this broker, which forwards what only a controller can do. A controller shows the same
+to clients of brokers in ZooKeeper mode, and names itself (`api/shown_cluster.py`).
 
 Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
 13 top-level error.
@@ -18,9 +19,11 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.controller.topics import create_topics
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.authorizer import cluster_operations
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller
 from actors.node.api.table import rpc
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.runtime.answers import Answer, Close, Done, Parked
@@ -41,6 +44,8 @@ CREATED_MAX = 1000
 NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
 """Topics by name or id, each once; None: all."""
+SENSELESS: Wanted = [(None, NO_ID)]
+"""Stands for a request that names a topic in a way that its version does not know."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -57,33 +62,65 @@ def metadata(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Describe the cluster and the topics asked for."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
-    version = call.api_version
-    pace = Pace()
-    wanted: Wanted = None
-    if request.topics is not None and (request.topics or version >= NULL_IS_ALL_FROM):
-        named: dict[tuple[str | None, bytes], None] = {}
-        for one in request.topics:
-            if _senseless(one.name, one.topic_id, version):
-                return (yield from _refusal(request, version))
-            named[one.name, one.topic_id] = None
-            if pace.over():
-                yield
-        wanted = list(named)
-    missing: list[str] = []
-    if wanted and _makes(context, request, version):
-        for name, topic_id in wanted:
-            if name is not None and topic_id == NO_ID and context.cache.image.topic(name) < 0 and legal(name):
-                if not _may_make(context, call, name):
-                    continue
-                missing.append(name)
-                if len(missing) == CREATED_MAX:
-                    break
-            if pace.over():
-                yield
+    wanted = yield from _wanted(request, call.api_version)
+    if wanted is SENSELESS:
+        return (yield from _refusal(request, call.api_version))
+    missing = yield from _missing(context, request, call, wanted)
     if not missing:
         return _settled(context, request, call, wanted)
     context.topics.create(missing)
     return _Wait(context, request, call, wanted, missing, context.runtime.now.mono_ms + CREATE_WAIT_MS).again(False)
+
+
+@rpc(3, "Metadata", range(0, 14), listeners=[Listener.BRIDGE], lane=Lane.DATA)
+@in_slices
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+    """The same to clients of brokers in ZooKeeper mode. A topic that does not exist is made; who asks again finds it."""
+    wanted = yield from _wanted(request, call.api_version)
+    if wanted is SENSELESS:
+        return (yield from _refusal(request, call.api_version))
+    shown = shown_by_controller(context)
+    if shown is None:
+        return NOT_DRIVING
+    missing = yield from _missing(shown, request, call, wanted)
+    if missing:
+        kind = message("CreateTopicsRequest")
+        made = [kind.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing]
+        context.role.submit(create_topics, kind(topics=made), call)
+    return (yield from _reply(shown, request, call, wanted))
+
+
+def _wanted(request: Any, version: int) -> Generator[None, None, Wanted]:
+    """What a request asks for; SENSELESS: it cannot be said."""
+    if request.topics is None or not (request.topics or version >= NULL_IS_ALL_FROM):
+        return None
+    named: dict[tuple[str | None, bytes], None] = {}
+    pace = Pace()
+    for one in request.topics:
+        if _senseless(one.name, one.topic_id, version):
+            return SENSELESS
+        named[one.name, one.topic_id] = None
+        if pace.over():
+            yield
+    return list(named)
+
+
+def _missing(context: Shown, request: Any, call: Call, wanted: Wanted) -> Generator[None, None, list[str]]:
+    """Topics that are to be made."""
+    missing: list[str] = []
+    if not wanted or not _makes(context, request, call.api_version):
+        return missing
+    pace = Pace()
+    for name, topic_id in wanted:
+        if name is not None and topic_id == NO_ID and context.cache.image.topic(name) < 0 and legal(name):
+            if not _may_make(context, call, name):
+                continue
+            missing.append(name)
+            if len(missing) == CREATED_MAX:
+                break
+        if pace.over():
+            yield
+    return missing
 
 
 def _settled(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> Answer:
@@ -164,7 +201,7 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> Steps:
+def _reply(context: Shown, request: Any, call: Call, wanted: Wanted) -> Steps:
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
@@ -198,13 +235,13 @@ def _reply(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> 
     return Done(reply)
 
 
-def _makes(context: BrokerContext, request: Any, version: int) -> bool:
+def _makes(context: Shown, request: Any, version: int) -> bool:
     """Whether topics that do not exist are to be made."""
     wanted: bool = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
     return wanted and context.config.value("auto.create.topics.enable")  # type: ignore[no-any-return]
 
 
-def _may_make(context: BrokerContext, call: Call, name: str) -> bool:
+def _may_make(context: Shown, call: Call, name: str) -> bool:
     may = context.authorizer
     return may.shown(call, Operation.DESCRIBE, Resource.TOPIC, name) and (
         may.shown(call, Operation.CREATE, Resource.CLUSTER) or may.allowed(call, Operation.CREATE, Resource.TOPIC, name)
@@ -212,7 +249,7 @@ def _may_make(context: BrokerContext, call: Call, name: str) -> bool:
 
 
 def _denied(
-    context: BrokerContext, kind: Any, request: Any, call: Call, found: int | tuple[str | None, bytes], wanted: Wanted
+    context: Shown, kind: Any, request: Any, call: Call, found: int | tuple[str | None, bytes], wanted: Wanted
 ) -> Any | None:
     """What is said of a topic that the principal may not describe: False if nothing is. None: it may. Who may not describe a
     topic does not learn whether it exists, nor which name an id has."""
@@ -272,7 +309,7 @@ def _absent(kind: Any, name: str | None, topic_id: bytes) -> Any:
 
 
 def _topic(
-    context: BrokerContext, kind: Any, request: Any, call: Call, row: int, pace: Pace
+    context: Shown, kind: Any, request: Any, call: Call, row: int, pace: Pace
 ) -> Generator[None, None, Any | None]:
     """A topic with its partitions; None: it was deleted meanwhile."""
     image = context.cache.image
@@ -291,7 +328,7 @@ def _topic(
     return topic
 
 
-def _partition(context: BrokerContext, kind: Any, call: Call, row: int) -> Any:
+def _partition(context: Shown, kind: Any, call: Call, row: int) -> Any:
     # A leader that is fenced or absent is no leader to a client, and its replica counts as offline.
     image, alive = context.cache.image, context.cluster.unfenced
     leader, replicas = image.leader(row), image.replicas(row)
