@@ -18,9 +18,11 @@ This file alone decides what a follower asks for and what it does with the answe
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
    session meanwhile, since a leader would send what it grows by.
 7. A new epoch of this broker begins a new session: the leader must learn it for every partition (R497-43).
+8. A leader in ZooKeeper mode may speak versions before 13, which name topics and not their ids: a topic whose name another
+   one had before begins a new session.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
@@ -38,6 +40,8 @@ VERSION = 17
 BACKOFF_MS = 50
 """The pause after an error of the whole request, or of one partition that the next metadata update will settle."""
 DISK_FULL_MS = 1000
+IDS_KEPT = 100
+"""Of topics that are not fetched any more, at most; and as many as are."""
 IN_FLIGHT_MAX = 2
 SESSION_ERRORS = frozenset(
     (
@@ -120,8 +124,10 @@ class Fetcher:
         """Partitions that the next request must name."""
         self._urgent = False
         """Whether a changed partition should not wait for the answer of the request in flight."""
-        self._gone: dict[Key, None] = {}
-        """Partitions in the session that the next request must drop from it."""
+        self._gone: dict[Key, str] = {}
+        """Partitions in the session that the next request must drop from it, with the names of their topics."""
+        self._ids: dict[str, bytes] = {}
+        """The topic that has a name now, or had it last."""
         self._delayed: dict[Partition, int] = {}
         """Partitions that were refused or are held back, with the monotonic time at which to fetch them again."""
         self._near: dict[Partition, None] = {}
@@ -140,6 +146,11 @@ class Fetcher:
     def follow(self, partition: Partition) -> None:
         """Fetch this partition, or begin again because its leader epoch changed."""
         self._partitions[partition.topic_id, partition.number] = partition
+        if len(self._ids) > 2 * len(self._partitions) + IDS_KEPT:
+            self._ids = {one.topic: one.topic_id for one in self._partitions.values()}
+        if self._ids.setdefault(partition.topic, partition.topic_id) != partition.topic_id:
+            self._ids[partition.topic] = partition.topic_id
+            self._restart()
         self._near.pop(partition, None)
         self._delayed.pop(partition, None)
         self._changed[partition] = None
@@ -208,8 +219,9 @@ class Fetcher:
         if not self._epoch:
             self._session, self._epoch = reply.session_id, 1
         for topic in reply.responses:
+            topic_id = self._ids.get(topic.topic, topic.topic_id) if topic.topic else topic.topic_id
             for data in topic.partitions:
-                key = (topic.topic_id, data.partition_index)
+                key = (topic_id, data.partition_index)
                 partition = self._partitions.get(key)
                 asked = self._asked.get(partition) if partition is not None else None
                 # If a later request names the partition, this is the answer for its old position.
@@ -347,7 +359,7 @@ class Fetcher:
     def _drop(self, partition: Partition) -> None:
         self._changed.pop(partition, None)
         if self._asked.pop(partition, None) is not None:
-            self._gone[partition.topic_id, partition.number] = None
+            self._gone[partition.topic_id, partition.number] = partition.topic
 
     def _restart(self) -> None:
         self._generation += 1
@@ -370,7 +382,9 @@ class Fetcher:
             named.append(key)
             topic = topics.get(partition.topic_id)
             if topic is None:
-                topic = topics[partition.topic_id] = kind.FetchTopic(topic_id=partition.topic_id, partitions=[])
+                topic = topics[partition.topic_id] = kind.FetchTopic(
+                    topic=partition.topic, topic_id=partition.topic_id, partitions=[]
+                )
             topic.partitions.append(
                 kind.FetchPartition(
                     partition=partition.number,
@@ -383,6 +397,7 @@ class Fetcher:
             )
         self._changed = {}
         request = kind(
+            replica_id=self.me,
             replica_state=kind.ReplicaState(replica_id=self.me, replica_epoch=self.broker_epoch),
             max_wait_ms=self.limits.wait_ms,
             min_bytes=self.limits.bytes_min,
@@ -404,11 +419,11 @@ def _nothing() -> Outcome:
     return Outcome([], [], {}, {}, [], [], [])
 
 
-def _by_topic(kind: Any, keys: Iterable[Key]) -> list[Any]:
+def _by_topic(kind: Any, named: Mapping[Key, str]) -> list[Any]:
     topics: dict[bytes, Any] = {}
-    for topic_id, number in keys:
+    for (topic_id, number), name in named.items():
         topic = topics.get(topic_id)
         if topic is None:
-            topic = topics[topic_id] = kind.ForgottenTopic(topic_id=topic_id, partitions=[])
+            topic = topics[topic_id] = kind.ForgottenTopic(topic=name, topic_id=topic_id, partitions=[])
         topic.partitions.append(number)
     return list(topics.values())

@@ -7,6 +7,9 @@ on the first call after it was lost. It never retries: whoever called hears of t
 A channel to a controller begins with ApiVersions; the finalized level of `metadata.format` that it reports holds for the
 life of the connection and names the layout of the drafts' answers (reading A02). Where the other side asks who we are, a
 login comes next, and again before it is no longer good (KIP-368).
+
+A broker in ZooKeeper mode may be of an older release: a channel to one begins with ApiVersions too, and a request leaves in
+the newest version that both sides know.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -29,6 +32,8 @@ Then = Callable[[Any], None]
 
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
+HANDSHAKE_VERSION_OF_OLD = 3
+"""2.4 and later serve it, and answer a newer one in another layout."""
 SASL_HANDSHAKE, SASL_AUTHENTICATE = "SaslHandshake", "SaslAuthenticate"
 SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 2
 LOGIN_MS_MAX = 10_000
@@ -42,7 +47,8 @@ PROBE_MS_MAX = 2000
 
 
 class ChannelError(Exception):
-    """No answer will come: `refused`, `lost`, `timeout`, `unknown` (no address), or `damaged` (unreadable answer)."""
+    """No answer will come: `refused`, `lost`, `timeout`, `unknown` (no address), `damaged` (unreadable answer), or
+    `unsupported` (the other side serves no version that this node speaks)."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -52,12 +58,22 @@ class ChannelError(Exception):
 class _Request:
     """One call. Invariant: `then` is called exactly once, with a reply or a ChannelError, then becomes None."""
 
-    __slots__ = ("build", "name", "then", "timer", "version")
+    __slots__ = ("build", "name", "then", "timer", "version", "versions")
 
-    def __init__(self, name: str, version: int, build: Callable[[int, str], list[Buffer]], then: Then) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        build: Callable[[int, str, int], list[Buffer]],
+        then: Then,
+        versions: range | None = None,
+    ) -> None:
         self.name = name
         self.version = version
+        self.versions = versions
+        """Any of these will do: `version` is chosen when it is known what the other side serves."""
         self.build = build
+        """(correlation id, client id, version) -> a frame"""
         self.then: Then | None = then
         self.timer: Timer | None = None
 
@@ -86,12 +102,14 @@ class Channel:
     """One outbound connection and what is in flight on it.
 
     `conn` is 0 while there is none. `level` is 0 until the handshake has told it.
-    `answered`: something has come back on it. Invariant: `queued` is empty while the channel is up.
+    `answered`: something has come back on it. `asks_versions`: it begins with ApiVersions, and `served` has API key ->
+    newest version from then on. Invariant: `queued` is empty while the channel is up.
     """
 
     __slots__ = (
         "address",
         "answered",
+        "asks_versions",
         "conn",
         "handshake",
         "in_flight",
@@ -101,6 +119,7 @@ class Channel:
         "next_correlation",
         "purpose",
         "queued",
+        "served",
         "to_controller",
         "up",
     )
@@ -113,7 +132,10 @@ class Channel:
         handshake: bool,
         to_controller: bool,
         listener: str = "",
+        asks_versions: bool = False,
     ) -> None:
+        self.asks_versions = asks_versions
+        self.served: dict[int, int] = {}
         self.listener = listener
         """Name of the other side's listener, where it is neither the one between brokers nor the controllers'."""
         self.purpose = purpose
@@ -225,17 +247,19 @@ class Channels:
         handshake: bool = False,
         to_controller: bool = False,
         listener: str = "",
+        versions: range | None = None,
     ) -> None:
         """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level.
         `to_controller`: the address is that of a controller's listener, and not of the one between brokers. `listener`: of
-        another one still, by name."""
+        another one still, by name. `versions`: the other side is asked first which version it serves, and the newest of
+        these is spoken; `unsupported` where it serves none."""
         chosen = version if version is not None else framing.latest_version(name)
 
-        def build(correlation: int, client_id: str) -> list[Buffer]:
-            return framing.encode_request(name, chosen, correlation, client_id, request)
+        def build(correlation: int, client_id: str, version: int) -> list[Buffer]:
+            return framing.encode_request(name, version, correlation, client_id, request)
 
-        kind = (lane, handshake, to_controller, listener)
-        self._submit(purpose, address, _Request(name, chosen, build, then), timeout_ms, kind)
+        kind = (lane, handshake, to_controller, listener, versions is not None)
+        self._submit(purpose, address, _Request(name, chosen, build, then, versions), timeout_ms, kind)
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
         """A bare connect, no byte sent: `then(True)` only if it was refused.
@@ -300,15 +324,15 @@ class Channels:
         if channel is None:
             self.closes.append(conn)
             return
-        if channel.handshake:
+        if channel.handshake or channel.asks_versions:
             hello = message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
             self._send(
                 channel,
                 _Request(
                     HANDSHAKE,
-                    HANDSHAKE_VERSION,
-                    lambda correlation, client_id: framing.encode_request(
-                        HANDSHAKE, HANDSHAKE_VERSION, correlation, client_id, hello
+                    HANDSHAKE_VERSION if channel.handshake else HANDSHAKE_VERSION_OF_OLD,
+                    lambda correlation, client_id, version: framing.encode_request(
+                        HANDSHAKE, version, correlation, client_id, hello
                     ),
                     lambda reply: self._greeted(channel, reply),
                 ),
@@ -363,10 +387,11 @@ class Channels:
         address: tuple[str, int],
         request: _Request,
         timeout_ms: int,
-        kind: tuple[Lane, bool, bool, str],
+        kind: tuple[Lane, bool, bool, str, bool],
     ) -> None:
         channel = self._by_purpose.get(purpose)
-        if channel is not None and channel.address != address:
+        unasked = channel is not None and request.versions is not None and not channel.asks_versions
+        if channel is not None and (channel.address != address or unasked):
             self._by_purpose.pop(purpose)
             if channel.conn:
                 self.closes.append(channel.conn)
@@ -404,6 +429,7 @@ class Channels:
             return
         levels = {feature.name: feature.max_version_level for feature in reply.finalized_features}
         channel.level = levels.get("metadata.format", 0)
+        channel.served = {one.api_key: one.max_version for one in reply.api_keys}
         self._log_in(channel)
 
     def _log_in(self, channel: Channel) -> None:
@@ -446,7 +472,7 @@ class Channels:
         else:
             version, request = SASL_AUTHENTICATE_VERSION, message("SaslAuthenticateRequest")(auth_bytes=said)
 
-        def build(correlation: int, client_id: str) -> list[Buffer]:
+        def build(correlation: int, client_id: str, version: int) -> list[Buffer]:
             return framing.encode_request(name, version, correlation, client_id, request)
 
         asked = _Request(name, version, build, then)
@@ -476,9 +502,15 @@ class Channels:
         return name
 
     def _send(self, channel: Channel, request: _Request) -> None:
+        if request.versions is not None:
+            served = channel.served.get(framing.rpc(request.name).key, -1)
+            if served < request.versions[0]:
+                request.settle(ChannelError("unsupported", f"{channel.address} serves {request.name} {served} at most"))
+                return
+            request.version = min(served, request.versions[-1])
         channel.next_correlation += 1
         channel.in_flight[channel.next_correlation] = request
-        self.sends.append((channel.conn, request.build(channel.next_correlation, self._client_id)))
+        self.sends.append((channel.conn, request.build(channel.next_correlation, self._client_id, request.version)))
 
     def _timed_out(self, channel: Channel, request: _Request) -> None:
         # A peer that is silent for so long may be frozen: a new connection is the only way to know.

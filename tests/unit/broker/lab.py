@@ -96,10 +96,16 @@ class Wires:
         then: Callable[[Any], None],
         timeout_ms: int = 0,
         version: int | None = None,
+        versions: range | None = None,
         **_: Any,
     ) -> None:
         lab = self.node.lab
         target = lab.nodes[address[1] - 9000]
+        if lab.zookeeper.get(target.id) is not None:
+            assert versions is not None and lab.zookeeper[target.id] in versions, "it is asked first what it serves"
+            version = lab.zookeeper[target.id]
+        elif (own := lab.zookeeper.get(self.node.id)) is not None and name == "Fetch":
+            version = own
         if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split or name in lab.lost:
             lab.later.append(lambda: then(ChannelError("lost", "cut")))
             return
@@ -231,7 +237,9 @@ class Facade:
 class Lab:
     """The cluster."""
 
-    def __init__(self, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, brokers: int = 3, settings: dict[str, str] | None = None, zookeeper: dict[int, int] | None = None
+    ) -> None:
         self.slices = 0
         """Slices of requests that were not the last of theirs."""
         self.between_slices: Callable[[], None] = lambda: None
@@ -240,6 +248,8 @@ class Lab:
         self.log: list[Any] = []
         """Committed metadata batches."""
         self.next_offset = 0
+        self.zookeeper: dict[int, int] = zookeeper or {}
+        """Brokers that are registered as ones in ZooKeeper mode, and the newest Fetch that they know."""
         self.cut: set[int] = set()
         """Brokers that neither reach the controller nor pull metadata."""
         self.dead: set[int] = set()
@@ -368,7 +378,14 @@ class Lab:
         endpoints = tuple(ops.EndPoint(one.name, one.host, one.port, 0) for one in request.listeners)
         epoch = self.commit(
             ops.BrokerSet(
-                node.id, self.next_offset, request.incarnation_id, endpoints, request.rack, (), tuple(request.log_dirs)
+                node.id,
+                self.next_offset,
+                request.incarnation_id,
+                endpoints,
+                request.rack,
+                (),
+                tuple(request.log_dirs),
+                zookeeper=node.id in self.zookeeper,
             )
         )
         return reply(next_state=3, broker_epoch=epoch, lease_end_time_ms=end_ms)

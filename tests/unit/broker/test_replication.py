@@ -1,5 +1,7 @@
 """Three brokers: in-sync sets, leader changes, cuts, crashes; every case ends with equal logs."""
 
+import pytest
+
 from actors.metadata import ops
 from actors.metadata.snapshot import encode
 from actors.ports import Now, Sync
@@ -602,3 +604,45 @@ def test_r497_49_settled_changes_and_refusals_are_counted() -> None:
     meters = lab.broker(1).alter_isr.meters
     assert [meters[name].count for name in ("IsrExpandsPerSec", "IsrShrinksPerSec")] == [1, 1]
     assert meters["FailedIsrUpdatesPerSec"].count == replicas.isr_failures
+
+
+@pytest.mark.parametrize("versions", [{1: 12, 2: 12, 3: 12}, {2: 16}], ids=["2.8", "3.9"])
+def test_with_brokers_in_zookeeper_mode_both_ways_in_the_versions_that_they_know(versions: dict[int, int]) -> None:
+    """They are asked in their version, name topics before 13 and no epoch of theirs before 15. They follow, they lead, logs
+    that diverge are cut, and all are back in the ISR each time."""
+    lab = Lab(3, zookeeper=versions)
+    lab.topic([1, 2, 3])
+    sent = lab.produce(1, b"a")
+    lab.pass_ms(500)
+    assert code(sent) is ErrorCode.NONE
+    for leader, others in ((1, [2, 3]), (2, [1, 3])):  # the leader of the round is cut off, another one replaces it
+        before = content(lab, leader)
+        lab.cut.add(leader)
+        lab.split.update(frozenset((leader, other)) for other in others)
+        alone = lab.produce(leader, b"lost", timeout_ms=60_000)
+        lab.change(others, others[0])
+        lab.pass_ms(200)
+        assert code(lab.produce(others[0], b"b", acks=1)) is ErrorCode.NONE
+        lab.pass_ms(200)
+        lab.cut.clear()
+        lab.split.clear()
+        lab.pull(lab.nodes[leader])
+        lab.pass_ms(2000)
+        assert code(alone) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert content(lab, 1) == content(lab, 2) == content(lab, 3) == [*before, b"b"]
+        assert any("cut t-0" in line for line in lab.nodes[leader].log.lines)
+        assert set(isr_of(lab)) == {1, 2, 3}
+
+
+def test_a_topic_of_the_same_name_is_another_one_to_a_leader_that_knows_names_only() -> None:
+    lab = Lab(2, zookeeper={1: 12, 2: 12})
+    lab.topic([1, 2])
+    sent = lab.produce(1, b"old")
+    lab.pass_ms(500)
+    assert code(sent) is ErrorCode.NONE
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    lab.topic([1, 2], topic_id=b"another topic id")
+    sent = lab.produce(1, b"new")
+    lab.pass_ms(500)
+    assert code(sent) is ErrorCode.NONE
+    assert content(lab, 2) == [b"new"]

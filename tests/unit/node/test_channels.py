@@ -246,3 +246,42 @@ def test_a_node_that_offers_a_weaker_mechanism_is_told_no_password(error: int) -
         assert link.channels.closes == [conn] and isinstance(link.replies[0], ChannelError)
     else:
         assert b"n,,n=n,r=" in sent, "its proof tells nothing to who does not know the password"
+
+
+def served(link: Link, conn: int, versions: dict[int, int]) -> None:
+    """The answer to the question that comes first, of a broker that serves these."""
+    kind = message("ApiVersionsResponse")
+    keys = [kind.ApiVersion(api_key=key, min_version=0, max_version=newest) for key, newest in versions.items()]
+    frame = b"".join(framing.encode_response("ApiVersions", 3, 1, kind(api_keys=keys)))[4:]
+    link.channels.received(conn, memoryview(frame))
+
+
+@pytest.mark.parametrize(("newest", "spoken"), [(11, None), (12, 12), (16, 16), (18, 17)])
+def test_to_a_broker_in_zookeeper_mode_a_request_leaves_in_the_newest_version_that_both_know(
+    newest: int, spoken: int | None
+) -> None:
+    link = Link()
+    request = message("FetchRequest")(replica_id=2)
+    link.channels.peer(PURPOSE, ADDRESS, "Fetch", request, link.replies.append, versions=range(12, 18))
+    conn = link.dialled()
+    link.channels.connected(conn)
+    (_, hello), *early = link.channels.sends
+    assert b"".join(hello)[4:8] == bytes((0, 18, 0, 3)) and not early, "it is asked first, in a version that 2.8 knows"
+    link.channels.sends.clear()
+    served(link, conn, {1: newest, 18: 3})
+    if spoken is None:
+        assert [reply.reason for reply in link.replies] == ["unsupported"] and not link.channels.sends  # type: ignore[attr-defined]
+        return
+    ((_, frame),) = link.channels.sends
+    assert b"".join(frame)[4:8] == bytes((0, 1, 0, spoken))
+
+
+def test_a_broker_that_is_of_apache_kafka_from_now_on_is_asked_on_a_new_connection() -> None:
+    link = Link()
+    request = message("FetchRequest")(replica_id=2)
+    link.channels.peer(PURPOSE, ADDRESS, "Fetch", request, link.replies.append, version=17)
+    first = link.dialled()
+    link.channels.connected(first)
+    link.channels.peer(PURPOSE, ADDRESS, "Fetch", request, link.replies.append, versions=range(12, 18))
+    assert link.dialled() not in (0, first) and link.channels.closes == [first]
+    assert [reply.reason for reply in link.replies] == ["lost"]  # type: ignore[attr-defined]

@@ -40,6 +40,7 @@ from fastpath.records.batch import CorruptBatch
 
 IDS_FROM = 13
 RACK_FROM = 11
+STATE_FROM = 15
 READ_COMMITTED = 1
 ANSWER_BYTES, PARTITION_BYTES = 16, 58
 """About how long an answer is beside its partitions, and what a partition takes beside its records."""
@@ -52,7 +53,7 @@ _RESPONSE = message("FetchResponse")
 )
 def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Answer at once, or park until enough bytes have come."""
-    replica, broker_epoch = _replica(request, call.api_version)
+    replica, broker_epoch = _replica(context, request, call.api_version)
     if replica < 0 and not context.lookups.serving:
         return Close("this broker is fenced")
     may = context.authorizer
@@ -123,8 +124,8 @@ def _denied(request: Any, call: Call) -> Steps:
 
 def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
     """Whether who asks is a broker of this cluster, in its present life. Registered is meant, fenced or not: a fenced broker
-    goes on replicating (A30), an absent one is nobody. Before version 15 a request does not tell; then it is served like a
-    client's, as is a broker whose registration has not been heard of yet."""
+    goes on replicating (A30), an absent one is nobody. One whose registration has not been heard of yet is served like a
+    client."""
     broker = context.cache.image.broker(replica)
     return broker is not None and broker.epoch == broker_epoch
 
@@ -143,11 +144,19 @@ def _near(context: BrokerContext, rack: str, listener: str) -> Near:
     return near
 
 
-def _replica(request: Any, version: int) -> tuple[int, int]:
-    if version < 15:
-        return request.replica_id, -1
-    state = request.replica_state
-    return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+def _replica(context: BrokerContext, request: Any, version: int) -> tuple[int, int]:
+    """(who asks or -1, its broker epoch). Before version 15 a request does not tell the epoch, and brokers in ZooKeeper mode
+    need not tell it later: they ask in their present life. Another broker that does not tell it is served like a client."""
+    if version < STATE_FROM:
+        replica, epoch = request.replica_id, -1
+    else:
+        state = request.replica_state
+        replica, epoch = (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+    if replica >= 0 and epoch < 0:
+        registration = context.cache.image.broker(replica)
+        if registration is not None and registration.zookeeper:
+            epoch = registration.epoch
+    return replica, epoch
 
 
 def _taken_in(context: BrokerContext, session: Session, request: Any, uses_ids: bool) -> bool:

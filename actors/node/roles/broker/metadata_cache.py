@@ -46,6 +46,12 @@ class MetadataCache:
                 return key.parse(text)
         return self._config.value(name)
 
+    def spoken(self, broker: int, versions: range) -> range | None:
+        """What of an API is spoken to a broker: any of these versions to one in ZooKeeper mode, which may be of an older
+        release; None: the one that brokers of rayft speak."""
+        registration = self.image.broker(broker)
+        return versions if registration is not None and registration.zookeeper else None
+
     def endpoint(self, broker: int, listener: str) -> Any | None:
         """Where a broker is reached on the listener of that name; None: it has no such listener, is fenced or is absent. To
         who wants to connect the last two are one: a fenced broker closes its clients' connections."""

@@ -20,6 +20,8 @@ from actors.node.runtime.runtime import Runtime
 NO_ADDRESS_MS = 100
 FAR_MS = 1 << 62
 FETCH_VERSION = 17
+FETCH_VERSIONS = range(12, FETCH_VERSION + 1)
+"""What leaders in ZooKeeper mode may be asked in: from 12 on they tell where logs diverge (KIP-595)."""
 
 
 class Replication:
@@ -104,6 +106,7 @@ class Replication:
             self._timeout_ms,
             FETCH_VERSION,
             lane=Lane.DATA,
+            versions=self._cache.spoken(fetcher.source, FETCH_VERSIONS),
         )
 
     def _take(self, fetcher: Fetcher, outcome: Outcome) -> None:

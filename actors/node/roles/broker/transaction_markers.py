@@ -32,6 +32,7 @@ PARTS_A_TURN = 2000
 TIMEOUT_MS = 30_000
 PARTITIONS_A_REQUEST = 1000
 VERSION = 2
+VERSIONS = range(1, VERSION + 1)
 WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
 
 
@@ -146,6 +147,7 @@ class TransactionMarkers:
             TIMEOUT_MS,
             VERSION,
             lane=Lane.DATA,
+            versions=self._cache.spoken(broker, VERSIONS),
         )
 
     def _answered(self, asked: dict[int, tuple[_Sending, set[TopicPartition]]], reply: Any) -> None:

@@ -12,7 +12,8 @@ This file alone decides when that is asked and what the answer is for the client
 4. The transaction before may still be ending, which takes milliseconds. A partition is then tried to add again after
    `FIRST_RETRY_MS`, and each time after twice as long, up to `add.partitions.to.txn.retry.backoff.ms`, for
    `add.partitions.to.txn.retry.backoff.max.ms` in all.
-5. Older clients take the coordinator's transient errors for fatal ones: they hear NOT_ENOUGH_REPLICAS, and try again.
+5. A coordinator in ZooKeeper mode may be too old to be asked (before 3.6). Then what would be verified counts as verified.
+6. Older clients take the coordinator's transient errors for fatal ones: they hear NOT_ENOUGH_REPLICAS, and try again.
 """
 
 from collections import deque
@@ -33,6 +34,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 VERSION = 5
+VERSIONS = range(4, VERSION + 1)
 ADDED_BY_LEADERS = 2
 """Transaction version of clients that leave it to leaders to add partitions."""
 QUESTIONS_A_REQUEST = 10_000
@@ -262,6 +264,7 @@ class TransactionVerification:
             TIMEOUT_MS,
             VERSION,
             lane=Lane.DATA,
+            versions=self._cache.spoken(broker, VERSIONS),
         )
 
     def _answered(self, ask: _Ask, code: ErrorCode) -> None:
@@ -332,6 +335,8 @@ def _request(taken: dict[str, list[_Ask]]) -> Any:
 
 def _codes(reply: Any) -> Callable[[_Ask], ErrorCode]:
     """What an answer says of each question."""
+    if isinstance(reply, ChannelError) and reply.reason == "unsupported":
+        return lambda ask: ErrorCode.UNSUPPORTED_VERSION if ask.client.adds else ErrorCode.NONE
     if isinstance(reply, ChannelError):
         return lambda ask: ErrorCode.NETWORK_EXCEPTION
     if reply.error_code != ErrorCode.NONE:
