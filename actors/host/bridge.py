@@ -15,7 +15,8 @@ from actors.bridge.znodes import BRIDGE, CONTROLLER, WANTED, BadZnode
 from actors.config import ConfigError
 from actors.host import bridge_cluster
 from actors.host import plan as plans
-from actors.host.on_processes import Cluster, ClusterError
+from actors.host.cluster_error import ClusterError
+from actors.host.on_processes import Cluster
 from actors.host.zookeeper_session import Session
 from actors.zookeeper import Change, Create, Delete, Get, Rejected, Write, Znode
 
