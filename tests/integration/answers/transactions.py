@@ -308,6 +308,12 @@ def asked_what_cannot_be(s: Scene) -> None:
         for verify_only in (False, True):
             asked = {"transactions": [{**one.named(), "verify_only": verify_only, "topics": topics}]}
             d.ask(f"batched: {title}, {verify_only}", "AddPartitionsToTxn", 5, at, **asked)
+    for version, title in ((VERIFYING, "late start, added"), (ADDING, "late start")):
+        other = s.new()
+        if version == VERIFYING:
+            s.added(other)
+        d.ask(f"produce: {title}", "Produce", version, d.leader(t), **s.produce_values(other, sequence=2))
+        d.ask(f"produce: {title}, the first", "Produce", version, d.leader(t), **s.produce_values(other))
     d.ask("add offsets: no group", "AddOffsetsToTxn", 4, at, **one.named(), group_id="")
     d.ask("add offsets", "AddOffsetsToTxn", 4, at, **one.named(), group_id=s.group)
     for title, more in (

@@ -274,7 +274,7 @@ class _Request:
 
 
 def _question(one: Any, partition: Partition, claims: Claims) -> Question:
-    return Question(id(one), partition, claims.producer_id, claims.producer_epoch)
+    return Question(id(one), partition, claims.producer_id, claims.producer_epoch, claims.base_sequence)
 
 
 def _client(version: int) -> Client:
@@ -348,8 +348,13 @@ def _append(
             records = admission.believe(records, found.verdict if isinstance(found, Inspection) else found)
     except Refused as refused:
         return _judged(one, log, refused)
-    if claims.attributes & TRANSACTIONAL:  # what the coordinator refuses is no judgement of this log
-        context.verification.admit(_question(one, partition, claims), check, _client(version))
+    try:
+        if claims.attributes & TRANSACTIONAL:
+            context.verification.admit(_question(one, partition, claims), check, _client(version))
+    except Refused as refused:
+        if refused.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            raise  # what the coordinator refuses is no judgement of this log
+        return _judged(one, log, refused)
     try:
         appended = context.appends.append(partition, records, client=True)
     except Refused as refused:

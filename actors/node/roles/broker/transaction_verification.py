@@ -14,6 +14,10 @@ This file alone decides when that is asked and what the answer is for the client
    `add.partitions.to.txn.retry.backoff.max.ms` in all.
 5. A coordinator in ZooKeeper mode may be too old to be asked (before 3.6). Then what would be verified counts as verified.
 6. Older clients take the coordinator's transient errors for fatal ones: they hear NOT_ENOUGH_REPLICAS, and try again.
+7. The batch that opens a transaction is the first one that was asked about: a later one is OUT_OF_ORDER_SEQUENCE_NUMBER, and
+   the client sends it again behind that. Where the leader adds the partition, each transaction has an epoch of its own, and
+   the first batch of a producer that is not known here has the sequence number 0. Else a batch that was refused for a
+   moment could never be written: the partition would go on behind it.
 """
 
 from collections import deque
@@ -73,6 +77,8 @@ class Question(NamedTuple):
     partition: Partition
     producer_id: int
     producer_epoch: int
+    sequence: int = 0
+    """The first of the batch; of offsets, which have none, 0."""
 
 
 class Check:
@@ -92,15 +98,19 @@ _Guard = tuple[bytes, int, int]
 
 
 class _Permission:
-    """Of one producer to open a transaction in one partition. `given`: the coordinator has said so."""
+    """Of one producer to open a transaction in one partition. `given`: the coordinator has said so. `sequence`: the lowest
+    that was asked about under this epoch."""
 
-    __slots__ = ("adds", "epoch", "given", "since_ms")
+    __slots__ = ("adds", "epoch", "given", "sequence", "since_ms")
 
-    def __init__(self, epoch: int, adds: bool, since_ms: int) -> None:
-        self.epoch = epoch
+    def __init__(self, question: Question, adds: bool, since_ms: int, before: "_Permission | None") -> None:
+        self.epoch = question.producer_epoch
         self.adds = adds
         self.given = False
+        self.sequence = question.sequence
         self.since_ms = since_ms
+        if before is not None and before.epoch == self.epoch:
+            self.sequence = min(self.sequence, before.sequence)
 
 
 class _Ask(NamedTuple):
@@ -154,7 +164,8 @@ class TransactionVerification:
         check = Check(("verified", self._next_key))
         check.left = len(wanted)
         for question in wanted:
-            self._permissions[_guard(question)] = _Permission(question.producer_epoch, client.adds, now_ms)
+            before = self._permissions.pop(_guard(question), None)
+            self._permissions[_guard(question)] = _Permission(question, client.adds, now_ms, before)
             self._place(_Ask(check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS))
         self._send()
         return check
@@ -165,7 +176,10 @@ class TransactionVerification:
             raise refused
         if not self._needed(question, client):
             return
-        permission = self._permissions.pop(_guard(question), None)
+        permission = self._permissions.get(_guard(question))
+        if permission is not None and permission.epoch == question.producer_epoch:
+            _check_order(question, client, permission)
+        self._permissions.pop(_guard(question), None)
         if permission is None or not permission.given or permission.epoch != question.producer_epoch:
             raise Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction has ended since its coordinator was asked: ask again"
@@ -293,6 +307,17 @@ class TransactionVerification:
 
 def _guard(question: Question) -> _Guard:
     return question.partition.topic_id, question.partition.number, question.producer_id
+
+
+def _check_order(question: Question, client: Client, permission: _Permission) -> None:
+    """Raises Refused for a batch that another one has to come before."""
+    unknown = question.producer_id not in question.partition.log.producers.by_id
+    first = 0 if client.adds and unknown else permission.sequence
+    if question.sequence > first:
+        raise Refused(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {question.producer_id} opens a transaction with sequence {question.sequence}, expected {first}",
+        )
 
 
 def _refused(code: ErrorCode, client: Client) -> Refused:

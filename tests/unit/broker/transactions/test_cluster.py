@@ -62,6 +62,33 @@ def test_without_verification_batches_are_taken_as_they_come() -> None:
     assert client.send(0) == [NONE]
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_batch_does_not_overtake_one_that_was_refused_for_a_moment(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The coordinator could not be reached when the first batch came: it is sent again, and so is the one behind it."""
+    lab = made(version)
+    client = Client(lab, version=version)
+    client.init()
+    if version < 2:
+        client.add(0)
+    with monkeypatch.context() as patched:
+        patched.setattr(lab.broker(LEADER).verification, "_listener", "NOWHERE")
+        assert client.send(0) == [ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert client.send(0) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert client.send(0, base_sequence=0) == client.send(0, base_sequence=1) == [NONE]
+    assert client.end(True) is NONE and stable(lab, 0) == (3, 3)
+
+
+def test_the_first_batch_of_a_producer_that_a_leader_adds_has_the_sequence_0() -> None:
+    """The one before it went to another broker, which was not the leader any more."""
+    lab = made()
+    client = Client(lab)
+    client.init()
+    assert client.send(0, base_sequence=1) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert client.send(0, base_sequence=0) == client.send(0, base_sequence=1) == [NONE]
+
+
 def test_a_zombies_batch_is_refused_before_and_behind_the_marker() -> None:
     lab = made()
     zombie, client = Client(lab), Client(lab)
