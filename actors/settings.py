@@ -507,7 +507,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("group.initial.rebalance.delay.ms", INT, 3000, at_least(0), "Wait for more members of a new group."),
         _key("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
              some_of("classic", "consumer", "share", "streams"),
-             "Without consumer in it, members of the consumer protocol (KIP-848) are not served. The others do nothing."),
+             "Without consumer or streams in it, members of that protocol (KIP-848, KIP-1071) are not served. The others do "
+             "nothing."),
         _key("group.consumer.session.timeout.ms", INT, 45000, at_least(1),
              "When a member of a consumer group that is not heard of is removed."),
         _key("group.consumer.min.session.timeout.ms", INT, 45000, at_least(1),
@@ -626,6 +627,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Largest streams.num.standby.replicas of a group."),
         _key("group.streams.initial.rebalance.delay.ms", INT, 3000, at_least(0),
              "Wait for more members of a new streams group."),
+        _key("group.streams.max.size", INT, MAX_INT, at_least(1), "Members of a streams group."),
         _idle("group.streams.assignor.offload.enable", BOOLEAN, True, None,
               "target assignments are always made outside the loop"),
         _idle("group.coordinator.threads", INT, 4, at_least(1), _ONE_THREAD),

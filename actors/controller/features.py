@@ -7,8 +7,8 @@ This file alone decides which change of a feature's level is allowed. Rules:
 2. `metadata.format` goes from 1 to 2, at one offset: what is written before it is of the old format (R631-092). It never
    goes back: the log or a snapshot may hold what level 1 cannot say (R631-218). Levels above 2 are another family, and
    storage is formatted for one of them (R631-219).
-3. `transaction.version` (KIP-890), `group.version` (KIP-848) and `share.version` (KIP-932) go up, and down with a downgrade
-   that is asked for as one; 0 removes them.
+3. `transaction.version` (KIP-890), `group.version` (KIP-848), `share.version` (KIP-932) and `streams.version` (KIP-1071) go
+   up, and down with a downgrade that is asked for as one; 0 removes them.
 4. All updates of a request are made, or none.
 """
 
@@ -22,6 +22,8 @@ from actors.metadata.features import (
     GROUP_VERSIONS,
     SHARE_VERSION,
     SHARE_VERSIONS,
+    STREAMS_VERSION,
+    STREAMS_VERSIONS,
     TRANSACTION_VERSION,
     TRANSACTION_VERSIONS,
 )
@@ -35,6 +37,7 @@ OURS: dict[str, tuple[int, int]] = {
     TRANSACTION_VERSION: TRANSACTION_VERSIONS,
     GROUP_VERSION: GROUP_VERSIONS,
     SHARE_VERSION: SHARE_VERSIONS,
+    STREAMS_VERSION: STREAMS_VERSIONS,
 }
 """What this software supports."""
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3

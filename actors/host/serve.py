@@ -159,6 +159,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             bootstrap=first.bootstrap,
             group_version=first.group_version,
             share_version=first.share_version,
+            streams_version=first.streams_version,
         ),
         SystemRandom(),
         log,

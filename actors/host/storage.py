@@ -42,6 +42,9 @@ NEWEST_GROUPS = 1
 SHARE_GROUPS = "rayft.share.version"
 NEWEST_SHARE_GROUPS = 1
 """`share.version` of a new cluster."""
+STREAMS_GROUPS = "rayft.streams.version"
+NEWEST_STREAMS_GROUPS = 1
+"""`streams.version` of a new cluster."""
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
 HOLDER_BYTES = 32
@@ -81,6 +84,8 @@ class Directory(NamedTuple):
     """`group.version`, as `transaction_version`."""
     share_version: int = 0
     """`share.version`, as `transaction_version`."""
+    streams_version: int = 0
+    """`streams.version`, as `transaction_version`."""
 
 
 class Lock:
@@ -179,6 +184,7 @@ def read(path: str) -> Directory | None:
             _bootstrap(path),
             int(values.get(GROUPS, "0")),
             int(values.get(SHARE_GROUPS, "0")),
+            streams_version=int(values.get(STREAMS_GROUPS, "0")),
         )
     except (KeyError, ValueError) as error:
         raise StorageError(
@@ -272,6 +278,7 @@ def format_node(
     transaction_version: int = NEWEST_TRANSACTIONS,
     group_version: int = NEWEST_GROUPS,
     share_version: int = NEWEST_SHARE_GROUPS,
+    streams_version: int = NEWEST_STREAMS_GROUPS,
     ignore_formatted: bool = False,
     credentials: Sequence[EntitySet] = (),
 ) -> list[Directory]:
@@ -309,7 +316,8 @@ def format_node(
                 write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
             new = Directory(path, cluster_id, own, "drafts", level, _ids(config), transaction_version)
-            found.append(_write_meta(new._replace(group_version=group_version, share_version=share_version)))
+            new = new._replace(group_version=group_version, share_version=share_version)
+            found.append(_write_meta(new._replace(streams_version=streams_version)))
         finally:
             lock.close()
     return found
@@ -373,6 +381,7 @@ def _write_meta(new: Directory) -> Directory:
     lines = ["#", "#", "version=1", f"cluster.id={new.cluster_id}", f"directory.id={uuid_text(new.directory_id)}"]
     lines += [f"{FAMILY}={new.family}", f"{LEVEL}={new.level}", f"{TRANSACTIONS}={new.transaction_version}"]
     lines += [f"{GROUPS}={new.group_version}", f"{SHARE_GROUPS}={new.share_version}"]
+    lines += [f"{STREAMS_GROUPS}={new.streams_version}"]
     lines += [f"{name}={id}" for name, id in sorted(new.ids.items())]
     write(new.path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
     return new

@@ -49,6 +49,8 @@ _BY_API = {
             "Produce",
             "ShareGroupDescribe",
             "ShareGroupHeartbeat",
+            "StreamsGroupDescribe",
+            "StreamsGroupHeartbeat",
             "SyncGroup",
         ),
         NAMES_MAX,

@@ -28,7 +28,7 @@ def rows() -> list[Row]:
     """Every row of every table whose first cell is an id."""
     found = []
     for line in TABLE.read_text().splitlines():
-        if re.match(r"\| R\d{3}-\d+ \|", line):
+        if re.match(r"\| R\d{3,4}-\d+ \|", line):
             cells = [cell.strip() for cell in line.strip("|").split(" | ")]
             assert len(cells) == 5, line
             code, tests = (tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells[2:4])

@@ -52,6 +52,7 @@ ADDED = {
     "R858": 2,
     "R848": 11,
     "R932": 11,
+    "R1071": 16,
     "R853": 13,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""

@@ -14,6 +14,9 @@ from actors.broker.groups.consumer.groups import ConsumerGroups
 from actors.broker.groups.kind import Ports
 from actors.broker.groups.share import groups as share
 from actors.broker.groups.share.groups import ShareGroups
+from actors.broker.groups.streams.groups import USUAL as USUAL_STREAMS
+from actors.broker.groups.streams.groups import Settings as StreamsSettings
+from actors.broker.groups.streams.groups import StreamsGroups
 from actors.broker.groups.topics import Topics
 
 
@@ -28,6 +31,7 @@ class Settings(NamedTuple):
     retention_ms: int
     consumer: consumer.Settings
     share: share.Settings
+    streams: StreamsSettings = USUAL_STREAMS
 
 
 class Kinds(NamedTuple):
@@ -35,6 +39,7 @@ class Kinds(NamedTuple):
 
     consumer: ConsumerGroups
     share: ShareGroups
+    streams: StreamsGroups
     classic: ClassicGroups
 
 
@@ -43,6 +48,7 @@ def kinds(ports: Ports, settings: Settings, topics: Topics) -> Kinds:
     return Kinds(
         consumer=ConsumerGroups(ports, settings.consumer, topics),
         share=ShareGroups(ports, settings.share, topics),
+        streams=StreamsGroups(ports, settings.streams, topics),
         classic=ClassicGroups(
             ports, classic.Settings(settings.policy, settings.session_ms_min, settings.session_ms_max)
         ),

@@ -32,6 +32,7 @@ from actors.node.roles.broker.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.share_partitions import SharePartitions
 from actors.node.roles.broker.share_persister import SharePersister
 from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.streams_topics import StreamsTopics
 from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
 from actors.node.roles.broker.transaction_verification import TransactionVerification
@@ -81,6 +82,7 @@ class BrokerContext(Context):
     end_offsets: EndOffsets
     verification: TransactionVerification
     topics: TopicCreation
+    streams_topics: StreamsTopics
     producer_ids: ProducerIds
     suspected_leaders: SuspectedLeaders
     recently_fenced: RecentlyFenced
@@ -130,6 +132,7 @@ class BrokerContext(Context):
             role.end_offsets,
             role.verification,
             role.topics,
+            role.streams_topics,
             role.producer_ids.ids,
             role.suspected_leaders,
             role.recently_fenced,

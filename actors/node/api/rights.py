@@ -155,6 +155,8 @@ ON_BROKERS: dict[str, Right] = {
     "ShareGroupDescribe": _each(GROUP, Operation.DESCRIBE),
     "ShareGroupHeartbeat": _each(GROUP, READ),
     "StopReplica": NODES_ONLY,
+    "StreamsGroupDescribe": _each(GROUP, Operation.DESCRIBE),
+    "StreamsGroupHeartbeat": _each(GROUP, READ),
     "SyncGroup": _each(GROUP, READ),
     "TxnOffsetCommit": _each(TOPIC, READ),
     "UnregisterBroker": PASSED_ON,

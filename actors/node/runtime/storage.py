@@ -30,3 +30,5 @@ class Storage(NamedTuple):
     """`group.version`, as `transaction_version`."""
     share_version: int = 0
     """`share.version`, as `transaction_version`."""
+    streams_version: int = 0
+    """`streams.version`, as `transaction_version`."""

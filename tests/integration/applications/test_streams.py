@@ -1,5 +1,5 @@
 """Kafka Streams with processing.guarantee=exactly_once_v2, while brokers and the program are killed with -9: a word count
-and a windowed join. Each record of the output is there once, and none is missing."""
+and a windowed join. Each record of the output is there once, and none is missing. With groups of either protocol."""
 
 import random
 import threading
@@ -22,6 +22,11 @@ CONFIG = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.heartbeat.interval.ms": "1000",
+    "group.streams.heartbeat.interval.ms": "1000",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
@@ -120,8 +125,9 @@ def complete(reader: Reader, source: Input) -> bool:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
 @pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.slow)])
-def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int) -> None:
+def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int, protocol: str) -> None:
     (tmp_path / "classes").mkdir()
     path = compiled(Path(__file__).with_name("WordsAndPairs.java"), tmp_path / "classes")
     choose = random.Random(rounds)
@@ -136,6 +142,7 @@ def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int) -
             tmp_path / "streams.properties",
             {
                 "application.id": "words-and-pairs",
+                "group.protocol": protocol,
                 "bootstrap.servers": servers,
                 "processing.guarantee": "exactly_once_v2",
                 "state.dir": tmp_path / "state",

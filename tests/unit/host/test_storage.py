@@ -63,6 +63,7 @@ def test_meta_properties(tmp_path: Path) -> None:
         "rayft.transaction.version": "2",
         "rayft.group.version": "1",
         "rayft.share.version": "1",
+        "rayft.streams.version": "1",
         "broker.id": "1",
         "node.id": "1",
     }

@@ -102,6 +102,7 @@ class Host:
             transaction_version=0,
             group_version=0,
             share_version=0,
+            streams_version=0,
             bootstrap=bootstrap,
         )
         self.lines: list[str] = []

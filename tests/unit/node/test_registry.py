@@ -45,8 +45,11 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     requests: Any = SimpleNamespace(connections={})
     context: Any = ControllerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, role)
     if listener is not Listener.CONTROLLER:
-        context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 20, telemetry)
-        context.groups = SimpleNamespace(serves_consumers=lambda: True, serves_share_groups=lambda: True)  # type: ignore[assignment]
+        context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 21, telemetry)
+        groups: Any = SimpleNamespace(
+            serves_consumers=lambda: True, serves_share_groups=lambda: True, serves_streams=lambda: True
+        )
+        context.groups = groups
     context.requests = requests
     context.quorum = SimpleNamespace(raft=SimpleNamespace(kraft_version=1))
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")

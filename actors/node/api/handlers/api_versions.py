@@ -16,6 +16,8 @@ from actors.metadata.features import (
     GROUP_VERSIONS,
     SHARE_VERSION,
     SHARE_VERSIONS,
+    STREAMS_VERSION,
+    STREAMS_VERSIONS,
     TRANSACTION_VERSION,
     TRANSACTION_VERSIONS,
 )
@@ -31,6 +33,7 @@ NAMED_FROM = 3
 TELEMETRY = 71, 72
 CONSUMERS = 68, 69
 SHARE_GROUPS = 76, 77, 78, 79, 90, 91, 92
+STREAMS = 88, 89
 KRAFT_VERSION, KRAFT_VERSIONS = "kraft.version", (0, 1)
 """Of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
 FEATURES = (
@@ -39,6 +42,7 @@ FEATURES = (
     (TRANSACTION_VERSION, *TRANSACTION_VERSIONS),
     (GROUP_VERSION, *GROUP_VERSIONS),
     (SHARE_VERSION, *SHARE_VERSIONS),
+    (STREAMS_VERSION, *STREAMS_VERSIONS),
 )
 FROM_0 = 4
 """Clients of older versions take a feature that begins at level 0 for a damaged answer."""
@@ -100,6 +104,8 @@ def _hidden(context: Context, telemetry: bool) -> tuple[int, ...]:
         found += CONSUMERS
     if groups is None or not groups.serves_share_groups():
         found += SHARE_GROUPS
+    if groups is None or not groups.serves_streams():
+        found += STREAMS
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.records import CommittedOffset
+from actors.broker.groups.streams.state import StreamsGroup
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, joined
@@ -108,6 +109,8 @@ def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
         request.generation_id_or_member_epoch,
         context.runtime.now,
     )
+    if version < NOT_FOUND_FROM and isinstance(machine.find(request.group_id), StreamsGroup) and request.member_id:
+        return ErrorCode.UNSUPPORTED_VERSION
     if version < NOT_FOUND_FROM and error in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH) and request.member_id:
         group = machine.consumer_group(request.group_id)
         if group is not None and request.member_id in group.members:

@@ -16,6 +16,7 @@ OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TXN_STATE, TRANSA
 INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST.
 """
 
+from collections.abc import Generator
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
@@ -47,7 +48,7 @@ _Written = tuple[list[Any], Answer]
 def txn_offset_commit(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Verify, then write."""
     error = _error(context, request, call)
-    if error is not ErrorCode.NONE:
+    if error not in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH):
         return go_on(_refused(request, call, error))
     partition = _partition(context, request)
     if partition is None:
@@ -73,7 +74,7 @@ def _partition(context: BrokerContext, request: Any) -> Partition | None:
 
 
 def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
-    """What is wrong with the request as a whole."""
+    """What is wrong with the request as a whole. STALE_MEMBER_EPOCH: it depends on the partitions."""
     may = context.authorizer.allowed
     if not may(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -92,6 +93,21 @@ def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
         context.runtime.now,
         transactional=True,
     )
+
+
+def _earlier_epoch_error(context: BrokerContext, request: Any, call: Call) -> Generator[None, None, ErrorCode]:
+    """NONE: the member has held all these partitions since the epoch in which it commits (KIP-1251)."""
+    machine, pace = context.groups.machine, Pace()
+    for topic in request.topics:
+        for one in topic.partitions:
+            if not machine.held_since(
+                request.group_id, request.member_id, request.generation_id, topic.name, one.partition_index
+            ):
+                return ErrorCode.ILLEGAL_GENERATION
+            if pace.over():
+                yield
+    error = _error(context, request, call)
+    return ErrorCode.NONE if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
 
 def _refused(request: Any, call: Call, error: ErrorCode) -> Steps:
@@ -118,6 +134,8 @@ def _refused(request: Any, call: Call, error: ErrorCode) -> Steps:
 def _write(context: BrokerContext, request: Any, call: Call, question: Question, check: Check | None) -> Steps:
     """Write the offsets. The first portion opens the transaction in this partition; the others find it open."""
     error = _error(context, request, call)
+    if error is ErrorCode.STALE_MEMBER_EPOCH:
+        error = yield from _earlier_epoch_error(context, request, call)
     if error is ErrorCode.NONE:
         error = _admitted(context, request, call, question, check)
     if error is not ErrorCode.NONE:

@@ -1,9 +1,9 @@
 """The group coordinator in its host: its settings, when it looks for offsets that have expired, and its jobs outside the
 loop.
 
-The rules of groups are in `broker/groups/`. This file alone decides whether members of KIP-848 are served (the finalized
-`group.version`, and `group.coordinator.rebalance.protocols`) and whether there are share groups (`share.version`), and
-which of a group's own settings hold.
+The rules of groups are in `broker/groups/`. This file alone decides which kinds of groups are served: consumer groups of
+KIP-848, streams groups of KIP-1071 (the finalized `group.version` and `streams.version`, and
+`group.coordinator.rebalance.protocols`) and share groups (`share.version`); and which of a group's own settings hold.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,12 @@ from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
 from actors.broker.groups.share import groups as share
 from actors.broker.groups.share.beginnings import Api, StateAsk, Told
+from actors.broker.groups.streams import groups as streams
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.config import NodeConfig
 from actors.group_settings import GROUP_RESOURCE, effective, limits
-from actors.metadata.features import GROUP_VERSION, SHARE_VERSION
+from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
@@ -67,6 +68,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                     pace=_share_pace(self.settings_of),
                     retry_ms=value("group.share.initialize.retry.interval.ms"),
                 ),
+                streams=streams.Settings(value("group.streams.max.size"), _streams_pace(self.settings_of)),
             ),
             self.topics,
         )
@@ -74,11 +76,15 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         self._share_persister = share_persister
         self._check_interval_ms = value("offsets.retention.check.interval.ms")
         self._check_ms = 0
-        self._consumers_served = "consumer" in value("group.coordinator.rebalance.protocols")
+        self._protocols = frozenset(value("group.coordinator.rebalance.protocols"))
 
     def serves_consumers(self) -> bool:
         """Whether members of KIP-848 are served."""
-        return self._consumers_served and self._cache.image.feature(GROUP_VERSION) > 0
+        return consumer.ConsumerGroups.type in self._protocols and self._cache.image.feature(GROUP_VERSION) > 0
+
+    def serves_streams(self) -> bool:
+        """Whether members of KIP-1071 are served."""
+        return streams.StreamsGroups.type in self._protocols and self._cache.image.feature(STREAMS_VERSION) > 0
 
     def serves_share_groups(self) -> bool:
         """Whether there may be share groups."""
@@ -211,6 +217,22 @@ def _share_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[st
             given["share.session.timeout.ms"],
             given["share.heartbeat.interval.ms"],
             given["share.assignment.interval.ms"],
+        )
+
+    return pace
+
+
+def _streams_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], streams.Pace]:
+    """How fast things go in a streams group."""
+
+    def pace(group: str) -> streams.Pace:
+        given = settings_of(group)
+        return streams.Pace(
+            given["streams.session.timeout.ms"],
+            given["streams.heartbeat.interval.ms"],
+            given["streams.assignment.interval.ms"],
+            given["streams.initial.rebalance.delay.ms"],
+            given["streams.num.standby.replicas"],
         )
 
     return pace

@@ -44,6 +44,7 @@ from actors.node.roles.broker.share_partitions import SharePartitions
 from actors.node.roles.broker.share_persister import SharePersister
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.streams_topics import StreamsTopics
 from actors.node.roles.broker.throttles import Throttles
 from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
@@ -99,6 +100,7 @@ class BrokerRole:
         self.recently_fenced = RecentlyFenced()
         self.quotas = ClientQuotas(runtime, requests, self.cache)
         self.topics = TopicCreation(runtime, channels, self.cache)
+        self.streams_topics = StreamsTopics(runtime, channels)
         self.share_persister = SharePersister(runtime, channels, self.cache, self.topics.create)
         self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends, self.share_persister)
         self.end_offsets = EndOffsets(runtime, channels, self.cache)

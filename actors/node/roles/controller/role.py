@@ -33,7 +33,7 @@ from actors.controller.zookeeper_brokers import LiveBroker, follow
 from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
-from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION
+from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
 from actors.node.net.channels import Channels
@@ -76,6 +76,7 @@ class ControllerRole:
             TRANSACTION_VERSION: storage.transaction_version,
             GROUP_VERSION: storage.group_version,
             SHARE_VERSION: storage.share_version,
+            STREAMS_VERSION: storage.streams_version,
         }
         self._bootstrap = storage.bootstrap
         self.image = Image()

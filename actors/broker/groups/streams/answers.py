@@ -1,0 +1,92 @@
+"""What a member of a streams group is answered: an error, or where it is, what it has, and what it must know (KIP-1071).
+
+The numbers of `Status` are Kafka's. A member that is told SHUTDOWN_APPLICATION ends with all others; what else there is
+tells a user why the application has nothing to do.
+"""
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from actors.wire.errors import ErrorCode
+
+TaskSets = Mapping[str, frozenset[int]]
+"""Subtopology -> partitions. Invariant: none is empty."""
+NOTHING: dict[str, frozenset[int]] = {}
+
+
+class Status(enum.IntEnum):
+    """What a member is told beside its tasks, by Kafka's numbers."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+class Tasks(NamedTuple):
+    """Tasks by their role. Warm-up tasks become active ones elsewhere once they have caught up; Kafka 4.3 makes none."""
+
+    active: TaskSets = NOTHING
+    standby: TaskSets = NOTHING
+    warmup: TaskSets = NOTHING
+
+    def any(self) -> bool:
+        """Whether there is one."""
+        return any(self)
+
+
+class NewTopic(NamedTuple):
+    """An internal topic that is missing. `replicas`: -1: as many as the cluster gives a topic."""
+
+    name: str
+    partitions: int
+    replicas: int
+    settings: tuple[tuple[str, str], ...]
+
+
+class Endpoint(NamedTuple):
+    """Where an instance of the application answers queries (`application.server`)."""
+
+    host: str
+    port: int
+
+
+class Served(NamedTuple):
+    """Which partitions an instance has, by topic: for its tasks that are active, and for its standby tasks."""
+
+    endpoint: Endpoint
+    active: Sequence[tuple[str, Sequence[int]]]
+    standby: Sequence[tuple[str, Sequence[int]]]
+
+
+class Beat(NamedTuple):
+    """The answer to a heartbeat.
+
+    `tasks`, `endpoints`: None: nothing new. `create`: topics that the broker is to have made, if the member may."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_id: str = ""
+    epoch: int = 0
+    interval_ms: int = 0
+    status: Sequence[tuple[Status, str]] = ()
+    tasks: Tasks | None = None
+    endpoint_epoch: int = 0
+    endpoints: Sequence[Served] | None = None
+    create: Sequence[NewTopic] = ()
+
+
+class Refused(Exception):
+    """The request is refused: error code, and a sentence."""
+
+    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+    def beat(self) -> Beat:
+        """As an answer."""
+        return Beat(self.code, self.text)

@@ -1,0 +1,74 @@
+"""What is under way for a streams group, and forgotten with the leadership: writes, heartbeats that wait, what the topics
+look like now, and what members are told of each other.
+
+Nothing of this is written. The next coordinator asks the metadata again, and tells every member where the tasks are.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from actors.broker.groups.keyed_writes import KeyedWrites
+from actors.broker.groups.streams import records
+from actors.broker.groups.streams.answers import Served, Status
+from actors.broker.groups.streams.endpoints import served
+from actors.broker.groups.streams.partitioning import Partitioned
+from actors.broker.groups.streams.records import Key
+from actors.broker.groups.streams.requests import Request
+from actors.broker.groups.streams.state import FAR_MS, Held, Member, StreamsGroup
+
+
+class Waiting(NamedTuple):
+    """A heartbeat that waits for a target assignment. `before`: what the member had. `status`: what it is told besides."""
+
+    ticket: int
+    member_id: str
+    request: Request
+    before: Held
+    status: list[tuple[Status, str]]
+
+
+class Way:
+    """Of one group."""
+
+    def __init__(self, group: StreamsGroup) -> None:
+        self._group = group
+        self.writes: KeyedWrites[Key] = KeyedWrites(lambda key: records.record(group, key))
+        self.waiting: list[Waiting] = []
+        self.assigning = False
+        """A target assignment is being made."""
+        self.assign_due_ms = FAR_MS
+        """When the next may be made; FAR_MS: nobody waits for that."""
+        self.delayed_until_ms = -FAR_MS
+        """Until when more members are waited for before the first target assignment."""
+        self.partitioned: Partitioned | None = None
+        """The topology among the topics of `seen_version`; None: no member was heard of yet."""
+        self.seen_version = -1
+        self.shutdown: str | None = None
+        """The member that has asked for the end of the application. It is forgotten with the last member."""
+        self.endpoint_epoch = 0
+        """Raised when a member with an endpoint gets other tasks. Members say which they know."""
+        self._served: dict[str, Served] = {}
+
+    def moved(self, member: Member) -> None:
+        """A member is told of other tasks."""
+        self._served.pop(member.id, None)
+        if member.told.endpoint is not None:
+            self.endpoint_epoch += 1
+
+    def forget(self, member_id: str) -> None:
+        """A member is gone, or another one."""
+        self._served.pop(member_id, None)
+
+    def forget_all(self) -> None:
+        """The topics are others."""
+        self._served.clear()
+
+    def endpoints(self, size: Callable[[str], int | None]) -> list[Served]:
+        """Where which partitions are, of all members with an endpoint. `size`: how many partitions a topic has."""
+        topology = self._group.topology
+        if topology is None:
+            return []
+        for member in self._group.members.values():
+            if member.told.endpoint is not None and member.id not in self._served:
+                self._served[member.id] = served(member.told.endpoint, member.current.assigned.tasks(), topology, size)
+        return list(self._served.values())

@@ -1,0 +1,157 @@
+"""StreamsGroupDescribe (89), version 0: streams groups with their members and their topology (KIP-1071).
+
+Behaviour: a group is shown once, however often it is named. Internal topics have the number of partitions that was decided
+for them, as soon as all topics are as they have to be. A group with a topic that the principal may not describe is refused
+as a whole.
+Errors, each group its own: UNSUPPORTED_VERSION (the cluster's streams.version is 0), GROUP_AUTHORIZATION_FAILED,
+TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from actors.authorization.resources import Operation, Resource
+from actors.broker.groups.streams.answers import Tasks
+from actors.broker.groups.streams.state import Member, StreamsGroup
+from actors.broker.groups.streams.topology import Subtopology, Topic
+from actors.node.api.authorizer import NOT_ASKED
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(89, "StreamsGroupDescribe", range(0, 1), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def streams_group_describe(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Show groups with their members."""
+    kind = message("StreamsGroupDescribeResponse")
+    groups = []
+    for id in dict.fromkeys(request.group_ids):
+        found = _group(context, call, id)
+        if not isinstance(found, StreamsGroup):
+            code, text = found
+            groups.append(kind.DescribedGroup(group_id=id, error_code=code, error_message=text))
+            continue
+        operations = NOT_ASKED
+        if request.include_authorized_operations:
+            operations = context.authorizer.operations(call, Resource.GROUP, id)
+        groups.append((yield from _describe(context, call, kind, found, operations)))
+    return Done(kind(groups=groups))
+
+
+def _group(context: BrokerContext, call: Call, id: str) -> StreamsGroup | tuple[ErrorCode, str | None]:
+    """The group, or why it is not shown."""
+    if not context.groups.serves_streams():
+        return ErrorCode.UNSUPPORTED_VERSION, None
+    if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
+    if not id:
+        return ErrorCode.INVALID_GROUP_ID, None
+    found = context.groups.machine.find(id)
+    if isinstance(found, ErrorCode):
+        return found, None
+    if not isinstance(found, StreamsGroup) or found.gone:
+        text = (
+            f"Group {id} not found."
+            if found is None or found.type == "streams"
+            else f"Group {id} is not a streams group."
+        )
+        return ErrorCode.GROUP_ID_NOT_FOUND, text
+    return found
+
+
+def _describe(
+    context: BrokerContext, call: Call, kind: Any, group: StreamsGroup, operations: int
+) -> Generator[None, None, Any]:
+    pace = Pace()
+    shown = kind.DescribedGroup(
+        group_id=group.id,
+        group_state=group.state(),
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        topology=_topology(kind, group),
+        members=[],
+        authorized_operations=operations,
+    )
+    for member in list(group.members.values()):
+        shown.members.append(_member(kind, member, group.targets.get(member.id, Tasks())))
+        if pace.over(1 + sum(len(numbers) for numbers in member.current.assigned.active.values())):
+            yield
+    for topic in sorted(group.topology.named()) if group.topology is not None and context.authorizer.enabled else ():
+        if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
+            return kind.DescribedGroup(
+                group_id=group.id,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                error_message="The group has described topic(s) that the client is not authorized to describe.",
+            )
+        if pace.over():
+            yield
+    return shown
+
+
+def _topology(kind: Any, group: StreamsGroup) -> Any:
+    """None: the group has none, which happens only where the log was torn."""
+    if group.topology is None:
+        return None
+    found = group.way.partitioned
+    sizes = found.sizes if found is not None and found.ready else {}
+    return kind.Topology(
+        epoch=group.topology.epoch,
+        subtopologies=[_subtopology(kind, one, sizes) for one in group.topology.subtopologies],
+    )
+
+
+def _subtopology(kind: Any, one: Subtopology, sizes: Mapping[str, int]) -> Any:
+    def topics(of: tuple[Topic, ...]) -> list[Any]:
+        return [
+            kind.TopicInfo(
+                name=topic.name,
+                partitions=sizes.get(topic.name, topic.partitions),
+                replication_factor=topic.replicas,
+                topic_configs=[kind.KeyValue(key=key, value=value) for key, value in topic.settings],
+            )
+            for topic in sorted(of)
+        ]
+
+    return kind.Subtopology(
+        subtopology_id=one.id,
+        source_topics=sorted(one.sources),
+        repartition_sink_topics=sorted(one.sinks),
+        state_changelog_topics=topics(one.changelogs),
+        repartition_source_topics=topics(one.repartitions),
+    )
+
+
+def _member(kind: Any, member: Member, target: Tasks) -> Any:
+    told, current = member.told, member.current
+    return kind.Member(
+        member_id=member.id,
+        member_epoch=current.epoch,
+        instance_id=told.instance_id,
+        rack_id=told.rack_id,
+        client_id=told.client_id,
+        client_host=told.client_host,
+        topology_epoch=told.topology_epoch,
+        process_id=told.process_id,
+        user_endpoint=None
+        if told.endpoint is None
+        else kind.Endpoint(host=told.endpoint.host, port=told.endpoint.port),
+        client_tags=[kind.KeyValue(key=key, value=value) for key, value in told.tags],
+        assignment=_assignment(kind, current.assigned.tasks()),
+        target_assignment=_assignment(kind, target),
+    )
+
+
+def _assignment(kind: Any, tasks: Tasks) -> Any:
+    return kind.Assignment(
+        **{
+            f"{role}_tasks": [
+                kind.TaskIds(subtopology_id=one, partitions=sorted(numbers)) for one, numbers in sorted(sets.items())
+            ]
+            for role, sets in zip(Tasks._fields, tasks, strict=True)
+        }
+    )
