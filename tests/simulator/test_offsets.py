@@ -1,7 +1,6 @@
 """Committed offsets outlive their coordinator: the next coordinator returns what was committed, or an error."""
 
 import errno
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from actors.config import node_config
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches
-from tests.simulator.coordinated import FILE, OFFSETS, Coordinated
+from tests.simulator.coordinated import FILE, OFFSETS, Coordinated, Producer
 from tests.unit.broker.log.logs import content
 
 GROUPS = 30
@@ -176,48 +175,13 @@ def _say(c: Coordinated, *records: tuple[bytes, bytes | None]) -> None:
     assert c.world.run_until(lambda: bool(told), 5_000) and told == [ErrorCode.NONE]
 
 
-class _Producer:
-    """A transactional producer that commits offsets of groups, and asks again until it is served."""
-
-    def __init__(self, c: Coordinated, id: str = "x") -> None:
-        self.c, self.transactional_id = c, id
-        request = message("InitProducerIdRequest")(transactional_id=id, transaction_timeout_ms=900_000)
-        reply = self._ask("InitProducerId", 4, request)
-        self.id, self.epoch = reply.producer_id, reply.producer_epoch
-
-    def _ask(self, name: str, version: int, request: Any) -> Any:
-        kind = message("FindCoordinatorRequest")
-        for _ in range(40):
-            found = self.c._ask("FindCoordinator", 4, kind(key_type=1, coordinator_keys=[self.transactional_id]))
-            if found is not None and found.coordinators[0].error_code == 0:
-                reply = self.c.client.call(f"b{found.coordinators[0].node_id}", name, version, request)
-                if reply is not None and reply.error_code == 0:
-                    return reply
-            self.c.world.run_for(300)
-        raise AssertionError(f"{name} is refused")
-
-    def commit(self, group: str, offset: int) -> None:
-        who = {"transactional_id": self.transactional_id, "producer_id": self.id, "producer_epoch": self.epoch}
-        self._ask("AddOffsetsToTxn", 3, message("AddOffsetsToTxnRequest")(**who, group_id=group))
-        kind = message("TxnOffsetCommitRequest")
-        part = kind.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
-        topic = kind.TxnOffsetCommitRequestTopic(name="t", partitions=[part])
-        reply = self.c.call(group, "TxnOffsetCommit", 3, kind(**who, group_id=group, topics=[topic]))
-        assert reply.topics[0].partitions[0].error_code == 0
-
-    def end(self, committed: bool) -> None:
-        who = {"transactional_id": self.transactional_id, "producer_id": self.id, "producer_epoch": self.epoch}
-        self._ask("EndTxn", 3, message("EndTxnRequest")(**who, committed=committed))
-        self.c.world.run_for(500)
-
-
 @pytest.mark.parametrize("committed", [True, False])
 def test_what_a_transaction_has_committed_is_neither_lost_nor_found_by_the_cleaner(committed: bool) -> None:
     """Below an open transaction the partition is cleaned as ever, and above it nothing."""
     c = _cleaned()
     c.commit("g", 3)
     _fill(c)
-    producer = _Producer(c)
+    producer = Producer(c)
     producer.commit("g", 5)
     first = _offsets_log(c, c.coordinator("g")).log_end_offset - 1
     _fill(c)
@@ -237,7 +201,7 @@ def test_what_a_transaction_has_committed_is_neither_lost_nor_found_by_the_clean
 def test_transactional_ids_are_cleaned_and_what_another_version_has_written_of_them_is_not() -> None:
     transactions = "__transaction_state"
     c = Coordinated(**CLEANER, **{"transaction.state.log.num.partitions": "1"})
-    producer = _Producer(c)
+    producer = Producer(c)
     c.small_segments("compact", transactions)
     foreign = transaction_record("later", None, 0)[0], b"\x00\x63a value of a later version"
     leader = next(
@@ -254,7 +218,7 @@ def test_transactional_ids_are_cleaned_and_what_another_version_has_written_of_t
         assert foreign in _contents(log)
     for _ in range(2):
         _move(c)
-        before, producer = producer, _Producer(c)
+        before, producer = producer, Producer(c)
         assert producer.id == before.id and producer.epoch > before.epoch, "the producer before is fenced"
     machines = [one.node.broker.transactions.machine for one in c.cluster.brokers.values()]
     assert [one.describe("later") for one in machines if one.shards] == [ErrorCode.UNSUPPORTED_VERSION]
@@ -283,7 +247,7 @@ def test_nothing_is_left_of_a_deleted_group() -> None:
     kind = message("IncrementalAlterConfigsRequest")
     config = kind.AlterableConfig(name="delete.retention.ms", config_operation=0, value="1000")
     resource = kind.AlterConfigsResource(resource_type=2, resource_name=OFFSETS, configs=[config])
-    assert c._ask("IncrementalAlterConfigs", 1, kind(resources=[resource])).responses[0].error_code == 0
+    assert c.ask("IncrementalAlterConfigs", 1, kind(resources=[resource])).responses[0].error_code == 0
     c.commit("gone", 5)
     reply = c.call("gone", "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=["gone"]))
     assert [one.error_code for one in reply.results] == [0]

@@ -450,7 +450,6 @@ class Coordinator(Coordination[Shard]):
                     self._fence(shard, entry, lambda code: None, now)
 
     def _expire(self, now: Now) -> None:
-        expired: dict[Shard, list[Entry]] = {}
         oldest_ms = now.wall_ms - self.settings.expiration_ms
         for _ in range(min(EXPIRED_A_TICK, len(self._suspects))):
             shard, id = self._suspects.popleft()
@@ -462,20 +461,18 @@ class Coordinator(Coordination[Shard]):
                 and entry.transaction.state in AT_REST
                 and entry.transaction.updated_ms <= oldest_ms
             ):
-                expired.setdefault(shard, []).append(entry)
-        for shard, entries in expired.items():
-            self._remove(shard, entries)
+                self._remove(shard, entry)
 
-    def _remove(self, shard: Shard, entries: Sequence[Entry]) -> None:
+    def _remove(self, shard: Shard, entry: Entry) -> None:
+        """A write of its own: those of a turn share batches as large as a message may be."""
+
         def written(error: ErrorCode, now: Now) -> None:
-            for entry in entries:
-                entry.pending = None
-                if error is ErrorCode.NONE:
-                    shard.drop(entry.id)
+            entry.pending = None
+            if error is ErrorCode.NONE:
+                shard.drop(entry.id)
 
-        for entry in entries:
-            entry.pending = State.DEAD
-        self._write(shard, "", [record(entry.id, None, 0) for entry in entries], written)
+        entry.pending = State.DEAD
+        self._write(shard, entry.id, [record(entry.id, None, 0)], written)
 
 
 def _ends(entry: Entry) -> bool:

@@ -156,3 +156,19 @@ def test_transactional_ids_of_a_turn_share_a_batch() -> None:
     assert [one.reply.error_code for one in pending] == [0, 0, 0] and len(states(found)) == 3
     assert counts(found, "__transaction_state")[-1] > 1
     assert offset(found) == (-1, NONE)
+
+
+def test_ids_that_expire_in_one_turn_are_removed_by_batches_as_large_as_a_message_may_be() -> None:
+    found = made(
+        brokers=1,
+        transactional_id_expiration_ms="1000",
+        transaction_remove_expired_transaction_cleanup_interval_ms="2000",
+    )
+    for number in range(40):
+        assert Client(found, f"{number:030000}").init() is NONE
+    log = found.partition(1, 0, "__transaction_state").log
+    end = log.log_end_offset
+    found.pass_ms(4000, 500)
+    assert states(found) == {}
+    sizes = [head.size for head in batches.headers(log.read(end, 1 << 30).data)]
+    assert len(sizes) > 1 and max(sizes) <= log.settings.max_message_bytes
