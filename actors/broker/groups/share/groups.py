@@ -8,8 +8,8 @@ member is answered when they are committed. Rules:
    then their share coordinators are asked, and what they have answered is said in the log (`beginnings.py`). Who waits for
    that is told to come back soon.
 3. A new target assignment is made outside the loop, when the group's epoch is above that of the present one and the last is
-   `group.share.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there. One that gave
-   nothing to anybody is replaced at once.
+   `group.share.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there. The first
+   partitions of a group are assigned as soon as they have begun.
 4. A member that is not heard of for its session is removed.
 5. While a group is being deleted nobody joins it.
 """
@@ -67,7 +67,8 @@ class Settings(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: its subscription has."""
+    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: it has raised the group's
+    epoch, so what the member has may be of topics to which it subscribes no more, or that are gone."""
 
     ticket: int
     member_id: str
@@ -79,14 +80,14 @@ class Waiting(NamedTuple):
 class Way:
     """What is under way for a group, and forgotten with the leadership.
 
-    `assigning`: a target assignment is being made. `assign_due_ms`: when the next may be. `seen_version`: of the metadata
-    that `metadata_hash` is of. `asked`: share partitions of which their coordinators have been asked. `removing`: the group
-    is being deleted."""
+    `assigning`: a target assignment is being made. `hurries`: the next one does not wait. `assign_due_ms`: when it may be
+    made. `seen_version`: of the metadata that `metadata_hash` is of. `asked`: share partitions of which their coordinators
+    have been asked. `removing`: the group is being deleted."""
 
     def __init__(self, group: ShareGroup) -> None:
         self.writes = KeyedWrites[Key](lambda key: kinds.record(group, key))
         self.waiting: list[Waiting] = []
-        self.assigning = False
+        self.assigning = self.hurries = False
         self.assign_due_ms = FAR_MS
         self.seen_version = -1
         self.asked: set[tuple[bytes, int]] = set()
@@ -343,7 +344,7 @@ class ShareGroups(Kind[ShareGroup]):
             group.subscribe(member, told)
             touched[Key(kinds.MEMBER, member.id)] = None
         changed = told.topics != known.topics
-        self._bump(group, changed, touched)
+        changed = self._bump(group, changed, touched)
         self._touch(group, member, now)
         asked = self.beginnings.begin(shard, group, touched, now)
         waits = group.way.assigning and request.epoch == 0
@@ -378,14 +379,18 @@ class ShareGroups(Kind[ShareGroup]):
         """A group is known from now on."""
         self.groups(shard)[group.id] = group
 
-    def _bump(self, group: ShareGroup, changed: bool, touched: dict[Key, None]) -> None:
+    def _bump(self, group: ShareGroup, changed: bool, touched: dict[Key, None]) -> bool:
         """Raise the group's epoch where its members' subscriptions, what is known of their topics, or what has begun asks
-        for another assignment."""
-        bump = changed or (group.target_epoch >= group.epoch and group.unassigned())
+        for another assignment; whether it was raised."""
+        begun = group.target_epoch >= group.epoch and group.unassigned()
+        bump = changed or begun
+        group.way.hurries = group.way.hurries or (begun and not any(group.targets.values()))
         if bump or group.way.seen_version != self.topics.version:
             found = self._hash(group)
-            if bump or found != group.metadata_hash:
+            bump = bump or found != group.metadata_hash
+            if bump:
                 self._raise_epoch(group, found, touched)
+        return bump
 
     def _raise_epoch(self, group: ShareGroup, hash: int, touched: dict[Key, None]) -> None:
         group.epoch += 1
@@ -462,7 +467,7 @@ class ShareGroups(Kind[ShareGroup]):
         if way.assigning or not group.members or group.epoch <= group.target_epoch:
             return False
         interval_ms = self.settings.pace(group.id).assignment_interval_ms
-        spaced = interval_ms and any(group.targets.values())
+        spaced = group.target_wall_ms and interval_ms and not way.hurries
         left_ms = group.target_wall_ms + interval_ms - now.wall_ms if spaced else 0
         if left_ms > 0:
             due_ms = now.mono_ms + min(left_ms, interval_ms)
@@ -470,7 +475,7 @@ class ShareGroups(Kind[ShareGroup]):
                 way.assign_due_ms = due_ms
                 heapq.heappush(self.watched, (due_ms, group.id, ""))
             return False
-        way.assigning, way.assign_due_ms = True, FAR_MS
+        way.assigning, way.hurries, way.assign_due_ms = True, False, FAR_MS
         epoch, order = group.epoch, self._order(group)
         self.jobs.append(
             Job(lambda: simple(order), lambda result, now: self._assigned(shard, group, epoch, result, now))

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.records import Line, version, versioned
-from actors.broker.groups.share.state import NOTHING, STABLE, Begun, Member, ShareGroup, Subscription, Target
+from actors.broker.groups.share.state import (
+    FIRST_EPOCH,
+    NOTHING,
+    STABLE,
+    Begun,
+    Member,
+    ShareGroup,
+    Subscription,
+    Target,
+)
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, message
 
@@ -82,12 +91,12 @@ def replay(group: ShareGroup, key: Key, data: Any) -> None:
 
 
 def _replay_group(group: ShareGroup, name: str, data: Any) -> None:
-    group.epoch = data.epoch if data is not None else 0
+    group.epoch = data.epoch if data is not None else FIRST_EPOCH
     group.metadata_hash = data.metadata_hash if data is not None else 0
 
 
 def _replay_target_epoch(group: ShareGroup, name: str, data: Any) -> None:
-    group.target_epoch = data.assignment_epoch if data is not None else 0
+    group.target_epoch = data.assignment_epoch if data is not None else FIRST_EPOCH
     group.target_wall_ms = data.assignment_timestamp if data is not None else 0
 
 

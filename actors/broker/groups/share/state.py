@@ -17,6 +17,8 @@ TYPE = "share"
 """The group's type, and its protocol type."""
 LEFT = -1
 """The epoch with which a member leaves."""
+FIRST_EPOCH = 1
+"""Of a group that nobody has joined yet, as in Apache Kafka."""
 STABLE = 0
 """The state of every member in the log, by Kafka's number."""
 
@@ -67,9 +69,9 @@ class ShareGroup:
         self.id = id
         self.way: Any = None
         """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = FIRST_EPOCH
         self.target_wall_ms = 0
         """When the target assignment was made; 0: never."""
         self.members: dict[str, Member] = {}

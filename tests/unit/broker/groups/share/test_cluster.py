@@ -14,10 +14,10 @@ def test_a_member_gets_all_partitions_once_they_have_begun() -> None:
     lab = made()
     member = Member(lab, "a")
     first = member.beat()
-    assert (first.error_code, first.member_epoch, first.member_id) == (0, 1, "a")
+    assert (first.error_code, first.member_epoch, first.member_id) == (0, 2, "a")
     assert member.interval_ms == 100, "it is told to come back soon"
     assert member.settle() == all_of(0, 1)
-    assert member.epoch == 2 and member.interval_ms == 5_000
+    assert member.epoch == 3 and member.interval_ms == 5_000
     quiet = member.beat()
     assert quiet.assignment is None, "nothing is new"
     assert set(lab.broker(2).share_state.machine.shards[0].entries) == {("g", TOPIC_ID, 0), ("g", TOPIC_ID, 1)}
@@ -77,8 +77,8 @@ def test_the_epoch_before_is_taken_since_the_answer_may_have_been_lost() -> None
     lab = made()
     member = Member(lab, "a")
     member.settle()
-    assert member.epoch == 2
-    assert member.beat(epoch=1).error_code == 0
+    assert member.epoch == 3
+    assert member.beat(epoch=2).error_code == 0
 
 
 def test_nothing_of_it_is_there_before_share_version_1() -> None:
@@ -155,12 +155,12 @@ def test_the_group_is_listed_and_described() -> None:
     shown = described(lab)
     assert (shown.group_state, shown.group_epoch, shown.assignment_epoch, shown.assignor_name) == (
         "Stable",
-        2,
-        2,
+        3,
+        3,
         "simple",
     )
     (one,) = shown.members
-    assert (one.member_id, one.member_epoch, one.subscribed_topic_names) == ("a", 2, ["t"])
+    assert (one.member_id, one.member_epoch, one.subscribed_topic_names) == ("a", 3, ["t"])
     assert one.assignment.topic_partitions[0].topic_name == "t"
     assert described(lab, "h").error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert described(lab, "").error_code == ErrorCode.INVALID_GROUP_ID

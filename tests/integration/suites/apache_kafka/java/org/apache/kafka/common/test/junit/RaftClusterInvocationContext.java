@@ -292,9 +292,11 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, ControllerServer> controllers() {
-            // this base class only waits for them
+            // this base class, and these tests, only wait for them
             boolean waits = StackWalker.getInstance().walk(f -> f.skip(1).limit(6).anyMatch(x ->
-                x.getClassName().equals("kafka.server.GroupCoordinatorBaseRequestTest") && x.getMethodName().startsWith("create")));
+                (x.getClassName().equals("kafka.server.GroupCoordinatorBaseRequestTest") && x.getMethodName().startsWith("create"))
+                    || x.getClassName().startsWith("kafka.server.ShareGroupHeartbeatRequestTest")
+                    || x.getClassName().startsWith("kafka.server.StreamsGroupHeartbeatRequestTest")));
             if (waits) return Map.of();
             return nodes.controllers.keySet().stream().collect(Collectors.toMap(id -> id, id -> RayftBroker.controller(this, id)));
         }
