@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.controller.refusals import REFUSALS, refusal
 from actors.node.runtime.calls import Api
-from actors.wire.errors import ErrorCode
+from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
 CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -83,14 +83,41 @@ def _write_txn_markers(request: Any) -> Any:
     )
 
 
+def _share_state(name: str, topic_result: str) -> Callable[[Any], Any]:
+    """Of an API of share coordinators. `topic_result`: the struct of its response that holds a topic."""
+
+    def reply(request: Any) -> Any:
+        kind = message(f"{name}Response")
+        result = getattr(kind, topic_result)
+        return kind(
+            results=[
+                result(
+                    topic_id=topic.topic_id,
+                    partitions=[
+                        kind.PartitionResult(partition=one.partition, error_code=int(CODE), error_message=text(CODE))
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    return reply
+
+
 def _describe_client_quotas(request: Any) -> Any:
     return message("DescribeClientQuotasResponse")(error_code=int(CODE), error_message=None, entries=None)
 
 
 REPLIES: dict[str, Callable[[Any], Any]] = {
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
+    "DeleteShareGroupState": _share_state("DeleteShareGroupState", "DeleteStateResult"),
     "DescribeClientQuotas": _describe_client_quotas,
     "Fetch": _fetch,
+    "InitializeShareGroupState": _share_state("InitializeShareGroupState", "InitializeStateResult"),
+    "ReadShareGroupState": _share_state("ReadShareGroupState", "ReadStateResult"),
+    "ReadShareGroupStateSummary": _share_state("ReadShareGroupStateSummary", "ReadStateSummaryResult"),
+    "WriteShareGroupState": _share_state("WriteShareGroupState", "WriteStateResult"),
     "WriteTxnMarkers": _write_txn_markers,
 }
 """API -> reply, of those in whose reply the error stands at each partition, or says null for a list."""
