@@ -326,6 +326,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "org.apache.kafka.metadata.authorizer.StandardAuthorizer, or leave it out for no authorizer",
              lambda name: name in ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),
              "Who decides what a principal may do. Empty: everybody may do everything."),
+        _key("rayft.authorizer.log.allowed", BOOLEAN, False, None,
+             "Whether what is allowed is a line in the log too, as what is denied always is."),
         _key("super.users", STRING, "", Check(
              "principals as User:name, with ; between them",
              lambda text: all(":" in one for one in text.split(";") if one)),

@@ -8,7 +8,8 @@ This file alone decides how a request is judged. Rules, as in Apache Kafka's Sta
    `allow.everyone.if.no.acl.found`.
 
 A broker judges by the metadata that is committed and that it has replayed, an active controller by its latest state, whose
-answers leave when that is committed. What is denied is one line in the log.
+answers leave when that is committed. What is denied is one line in the log, and so is what is allowed with
+`rayft.authorizer.log.allowed`; what is only left out of a list is not told.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,20 +39,25 @@ class Authorizer:
         """Whether there is an authorizer at all."""
         self._super_users = frozenset(one for one in config.value("super.users").split(";") if one)
         self._open = config.value("allow.everyone.if.no.acl.found")
+        self._tells_allowed: bool = config.value("rayft.authorizer.log.allowed")
 
     def allowed(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
         """Whether the principal of `call` may do that. A refusal is logged."""
-        if not self.enabled or self._may(call, operation, resource, name):
+        if not self.enabled:
             return True
-        self._log.info(
-            f"{_line(call.principal)} is denied {operation.name} from {call.client_host} on "
-            f"{resource.name}:{_line(name)} (API {call.api_key})"
-        )
-        return False
+        allowed = self._may(call, operation, resource, name)
+        if not allowed or self._tells_allowed:
+            self._tell(allowed, call, operation, resource, name)
+        return allowed
 
     def shown(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
-        """The same, for what is only left out of a list: nobody is told, and nothing is logged."""
-        return not self.enabled or self._may(call, operation, resource, name)
+        """The same, for what is only left out of a list: nobody is told, and no refusal is logged."""
+        if not self.enabled:
+            return True
+        allowed = self._may(call, operation, resource, name)
+        if allowed and self._tells_allowed:
+            self._tell(True, call, operation, resource, name)
+        return allowed
 
     def allowed_some(self, call: Call, operation: Operation, resource: Resource) -> bool:
         """Whether there is any resource of that kind on which the principal may do that."""
@@ -63,7 +69,8 @@ class Authorizer:
 
     def operations(self, call: Call, resource: Resource, name: str = CLUSTER_NAME) -> int:
         """The operations that the principal may do, a bit each (KIP-430)."""
-        return sum(1 << one for one in OPERATIONS[resource] if self.shown(call, one, resource, name))
+        may = self._may if self.enabled else lambda *_: True
+        return sum(1 << one for one in OPERATIONS[resource] if may(call, one, resource, name))
 
     def allowed_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
         """Those of the names on which the principal may do that."""
@@ -72,6 +79,12 @@ class Authorizer:
     def shown_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
         """The same, for what is only left out of a list."""
         return {name for name in dict.fromkeys(names) if self.shown(call, operation, resource, name)}
+
+    def _tell(self, allowed: bool, call: Call, operation: Operation, resource: Resource, name: str) -> None:
+        self._log.info(
+            f"{_line(call.principal)} is {'allowed' if allowed else 'denied'} {operation.name} from {call.client_host} on "
+            f"{resource.name}:{_line(name)} (API {call.api_key})"
+        )
 
     def _may(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
         if call.principal in self._super_users:
