@@ -140,8 +140,15 @@ class Window:
 
     def passed(self, offset: int) -> None:
         """No gap of the load is left below an offset."""
-        if self.gap != NO_GAP:
-            self.gap = max(self.gap, offset) if self.has_gap and offset <= self._gap_end else NO_GAP
+        if self.gap == NO_GAP:
+            return
+        self.gap = max(self.gap, offset, self.start)
+        for batch in self.covering(self.gap, self._gap_end):
+            if batch.first > self.gap:
+                break
+            self.gap = batch.last + 1
+        if not self.has_gap or self.gap > self._gap_end:
+            self.gap = NO_GAP
 
     def archive(self, first: int, last: int, event: Event, state: State = State.AVAILABLE) -> bool:
         """Records of first..last that are in that state are lost to the group; whether there were any."""
@@ -170,6 +177,7 @@ class Window:
     def advance(self) -> bool:
         """Move the start over what is done; whether it moved. What a member has below the start does not hold it up."""
         before, place = self.start, 0
+        self.passed(self.start)
         while place < len(self.batches):
             batch, start = self.batches[place], self.start
             if batch.last >= start and self.has_gap and batch.last >= self.gap:

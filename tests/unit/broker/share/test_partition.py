@@ -222,6 +222,15 @@ def test_gaps_of_a_load_are_new_records() -> None:
     assert scene.window.start == 0
 
 
+def test_a_gap_that_was_filled_piece_by_piece_does_not_hold_up_the_window() -> None:
+    """Found in world `shared` of seed 1."""
+    scene = Scene(log=[Extent(0, 19), Extent(20, 29)], stored=[StateBatch(20, 29, 2, 1)])
+    assert scene.fetch("a", 8, strict=True) == [Acquired(0, 7, 1)]
+    assert scene.fetch("a", 12, strict=True) == [Acquired(8, 19, 1)]
+    scene.store(Event.ACCEPT, 0, 19, "a")
+    assert scene.window.start == 30
+
+
 def test_a_gap_that_compaction_has_taken_does_not_hold_up_the_window() -> None:
     scene = Scene(stored=[StateBatch(10, 19, 0, 1)], log=[Extent(10, 19), Extent(20, 29)])
     assert scene.fetch("a", upto=19) == [Acquired(10, 19, 2)]
