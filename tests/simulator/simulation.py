@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from actors.broker.share.keys import SharePartitionKey
 from actors.broker.transactions.state import AT_REST
-from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.wire.errors import ErrorCode
 from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
@@ -47,6 +48,7 @@ from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.checkers.served_offsets import ServedOffsets
+from tests.simulator.checkers.shared_records import SharedRecords
 from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
@@ -67,6 +69,8 @@ from tests.simulator.clients.relocations import relocate
 from tests.simulator.clients.rules import PAUSE_MS as RULES_MS
 from tests.simulator.clients.rules import RulesOperator, host, needs, user
 from tests.simulator.clients.session import SessionConsumer
+from tests.simulator.clients.share_consumer import DELIVERY_LIMIT, ShareConsumer
+from tests.simulator.clients.share_consumer import GROUP as SHARERS
 from tests.simulator.clients.topics import alter, churn, create
 from tests.simulator.clients.transactional import TIMEOUT_MS, Plan, Writer
 from tests.simulator.cluster import Cluster
@@ -171,6 +175,8 @@ class Shape(NamedTuple):
     """What transactional clients do; their topics are made for them."""
     consumer_members: int = 0
     """Members of a group of KIP-848; with any, group.version is 1."""
+    share_consumers: int = 0
+    """Members of a share group; with any, share.version is 1."""
     guarded: bool = False
     """Whether access rules, which change, decide who may do what."""
     pushed: tuple[int, ...] = ()
@@ -347,6 +353,7 @@ class Simulation:
         self.compacted = CompactedRecords(self.world, self.history, self.hooks, keyed, lags)
         self.data.elsewhere = self.compacted.topics
         retained = frozenset(name for name, configs in topics.items() if "delete" in configs["cleanup.policy"])
+        retained |= {SHARE_STATE_TOPIC}  # share coordinators delete what is not needed any more
         self.told = Told()
         self.transactions = CommittedTransactions(self.told)
         self.leaders = QuorumLeaders()
@@ -391,6 +398,7 @@ class Simulation:
         strangers = Impostors if ordinary else Strangers
         self.strangers = strangers(self.world, self.cluster, random.Random(f"strangers {seed}"))
         self.clients: list[Client] = []
+        self.shared = SharedRecords(self.world, self.cluster, SHARERS, DELIVERY_LIMIT)
 
     def run(self) -> Result:
         """Run the whole world. Never raises what a checker or a node raises."""
@@ -416,6 +424,7 @@ class Simulation:
         return Cluster(
             self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
             guarded=shape.guarded, pushed=shape.pushed, group_version=1 if shape.consumer_members else 0,
+            share_version=1 if shape.share_consumers else 0,
         )  # fmt: skip
 
     def _run(self) -> None:
@@ -449,6 +458,11 @@ class Simulation:
             client.spawn(self._wanted(client, topic))
         if not self._until(lambda: client.running == 0, 30_000):
             raise Violation("liveness", "topics of a fresh cluster are not created after 30 s")
+        if self.shape.share_consumers:
+            topics = {topic.name: topic.partitions for topic in self.shape.topics}
+            client.spawn(ShareConsumer(client, topics, self.shared).initialize())
+            if not self._until(lambda: client.running == 0, 30_000):
+                raise Violation("liveness", "a share group of a fresh cluster does not begin within 30 s")
 
     async def _wanted(self, client: Client, topic: Topic) -> None:
         await create(client, topic.name, topic.partitions, topic.factor, topic.configs)
@@ -477,6 +491,8 @@ class Simulation:
             topic = self.shape.topics[0]
             consumer = ConsumerMember(self._client(f"c{number}"), GROUP, topic.name, topic.partitions)
             consumer.client.spawn(consumer.run())
+        for number in range(self.shape.share_consumers):
+            ShareConsumer(self._client(f"q{number}"), topics, self.shared).begin()
         for topic in self.shape.compacted:
             self._work_keyed(topic)
         if self.shape.churn:
@@ -559,6 +575,8 @@ class Simulation:
             busy = [client.name for client in self.clients if client.running]
             raise Violation("liveness", f"{busy} have no answer after {WRITABLE_MS} ms without faults")
         self._end_transactions()
+        if self.shape.share_consumers:
+            self._share_the_rest(topics)
         self._read_back(topics)
         if self.shape.transactions is not None:
             self._judge_transactions(self.shape.transactions)
@@ -597,6 +615,37 @@ class Simulation:
         """All others are gone: it gets every partition."""
         while not await member._heartbeat() or len(member.offsets) < member.partitions:
             await member.client.sleep(500)
+
+    def _share_the_rest(self, topics: dict[str, int]) -> None:
+        """One member more accepts whatever is left; then every record was given to somebody."""
+        client = self._client("q-last")
+        last = ShareConsumer(client, topics, self.shared)
+        last.only_accepts = True
+        last.begin()
+        if not self._until(lambda: not self._unshared(), WRITABLE_MS):
+            raise Violation("liveness", f"{self._unshared()} is left to a share group after {WRITABLE_MS} ms")
+        client.stopping = True
+        if not self._until(lambda: client.running == 0, WRITABLE_MS):
+            raise Violation("liveness", "the last member of a share group has no answer")
+        for process in self.cluster.brokers.values():
+            for partition in process.node.broker.replicas if process.node is not None else ():
+                if partition.leads and partition.topic in topics:
+                    self.shared.judge((partition.topic_id, partition.number), partition.high_watermark)
+
+    def _unshared(self) -> str:
+        """A partition of which something is left; empty: none."""
+        for process in self.cluster.brokers.values():
+            if process.node is None:
+                return f"{process.name} does not run"
+            for partition in process.node.broker.replicas:
+                if not partition.leads or partition.topic not in {topic.name for topic in self.shape.topics}:
+                    continue
+                key = SharePartitionKey(SHARERS, partition.topic_id, partition.number)
+                held = process.node.broker.shares.find(key)
+                window = held.share.window if held is not None else None
+                if window is None or window.start < partition.high_watermark:
+                    return f"{partition!r} from {window.start if window else None} on at {process.name}"
+        return ""
 
     def _read_back(self, topics: dict[str, int]) -> None:
         reader = self._client("reader")

@@ -105,6 +105,14 @@ class Client:
         """Whether an error says that the client has no right to what it asked for. Rights come back, so it asks again."""
         return self.principal is not None and code in REFUSED
 
+    def hang_up(self, target: str) -> None:
+        """Close the connection to a broker; what is asked there gets no answer."""
+        conn = self._conns.get(target)
+        link = self.peers.pop(conn, None) if conn is not None else None
+        if conn is not None and link is not None:
+            link.close(self)
+            self.closed(conn, False)
+
     async def learn(self, *topics: str) -> bool:
         """Ask for the leaders of topics. False if that failed or a topic does not exist."""
         kind = message("MetadataRequest")

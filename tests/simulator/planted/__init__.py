@@ -18,6 +18,7 @@ from tests.simulator.planted import (
     pushes,
     quorum,
     replicas,
+    share_groups,
     strangers,
     transactions,
 )  # fmt: skip
@@ -25,5 +26,5 @@ from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
     "PLANTED", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
-    "pushes", "quorum", "replicas", "strangers", "transactions",
+    "pushes", "quorum", "replicas", "share_groups", "strangers", "transactions",
 ]  # fmt: skip

@@ -9,14 +9,14 @@ from typing import Any
 
 from actors.broker.isr import Stage
 from actors.metadata.image import Image
-from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.raft import Role
 from tests.simulator.directories import FailingDirectories
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.planted.rough import RoughFaults
 from tests.simulator.world import Process
 
-COORDINATED = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+COORDINATED = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 
 
 class AimedFaults(RoughFaults):

@@ -12,6 +12,7 @@ from tests.simulator.clients.moves import move
 from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
+from tests.simulator.clients.share_consumer import CONFIG as SHARE_GROUPS
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.clients.transactional import Plan
 from tests.simulator.faults import Faults
@@ -120,6 +121,10 @@ RECREATED = {
     "follower freezes": 6, "slow proposals": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
 }  # fmt: skip
 GROUPS = {"coordinator dies": 8, "kill": 1, "long freeze": 2, "slow link": 2}
+SHARED = {
+    "kill": 5, "coordinator dies": 6, "broker loses power": 3, "leader falls behind": 3, "follower freezes": 2,
+    "orderly restart": 3, "connections cut": 3, "slow link": 3, "long freeze": 1,
+}  # fmt: skip
 PURGED = {
     "disk lost": 4, "kill": 4, "broker loses power": 4, "leader falls behind": 2, "orderly restart": 2, "rot": 1,
 }  # fmt: skip
@@ -221,6 +226,12 @@ def _consumers(seed: int) -> Shape:
     """Members of KIP-848 alone, four for four partitions."""
     found = _shape("consumers", [_topic("t0", 4, 3, 1)], REBALANCED | CONSUMER_GROUPS, producers=1)(seed)
     return found._replace(consumer_members=4)
+
+
+def _shared(seed: int) -> Shape:
+    """Members of a share group alone, three for two partitions."""
+    found = _shape("shared", [_topic("t0", 2, 3, 1)], REBALANCED | BY_HALF | SHARE_GROUPS, producers=1)(seed)
+    return found._replace(share_consumers=3)
 
 
 def _transactional(seed: int) -> Shape:
@@ -341,6 +352,12 @@ WORLDS: dict[str, Kind] = {
         operator=_looking,
         faulty_ms=20_000,
         pause_ms=(200, 2_000),
+    ),
+    "shared": Kind(
+        _shared,
+        partial(AimedFaults, menu=SHARED),
+        faulty_ms=15_000,
+        pause_ms=(100, 1_200),
     ),
     "compacted": Kind(
         _offsets_cleaned,
