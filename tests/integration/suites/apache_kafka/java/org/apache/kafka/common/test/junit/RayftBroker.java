@@ -6,10 +6,12 @@ import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.MetadataResponse;
+import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
@@ -23,9 +25,11 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
 
 /** What Kafka's objects in the test's process can tell from outside: start, stop, port, configuration, metadata. */
 class RayftBroker {
@@ -42,15 +46,26 @@ class RayftBroker {
         return proxy(KafkaBroker.class, self::broker);
     }
 
-    /** A controller, of which only its configuration and its port can be told. */
+    /** A controller, of which only its configuration, its port and the topics' ids can be told. */
     static ControllerServer controller(RaftClusterInvocationContext.RaftClusterInstance cluster, int id) {
         RayftBroker self = new RayftBroker(cluster, id);
         return Mockito.mock(ControllerServer.class, call -> switch (call.getMethod().getName()) {
             case "config" -> self.config("controller");
             case "socketServer" -> self.socketServer(cluster.nodes.controllers.get(id));
+            case "controller" -> proxy(Controller.class, self::topicIds);
             case "toString" -> "ControllerServer";
             default -> throw cluster.inProcess("ControllerServer." + call.getMethod().getName() + "()");
         });
+    }
+
+    /** The ids of all topics, as a broker lists them. */
+    private Object topicIds(Object proxy, Method method, Object[] args) throws Exception {
+        if (!method.getName().equals("findAllTopicIds")) throw cluster.inProcess("Controller." + method.getName() + "()");
+        try (Admin admin = cluster.admin()) {
+            Map<String, Uuid> ids = new HashMap<>();
+            admin.listTopics(new ListTopicsOptions().listInternal(true)).listings().get().forEach(one -> ids.put(one.name(), one.topicId()));
+            return CompletableFuture.completedFuture(ids);
+        }
     }
 
     /** The access rules of a broker, as it describes them. */
@@ -133,6 +148,7 @@ class RayftBroker {
     private Object metadata(Object proxy, Method method, Object[] args) throws Exception {
         String name = method.getName();
         if (name.equals("hasAliveBroker")) return cluster.metadata(id, null).brokers().stream().anyMatch(n -> n.id() == (Integer) args[0]);
+        if (name.equals("getAliveBrokerNodes")) return List.copyOf(cluster.metadata(id, null).brokers());
         if (args == null || !(args[0] instanceof String topic)) throw cluster.inProcess("MetadataCache." + name + "()");
         Optional<MetadataResponse.TopicMetadata> found = cluster.metadata(id, topic).topicMetadata().stream()
             .filter(t -> t.error() != Errors.UNKNOWN_TOPIC_OR_PARTITION && !t.partitionMetadata().isEmpty()).findFirst();
