@@ -94,7 +94,7 @@ IDLE = frozenset(
         "create.topic.policy.class.name", "early.start.listeners", "follower.fetch.last.tiered.offset.enable",
         "group.consumer.assignment.interval.ms",
         "group.consumer.max.assignment.interval.ms", "group.consumer.max.heartbeat.interval.ms",
-        "group.consumer.max.session.timeout.ms", "group.consumer.migration.policy",
+        "group.consumer.max.session.timeout.ms",
         "group.consumer.min.assignment.interval.ms", "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.min.session.timeout.ms", "group.consumer.regex.refresh.interval.ms",
         "group.coordinator.background.threads", "group.coordinator.cached.buffer.max.bytes",

@@ -195,6 +195,10 @@ _SELECTOR = Check(
 _ASSIGNORS = Check(
     "uniform, range or both", lambda value: bool(value) and all(one in ("uniform", "range") for one in value)
 )
+_MIGRATION = Check(
+    "disabled, upgrade, downgrade or bidirectional",
+    lambda value: value.lower() in ("disabled", "upgrade", "downgrade", "bidirectional"),
+)
 _SIMPLE = Check("simple, the one assignor of share groups", lambda value: value == ("simple",))
 _PERSISTER = "org.apache.kafka.server.share.persister.DefaultStatePersister"
 _NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
@@ -536,9 +540,9 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Assignors that members may ask for; the first where they ask for none."),
         _key("group.consumer.regex.refresh.interval.ms", INT, 600000, at_least(10000),
              "How often regular expressions of members are matched with the topics anew."),
-        _idle("group.consumer.migration.policy", STRING, "bidirectional",
-              one_of("disabled", "upgrade", "downgrade", "bidirectional"),
-              "a group changes its protocol while it is empty"),
+        _key("group.consumer.migration.policy", STRING, "bidirectional", _MIGRATION,
+             "Whether a group with members of both protocols becomes a consumer group (upgrade), and a classic group again "
+             "when the last new member leaves (downgrade)."),
         # --- share groups
         _key("group.share.session.timeout.ms", INT, 45000, at_least(1),
              "When a member of a share group that is not heard of is removed."),

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from actors.broker.groups import embedded
+from actors.broker.groups.classic.rebalance import Joined, Synced
+from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.consumer.requests import Beat
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
@@ -33,6 +36,11 @@ class Groups:
             "go",
             "move",
             "commit",
+            "policy",
+            "cjoin",
+            "csync",
+            "cbeat",
+            "cleave",
         )
         return {name: getattr(self, name) for name in names}
 
@@ -44,6 +52,35 @@ class Groups:
     def interval(self, ms: str) -> str:
         self.world = World(interval_ms=int(ms))
         return ""
+
+    def policy(self, policy: str, *more: str) -> str:
+        """`group.consumer.migration.policy`; the world begins anew."""
+        self.world = World(policy=policy)
+        return ""
+
+    def cjoin(self, member: str, *topics: str, owned: str = "-", instance: str | None = None, id: str = "") -> str:
+        """A classic member joins. `id`: it has one already, else it gets its name as an id."""
+        ticket = self.world.classic_join(
+            id or member, *topics, owned=_partitions(owned), instance=instance, known=bool(id)
+        )
+        return self._told(ticket)
+
+    def csync(self, member: str, generation: str, *assigned: str, instance: str | None = None) -> str:
+        """A classic member asks for its assignment. `assigned`: member=partitions, of the leader of a classic group."""
+        given = {one.partition("@")[0]: _partitions(one.partition("@")[2]) for one in assigned}
+        return self._told(self.world.classic_sync(member, int(generation), given, instance))
+
+    def cbeat(self, member: str, generation: str) -> str:
+        return self.world.classic_heartbeat(member, int(generation)).name + self._behind()
+
+    def cleave(self, *members: str) -> str:
+        codes = self.world.classic_leave(*members)
+        names = [codes.name] if isinstance(codes, ErrorCode) else [code.name for code in codes]
+        return "\n".join(names) + self._behind()
+
+    def _behind(self) -> str:
+        late = self._late()
+        return f"\nthen {late}" if late else ""
 
     def join(self, member: str, *topics: str, **more: str) -> str:
         given: dict[str, Any] = dict(more)
@@ -97,30 +134,55 @@ class Groups:
         return error.name
 
     def show(self) -> str:
+        found = self.world.machine.find("g")
+        if found is None:
+            return "no group"
+        if isinstance(found, ClassicGroup):
+            return self._classic(found)
         group = self.world.group()
         rows = [f"{group.state()} epoch={group.epoch} target={group.target_epoch}"]
         for id, member in sorted(group.members.items()):
             current = member.current
             parts = [f"  {id} {current.epoch} {current.state.name} has {self._held(current.assigned)}"]
+            if member.subscription.classic is not None:
+                parts[0] = f"  {id} (classic){parts[0][2 + len(id) :]}"
             if current.revoking:
                 parts.append(f"gives up {self._held(current.revoking)}")
             parts.append(f"target {self._held(group.targets.get(id, {}))}")
             rows.append(", ".join(parts))
         return "\n".join(rows)
 
+    def _classic(self, group: ClassicGroup) -> str:
+        rows = [f"classic {group.state.value} generation={group.generation} protocol={group.protocol}"]
+        for id, member in sorted(group.members.items()):
+            rows.append(f"  {id} {_named(embedded.assignment(member.assignment))}")
+        return "\n".join(rows)
+
     def _late(self) -> str:
         """Answers that had to wait."""
         there = sorted(self.open & self.world.answers.keys())
         self.open -= set(there)
-        return "\n".join(self._text(self.world.answer(ticket)) for ticket in there)
+        return "\n".join(self._text(self.world.answers[ticket]) for ticket in there)
 
     def _told(self, ticket: int) -> str:
         if ticket not in self.world.answers:
             self.open.add(ticket)
             return "..."
-        return self._text(self.world.answer(ticket))
+        self.open.discard(ticket)
+        late = self._late()
+        return self._text(self.world.answers[ticket]) + (f"\nthen {late}" if late else "")
 
-    def _text(self, beat: Beat) -> str:
+    def _text(self, beat: Beat | Joined | Synced) -> str:
+        if beat.error is not ErrorCode.NONE:
+            return beat.error.name
+        if isinstance(beat, Synced):
+            return f"has {_named(embedded.assignment(beat.assignment))}"
+        if isinstance(beat, Joined):
+            leads = f" leads {','.join(sorted(id for id, _, _ in beat.members))}" if beat.members else ""
+            return f"generation {beat.generation}{leads}"
+        return self._beat(beat)
+
+    def _beat(self, beat: Beat) -> str:
         if beat.error is not ErrorCode.NONE:
             return beat.error.name
         given = "" if beat.assigned is None else f" {self._held(beat.assigned)}"
@@ -130,6 +192,10 @@ class Groups:
         topics = self.world.topics
         shown = sorted((topics.name(topic) or "gone", sorted(partitions)) for topic, partitions in held.items())
         return "/".join(f"{name}:{','.join(map(str, numbers))}" for name, numbers in shown) or "-"
+
+
+def _named(parts: Any) -> str:
+    return "/".join(f"{name}:{','.join(map(str, sorted(numbers)))}" for name, numbers in sorted(parts.items())) or "-"
 
 
 def _partitions(text: str) -> dict[str, tuple[int, ...]]:

@@ -21,9 +21,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from actors.broker.coordination import Coordination, Record, Then
-from actors.broker.groups.classic import rebalance
 from actors.broker.groups.classic import state as classic
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.kind import Committer, Kind
@@ -137,10 +136,12 @@ class Coordinator(Coordination[Shard]):
             return
         assert isinstance(shard, Shard)
         group = shard.find(group_id)
-        if group is None or group.type == classic.TYPE:
-            self.kinds.classic.join(shard, group_id, ticket, request, now)
+        if group is None:
+            self.kinds.classic.classic_join(shard, group_id, ticket, request, now)
+        elif group.type == classic.TYPE or group.members:
+            self.kind_of(group).classic_join(shard, group_id, ticket, request, now)
         else:
-            self._join_other(shard, group, ticket, request, now)
+            self._join_empty(shard, group, ticket, request, now)
 
     def sync(
         self,
@@ -156,7 +157,7 @@ class Coordinator(Coordination[Shard]):
     ) -> None:
         """SyncGroup. The verdict appears in `answers`, for all members once the leader's assignment is written."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
-        group = None if isinstance(shard, ErrorCode) else shard.of(classic.TYPE).get(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.find(group_id)
         if isinstance(shard, ErrorCode) or group is None:
             code = shard if isinstance(shard, ErrorCode) else ErrorCode.UNKNOWN_MEMBER_ID
             if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -164,9 +165,8 @@ class Coordinator(Coordination[Shard]):
                 code = ErrorCode.REBALANCE_IN_PROGRESS
             self.answers.append((ticket, Synced(code)))
             return
-        self.kinds.classic.sync(
-            shard, group, ticket, member_id, instance_id, generation, protocol_type, protocol, assignments, now
-        )
+        request = SyncRequest(member_id, instance_id, generation, protocol_type, protocol, assignments)
+        self.kind_of(group).classic_sync(shard, group, ticket, request, now)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
         """Heartbeat."""
@@ -174,10 +174,10 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             # Kafka's clients go on and ask again after this: a load must not end their membership.
             return ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard
-        group = shard.of(classic.TYPE).get(group_id)
+        group = shard.find(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
+        return self.kind_of(group).classic_heartbeat(shard, group, member_id, instance_id, generation, now)
 
     def leave(self, group_id: str, members: Sequence[tuple[str, str | None]], now: Now) -> ErrorCode | list[ErrorCode]:
         """LeaveGroup: one code for each member, or one for all."""
@@ -220,6 +220,13 @@ class Coordinator(Coordination[Shard]):
         if group is None or isinstance(group, ErrorCode):
             return False
         return self.kind_of(group).held_since(group, member_id, epoch, topic, partition)
+
+    def stale_error(self, group_id: str, member_id: str) -> ErrorCode:
+        """What a member is told that commits in an earlier epoch, and may not."""
+        group = self.find(group_id)
+        if group is None or isinstance(group, ErrorCode):
+            return ErrorCode.STALE_MEMBER_EPOCH
+        return self.kind_of(group).stale_error(group, member_id)
 
     def fetch_error(self, group_id: str, member_id: str, epoch: int) -> ErrorCode:
         """Whether a member that names itself may read the group's offsets."""
@@ -398,6 +405,16 @@ class Coordinator(Coordination[Shard]):
         """Begin a write of one group, for its kind."""
         return self._write(shard, group_id, records, then)
 
+    def become_classic(
+        self, shard: Shard, group: Group, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
+    ) -> None:
+        """A group of another kind is classic from now on; see `Ports`."""
+        self.kinds.classic.adopt(shard, group, removed, now, rebalance_now=rebalance, then=then)
+
+    def retire(self, shard: Shard, group: Group) -> list[Record]:
+        """A classic group goes on as another kind; see `Ports`."""
+        return self.kinds.classic.retire(group)
+
     def vacate(self, shard: Shard, group_id: str) -> list[Record] | None:
         """Another kind takes over a name; see `Ports`."""
         return self.kinds.classic.vacate(shard, group_id)
@@ -413,12 +430,10 @@ class Coordinator(Coordination[Shard]):
                         del shard.of(other.type)[id]
                         self._write(shard, id, other.removal(group), lambda error, now: None)
 
-    def _join_other(self, shard: Shard, group: AnyGroup, ticket: int, request: JoinRequest, now: Now) -> None:
-        """A classic member comes to a group of another kind: an empty one becomes a classic group first."""
+    def _join_empty(self, shard: Shard, group: AnyGroup, ticket: int, request: JoinRequest, now: Now) -> None:
+        """A classic member comes to a group of another kind without members, which becomes a classic group first."""
         kind = self.kind_of(group)
-        error = kind.removal_error(group)
-        if error is ErrorCode.NON_EMPTY_GROUP or not kind.gives_way:
-            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        error = kind.removal_error(group) if kind.gives_way else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if request.member_id:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error is not ErrorCode.NONE:

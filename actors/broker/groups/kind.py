@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from actors.broker.coordination import Record, Then
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
+from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import AnyGroup, Key, Shard
 from actors.ports import Now
@@ -66,6 +68,22 @@ class Ports(Protocol):
         are to be written with the first ones of the new group; `shard.forget` is called then. None: the name is taken."""
         ...
 
+    def join(self, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
+        """JoinGroup, anew: the group is of another kind now."""
+        ...
+
+    def become_classic(
+        self, shard: Shard, group: ClassicGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
+    ) -> None:
+        """A group is classic from now on. `removed`: keys of what the log has of it in its former kind. `rebalance`: its
+        members join anew. `then` is told when all that is written."""
+        ...
+
+    def retire(self, shard: Shard, group: ClassicGroup) -> list[Record]:
+        """A classic group goes on as another kind: who waits in it is told to join anew. The records that remove what the
+        log has of it."""
+        ...
+
 
 class Kind(Protocol[G]):
     """One kind of group. What a kind does not say holds as it stands here."""
@@ -76,6 +94,7 @@ class Kind(Protocol[G]):
     """Of the keys of its records."""
     gives_way: ClassVar[bool] = False
     """Whether an empty group of it becomes a classic one when a classic member comes."""
+    ports: Ports
     jobs: list[Job]
     """To be taken and run."""
 
@@ -121,6 +140,10 @@ class Kind(Protocol[G]):
         """Whether a member that commits in an earlier epoch has held the partition since (KIP-1251)."""
         return False
 
+    def stale_error(self, group: G, member_id: str) -> ErrorCode:
+        """What a member is told that commits in an earlier epoch, and may not."""
+        return ErrorCode.STALE_MEMBER_EPOCH
+
     def fetch_error(self, group: G, member_id: str, epoch: int) -> ErrorCode:
         """Whether a member that names itself may read the group's offsets."""
         return ErrorCode.NONE
@@ -161,6 +184,20 @@ class Kind(Protocol[G]):
         ...
 
     # ---- requests of classic members
+
+    def classic_join(self, shard: Shard, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
+        """JoinGroup for a group of this kind which has members. The verdict, a `Joined`, appears in the answers."""
+        self.ports.answers.append((ticket, Joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
+
+    def classic_sync(self, shard: Shard, group: G, ticket: int, request: SyncRequest, now: Now) -> None:
+        """SyncGroup. The verdict, a `Synced`, appears in the answers."""
+        self.ports.answers.append((ticket, Synced(ErrorCode.UNKNOWN_MEMBER_ID)))
+
+    def classic_heartbeat(
+        self, shard: Shard, group: G, member_id: str, instance_id: str | None, generation: int, now: Now
+    ) -> ErrorCode:
+        """Heartbeat."""
+        return ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(
         self, shard: Shard, group: G, members: Sequence[tuple[str, str | None]], now: Now

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from actors.broker.coordination import Record, Then
 from actors.broker.groups.classic import rebalance, records
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced, SyncRequest
 from actors.broker.groups.classic.state import TYPE, Group, GroupState
 from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
 from actors.broker.groups.kind import FAR_MS, Committer, Expired, Job, Kind, Ports
@@ -22,6 +22,9 @@ from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
+
+FORMER_MAX = 1000
+"""Keys of a former kind that are removed in one write."""
 
 
 class Settings(NamedTuple):
@@ -40,7 +43,7 @@ class ClassicGroups(Kind[Group]):
     gives_way = True
 
     def __init__(self, ports: Ports, settings: Settings) -> None:
-        self._ports = ports
+        self.ports = ports
         self.settings = settings
         self.jobs: list[Job] = []
         """Invariant: there are none."""
@@ -87,9 +90,9 @@ class ClassicGroups(Kind[Group]):
         group = shard.find(id)
         if group is None:
             return []
-        if group.type != TYPE or group.state is not GroupState.EMPTY or group.pending:
+        if group.type != TYPE or group.state is not GroupState.EMPTY:
             return None
-        return [(records.group_key(id), None)] if group.recorded else []
+        return _removal(group)
 
     # ---- time
 
@@ -106,61 +109,44 @@ class ClassicGroups(Kind[Group]):
             if self._scheduled.get(group_id) != due_ms:
                 continue
             del self._scheduled[group_id]
-            shard = self._ports.shard_of(group_id)
+            shard = self.ports.shard_of(group_id)
             group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
             if group is None or isinstance(shard, ErrorCode):
                 continue
             due = rebalance.next_deadline_ms(group)
             if due is not None and due <= now.mono_ms:
-                write = rebalance.expire(group, now.mono_ms, self.settings.policy, self._ports.answers)
+                write = rebalance.expire(group, now.mono_ms, self.settings.policy, self.ports.answers)
                 self._after(shard, group, write, now)
             else:
                 self._schedule(group)
 
     # ---- requests
 
-    def join(self, shard: Shard, id: str, ticket: int, request: JoinRequest, now: Now) -> None:
+    def classic_join(self, shard: Shard, id: str, ticket: int, request: JoinRequest, now: Now) -> None:
         """JoinGroup. The verdict appears in the answers, now or later."""
         groups = self.groups(shard)
         if request.member_id and id not in groups:
-            self._ports.answers.append((ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)))
+            self.ports.answers.append((ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)))
             return
         group = groups.get(id) or Group(id)
         held: rebalance.Held = []
-        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self._ports.answers, held)
+        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.ports.answers, held)
         if group.members or group.pending:
             groups[id] = group
         self._after(shard, group, write, now, held)
 
-    def sync(
-        self,
-        shard: Shard,
-        group: Group,
-        ticket: int,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        protocol_type: str | None,
-        protocol: str | None,
-        assignments: Sequence[tuple[str, bytes]],
-        now: Now,
-    ) -> None:
+    def classic_sync(self, shard: Shard, group: Group, ticket: int, request: SyncRequest, now: Now) -> None:
         """SyncGroup. The verdict appears in the answers, for all members once the leader's assignment is written."""
-        write = rebalance.sync(
-            group,
-            ticket,
-            member_id,
-            instance_id,
-            generation,
-            protocol_type,
-            protocol,
-            assignments,
-            now.mono_ms,
-            self._ports.answers,
-        )
+        write = rebalance.sync(group, ticket, request, now.mono_ms, self.ports.answers)
         if write:
             self._write(shard, group, self._stabilise(group))
         self._schedule(group)
+
+    def classic_heartbeat(
+        self, shard: Shard, group: Group, member_id: str, instance_id: str | None, generation: int, now: Now
+    ) -> ErrorCode:
+        """Heartbeat."""
+        return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
 
     def leave(
         self, shard: Shard, group: Group, members: Sequence[tuple[str, str | None]], now: Now
@@ -171,7 +157,7 @@ class ClassicGroups(Kind[Group]):
         codes = []
         for member_id, instance_id in members:
             code, write = rebalance.leave(
-                group, member_id, instance_id, now.mono_ms, self.settings.policy, self._ports.answers
+                group, member_id, instance_id, now.mono_ms, self.settings.policy, self.ports.answers
             )
             codes.append(code)
             self._after(shard, group, write, now)
@@ -243,17 +229,51 @@ class ClassicGroups(Kind[Group]):
     def removal(self, group: Group) -> list[Record]:
         """The removal of the group's record, if it was ever written. The group is dead from now on."""
         group.state = GroupState.DEAD
-        return [(records.group_key(group.id), None)] if group.recorded else []
+        return _removal(group)
 
     def revive(self, group: Group) -> None:
         """The removal could not be written."""
         group.state = GroupState.EMPTY
 
+    # ---- from another kind, and to one
+
+    def adopt(
+        self, shard: Shard, group: Group, removed: Sequence[bytes], now: Now, *, rebalance_now: bool, then: Then
+    ) -> None:
+        """A group of another kind is classic from now on; see `Ports.become_classic`."""
+        shard.forget(group.id)
+        self.groups(shard)[group.id] = group
+        group.former.update(dict.fromkeys(removed))
+        for member in group.members.values():
+            rebalance.touch(member, now.mono_ms)
+        if rebalance_now:
+            rebalance.begin(group, now.mono_ms, self.settings.policy, self.ports.answers)
+        self._write(shard, group, then)
+        self._schedule(group)
+
+    def retire(self, group: Group) -> list[Record]:
+        """A group goes on as another kind; see `Ports`."""
+        self._dismiss(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        group.state = GroupState.DEAD
+        return _removal(group)
+
     # ---- inside
 
     def _write(self, shard: Shard, group: Group, then: Then) -> None:
+        """Write the group, behind the removal of what the log may still have of its former kind."""
         group.recorded = True
-        self._ports.write(shard, group.id, [records.group_record(group)], then)
+        former = list(group.former)
+        for first in range(0, len(former), FORMER_MAX):
+            self._write_former(shard, group, former[first : first + FORMER_MAX])
+        self.ports.write(shard, group.id, [records.group_record(group)], then)
+
+    def _write_former(self, shard: Shard, group: Group, keys: Sequence[bytes]) -> None:
+        def ended(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                for key in keys:
+                    group.former.pop(key, None)
+
+        self.ports.write(shard, group.id, [(key, None) for key in keys], ended)
 
     def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
         if write:
@@ -261,7 +281,7 @@ class ClassicGroups(Kind[Group]):
             self._write(
                 shard,
                 group,
-                lambda error, now: rebalance.written(group, held or [], error, self._ports.answers),
+                lambda error, now: rebalance.written(group, held or [], error, self.ports.answers),
             )
         self._schedule(group)
 
@@ -270,13 +290,13 @@ class ClassicGroups(Kind[Group]):
 
         def then(error: ErrorCode, now: Now) -> None:
             if group.generation == generation and group.state is GroupState.COMPLETING:
-                rebalance.stabilise(group, error, now.mono_ms, now.wall_ms, self.settings.policy, self._ports.answers)
+                rebalance.stabilise(group, error, now.mono_ms, now.wall_ms, self.settings.policy, self.ports.answers)
                 self._schedule(group)
 
         return then
 
     def _dismiss(self, group: Group, error: ErrorCode) -> None:
-        answers = self._ports.answers
+        answers = self.ports.answers
         for member in group.members.values():
             if member.join_ticket:
                 answers.append((member.join_ticket, Joined(error, member.id)))
@@ -289,6 +309,11 @@ class ClassicGroups(Kind[Group]):
         if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
             self._scheduled[group.id] = due
             heapq.heappush(self.deadlines, (due, group.id))
+
+
+def _removal(group: Group) -> list[Record]:
+    keys = [*group.former, records.group_key(group.id)] if group.recorded else list(group.former)
+    return [(key, None) for key in keys]
 
 
 def _unsubscribed(shard: Shard, group: Group, oldest_ms: int) -> Sequence[tuple[str, int]]:

@@ -42,6 +42,17 @@ class JoinRequest(NamedTuple):
     fresh_id: str
 
 
+class SyncRequest(NamedTuple):
+    """A SyncGroup request. `protocol_type`, `protocol`: None: the client does not say."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    assignments: Sequence[tuple[str, bytes]]
+
+
 class Joined(NamedTuple):
     """Answer to a join. `members`: (id, instance id, metadata) for the leader only."""
 
@@ -119,17 +130,13 @@ def written(group: Group, held: Held, error: ErrorCode, out: Out) -> None:
 def sync(
     group: Group,
     ticket: int,
-    member_id: str,
-    instance_id: str | None,
-    generation: int,
-    protocol_type: str | None,
-    protocol: str | None,
-    assignments: Sequence[tuple[str, bytes]],
+    request: SyncRequest,
     now_ms: int,
     out: Out,
 ) -> bool:
     """A member asks for its assignment; the leader brings all assignments. True: the group must be written, then
     `stabilise`."""
+    member_id, instance_id, generation, protocol_type, protocol, assignments = request
     error = member_error(group, member_id, instance_id, generation)
     if error is None and (
         (protocol_type is not None and protocol_type != group.protocol_type)
@@ -240,6 +247,11 @@ def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
     elif group.state is GroupState.PREPARING:
         write = _maybe_complete(group, now_ms, out) or write
     return write
+
+
+def begin(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
+    """All members are to join anew, for a reason that is none of their own."""
+    _prepare(group, now_ms, policy, out)
 
 
 def next_deadline_ms(group: Group) -> int | None:

@@ -123,6 +123,8 @@ class Group:
         """When the state last changed, wall clock: offsets of an empty group expire from then on."""
         self.recorded = False
         """A record of it was written: the log may have one."""
+        self.former: dict[bytes, None] = {}
+        """Keys of which the log may have a value from when it was a group of another kind."""
 
     def candidates(self) -> set[str]:
         """Protocols that every member names."""

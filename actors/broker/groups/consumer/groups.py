@@ -11,6 +11,8 @@ member is answered when they are committed. Rules:
    `group.consumer.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there.
 4. Regular expressions are matched outside the loop as well. A member gets the topics of a new one with a later heartbeat.
 5. A member that is not heard of for its session, or does not let go of partitions within its rebalance timeout, is removed.
+6. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
+   with the change that makes it do so.
 """
 
 import heapq
@@ -18,8 +20,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.broker.coordination import Record, Then
+from actors.broker.groups.classic.rebalance import JoinRequest, Synced, SyncRequest
+from actors.broker.groups.classic.state import Group as ClassicGroup
+from actors.broker.groups.classic.state import GroupState
+from actors.broker.groups.consumer import classic_members
 from actors.broker.groups.consumer import records as kinds
 from actors.broker.groups.consumer.assignors import ASSIGNORS, Order, Targets, Wish
+from actors.broker.groups.consumer.migration import (
+    Migration,
+    assignment_bytes,
+    from_classic,
+    is_replaced_by_classic,
+    stays_classic,
+    to_classic,
+)
 from actors.broker.groups.consumer.reconciliation import Fenced, Owned, Question, reconcile
 from actors.broker.groups.consumer.records import Key
 from actors.broker.groups.consumer.requests import Beat, Refused, Request, check
@@ -43,7 +57,7 @@ from actors.broker.groups.topics import Topics, metadata_hash
 from actors.broker.patterns import Pattern
 from actors.broker.patterns import Refused as PatternRefused
 from actors.ports import Now
-from actors.wire.errors import ErrorCode
+from actors.wire.errors import ErrorCode, WireError
 
 WRITE_BYTES_MAX = 1 << 18
 """Of the records of one write. Many are written as several, of which a part makes sense to the next coordinator."""
@@ -68,6 +82,7 @@ class Settings(NamedTuple):
     assignors: Sequence[str]
     regex_refresh_ms: int
     pace: Callable[[str], Pace]
+    migration: Migration = Migration()
 
 
 class Waiting(NamedTuple):
@@ -115,7 +130,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
     gives_way = True
 
     def __init__(self, ports: Ports, settings: Settings, topics: Topics) -> None:
-        self._ports = ports
+        self.ports = ports
         self.settings = settings
         self.topics = topics
         self.jobs: list[Job] = []
@@ -137,11 +152,67 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         except Refused as refused:
             self._answer(ticket, refused.beat())
 
+    def classic_join(self, shard: Shard, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
+        """JoinGroup of a classic member. The answer comes under the ticket."""
+        group = self.groups(shard)[group_id]
+        try:
+            self._check_size(group, request.member_id or request.fresh_id)
+            heartbeat = classic_members.heartbeat_of(group, request, self.settings.migration, self.topics)
+            self._beat(shard, ticket, heartbeat, _all, now)
+        except Refused as refused:
+            self.ports.answers.append((ticket, classic_members.refused(request, refused.code)))
+
+    def classic_sync(self, shard: Shard, group: ConsumerGroup, ticket: int, request: SyncRequest, now: Now) -> None:
+        """SyncGroup of a classic member: its assignment, once all that it depends on is committed."""
+        error, given = ErrorCode.NONE, b""
+        try:
+            member = classic_members.member_of(group, request.member_id, request.instance_id, request.generation)
+            error = classic_members.sync_error(group, member, request)
+            given = self._synced(group, member, error, now)
+        except Refused as refused:
+            error = refused.code
+        if error is not ErrorCode.NONE:
+            self.ports.answers.append((ticket, Synced(error)))
+            return
+        done = Synced(ErrorCode.NONE, request.protocol_type, request.protocol, given)
+        answers = self.ports
+        self._commit(
+            shard,
+            group,
+            {},
+            lambda error: answers.answers.append((ticket, done if error is ErrorCode.NONE else Synced(error))),
+        )
+
+    def _synced(self, group: ConsumerGroup, member: Member, error: ErrorCode, now: Now) -> bytes:
+        """What a member's sync does to its timers; its assignment."""
+        if error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self._time_step(group, member, now)
+        if error is not ErrorCode.NONE:
+            return b""
+        member.rebalance_due_ms = FAR_MS
+        self._touch(group, member, now)
+        assert member.subscription.classic is not None
+        return assignment_bytes(member.subscription.classic.protocols[0][1], member.current.assigned, self.topics)
+
+    def classic_heartbeat(
+        self, shard: Shard, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now: Now
+    ) -> ErrorCode:
+        """Heartbeat of a classic member."""
+        try:
+            member = classic_members.member_of(group, member_id, instance_id, generation)
+        except Refused as refused:
+            return refused.code
+        self._touch(group, member, now)
+        error = classic_members.heartbeat_error(group, member)
+        if error is not ErrorCode.NONE:
+            self._time_step(group, member, now)
+        return error
+
     def leave(
         self, shard: Shard, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], now: Now
     ) -> list[ErrorCode]:
         """LeaveGroup: an administrator takes members out, by member or instance id. A code for each."""
-        codes, touched = [], dict[Key, None]()
+        codes, gone = [], dict[str, Member]()
         for member_id, instance_id in members:
             id = member_id if instance_id is None else group.static.get(instance_id, "")
             member = group.members.get(id)
@@ -151,10 +222,9 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 codes.append(ErrorCode.FENCED_INSTANCE_ID)
             else:
                 codes.append(ErrorCode.NONE)
-                touched |= self._remove(group, member)
-        if touched:
-            self._commit(shard, group, touched, _ignore)
-            self._want_assignment(shard, group, now)
+                gone[member.id] = member
+        if gone:
+            self._take_out(shard, group, list(gone.values()), _ignore, now)
         return codes
 
     # ---- the log
@@ -188,7 +258,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 continue  # the log was still being read
             waiting, group.way.waiting = group.way.waiting, []
             for one in waiting:
-                self._answer(one.ticket, Beat(ErrorCode.NOT_COORDINATOR))
+                self._reply(one.ticket, one.request, Beat(ErrorCode.NOT_COORDINATOR))
 
     # ---- time
 
@@ -202,7 +272,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         while self.watched and self.watched[0][0] <= now.mono_ms:
             due.append(heapq.heappop(self.watched))
         for due_ms, group_id, member_id in due:
-            shard = self._ports.shard_of(group_id)
+            shard = self.ports.shard_of(group_id)
             group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
             if isinstance(shard, ErrorCode) or group is None or group.gone:
                 continue
@@ -218,8 +288,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             if member.due_ms() > now.mono_ms:
                 self._watch(group, member)
             else:
-                self._commit(shard, group, self._remove(group, member), _ignore)
-                self._want_assignment(shard, group, now)
+                self._take_out(shard, group, [member], _ignore, now)
 
     # ---- who may commit and read offsets
 
@@ -238,7 +307,15 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             return ErrorCode.UNKNOWN_MEMBER_ID
         if epoch == member.current.epoch:
             return ErrorCode.NONE
-        return ErrorCode.ILLEGAL_GENERATION if transactional else ErrorCode.STALE_MEMBER_EPOCH
+        classic = member.subscription.classic is not None
+        if transactional or (classic and epoch > member.current.epoch):
+            return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.STALE_MEMBER_EPOCH
+
+    def stale_error(self, group: ConsumerGroup, member_id: str) -> ErrorCode:
+        """What a member is told that commits in an earlier epoch, and may not."""
+        member = group.members.get(member_id)
+        return ErrorCode.STALE_MEMBER_EPOCH if member is None else _stale(member)
 
     def held_since(self, group: ConsumerGroup, member_id: str, epoch: int, topic: str, partition: int) -> bool:
         """Whether a member that commits in an earlier epoch has held the partition since (KIP-1251)."""
@@ -256,7 +333,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         member = group.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member.current.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.NONE if member.current.epoch == epoch else _stale(member)
 
     # ---- what is told of a group, and when it goes
 
@@ -307,7 +384,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
     # ---- heartbeats
 
     def _shard(self, group_id: str) -> Shard:
-        shard = self._ports.shard_of(group_id)
+        shard = self.ports.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             raise Refused(shard)
         if group_id in shard.foreign:
@@ -315,20 +392,18 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         return shard
 
     def _beat(self, shard: Shard, ticket: int, request: Request, visible: Visible, now: Now) -> None:
-        group, touched = self._group(shard, request)
+        group = self._group(shard, request)
+        touched: dict[Key, None] = {}
         id = request.member_id or request.fresh_id
-        if len(group.members) >= self.settings.size_max and id not in group.members:
-            raise Refused(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {self.settings.size_max} members.",
-            )
+        self._check_size(group, id)
         member, replaced = _member(group, request, id)
         told = _told(request, (replaced or member).subscription)
         _check_regex(told.regex, member.subscription.regex)
         # Nothing is refused from here on.
         if shard.find(group.id) is not group:
-            shard.forget(group.id)
-            self.groups(shard)[group.id] = group
+            touched |= self._begin(shard, group, now)
+        static = replaced or (group.members.get(member.id) if request.instance_id is not None else None)
+        turns = request.join is not None and is_replaced_by_classic(group, static, self.settings.migration)
         if replaced is not None:
             touched |= _replace(group, replaced, member)
         known = member.subscription
@@ -340,8 +415,13 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             touched |= _forget_regex(group, regex_before)
         changed = (told.topics, told.regex) != (known.topics, known.regex)
         self._bump(group, told, known, touched)
+        if turns and self._downgrade(shard, group, touched, _ignore, now, joined=(ticket, request, member.id)):
+            return
+        if known.classic is not None:
+            member.rebalance_due_ms = FAR_MS
         self._touch(group, member, now)
-        self._resolve(shard, group, member, visible, now)
+        if request.join is None:
+            self._resolve(shard, group, member, visible, now)
         waits = group.way.assigning and request.epoch == 0
         if self._want_assignment(shard, group, now) or waits:
             group.way.waiting.append(Waiting(ticket, member.id, request, before, changed))
@@ -350,21 +430,45 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             return
         self._finish(shard, group, Waiting(ticket, member.id, request, before, changed), touched, now)
 
-    def _group(self, shard: Shard, request: Request) -> tuple[ConsumerGroup, dict[Key, None]]:
-        """The group of a request, perhaps a new one, which is not known yet; and what that touches."""
+    def _group(self, shard: Shard, request: Request) -> ConsumerGroup:
+        """The group of a request, perhaps a new one, which is not known yet."""
         group = self.groups(shard).get(request.group_id)
         if group is not None:
             if group.gone:
                 raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return group, {}
-        vacated = self._ports.vacate(shard, request.group_id)
-        if shard.find(request.group_id) is not None and not (request.epoch == 0 and vacated is not None):
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
-        if request.epoch != 0:
+            return group
+        found = shard.find(request.group_id)
+        if found is None and request.epoch != 0:
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
-        group = ConsumerGroup(request.group_id)
+        if found is not None and not (request.epoch == 0 and isinstance(found, ClassicGroup)):
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+        if found is not None and found.state is GroupState.DEAD:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if found is None or found.state is GroupState.EMPTY:
+            group = ConsumerGroup(request.group_id)
+        else:
+            group = from_classic(found, self.settings.migration, self.settings.size_max, self.topics)
         group.way = Way()
-        return group, {Key(kinds.CLASSIC): None} if vacated else {}
+        return group
+
+    def _begin(self, shard: Shard, group: ConsumerGroup, now: Now) -> dict[Key, None]:
+        """A group is known from now on, with the members that it has from when it was classic. Touched is also what the log
+        has of it as a classic group."""
+        found = shard.find(group.id)
+        former = [] if found is None else self.ports.retire(shard, found)
+        touched = {kinds.key_of(key): None for key, _ in former}
+        shard.forget(group.id)
+        self.groups(shard)[group.id] = group
+        for member in group.members.values():
+            self._touch(group, member, now)
+        return touched | dict.fromkeys(kinds.keys(group) if group.members else ())
+
+    def _check_size(self, group: ConsumerGroup, id: str) -> None:
+        if len(group.members) >= self.settings.size_max and id not in group.members:
+            raise Refused(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {self.settings.size_max} members.",
+            )
 
     def _bump(self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[Key, None]) -> None:
         """Raise the group's epoch where its members' subscriptions, or what is known of their topics, ask for it."""
@@ -391,7 +495,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         """Bring the member nearer to its target, and answer when that is written."""
         ticket, request, member = waiting.ticket, waiting.request, group.members.get(waiting.member_id)
         if member is None:
-            self._answer(ticket, _unknown(group.id, waiting.member_id).beat())
+            self._reply(ticket, request, _unknown(group.id, waiting.member_id).beat())
             return
         if waiting.changed or not member.settled(group.target_epoch):
             try:
@@ -401,12 +505,15 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 text = (
                     "The member's state is of a later version. The member must abandon all its partitions and rejoin."
                 )
-                self._answer(ticket, Beat(ErrorCode.FENCED_MEMBER_EPOCH, text))
+                self._reply(ticket, request, Beat(ErrorCode.FENCED_MEMBER_EPOCH, text))
                 return
             if current != member.current:
                 group.move(member, current)
                 touched[Key(kinds.CURRENT, member.id)] = None
                 self._time_revocation(group, member, now)
+        if request.join is not None:
+            member.rebalance_due_ms = FAR_MS
+            self._time_step(group, member, now)
         current = member.current
         moved = request.full or (
             current.assigned is not waiting.before and _numbers(current.assigned) != _numbers(waiting.before)
@@ -417,7 +524,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             shard,
             group,
             touched,
-            lambda error: self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error)),
+            lambda error: self._reply(ticket, request, beat if error is ErrorCode.NONE else Beat(error)),
         )
 
     def _question(self, group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool) -> Question:
@@ -432,34 +539,87 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             changed,
         )
 
+    def _take_out(
+        self,
+        shard: Shard,
+        group: ConsumerGroup,
+        members: Sequence[Member],
+        then: Callable[[ErrorCode], None],
+        now: Now,
+    ) -> None:
+        """Members are gone: the others share what they had, in a classic group if no member of KIP-848 is left."""
+        turns = stays_classic(group, [member.id for member in members], self.settings.migration)
+        touched: dict[Key, None] = {}
+        for member in members:
+            touched |= self._remove(group, member)
+        if turns and self._downgrade(shard, group, touched, then, now):
+            return
+        self._raise_epoch(group, self._hash(group), touched)
+        self._commit(shard, group, touched, then)
+        self._want_assignment(shard, group, now)
+
+    def _downgrade(
+        self,
+        shard: Shard,
+        group: ConsumerGroup,
+        touched: Mapping[Key, None],
+        then: Callable[[ErrorCode], None],
+        now: Now,
+        joined: tuple[int, Request, str] | None = None,
+    ) -> bool:
+        """The group goes on as a classic group; whether it can. `joined`: ticket, request and id of the static member that
+        has come back; its answer waits for the write, or for the rebalance if there is one."""
+        try:
+            classic = to_classic(group, self.topics, now.wall_ms)
+        except WireError:
+            return False
+        group.gone = True
+        flying = [key for flight in group.way.flights.values() for key in flight.keys]
+        keys = dict.fromkeys((*touched, *flying, *group.way.behind, *kinds.keys(group)))
+        for one in group.way.waiting:
+            self._reply(one.ticket, one.request, Beat(_gone_classic(one.request)))
+        group.way.waiting.clear()
+        rebalance = joined is None or group.epoch > group.target_epoch
+
+        def written(error: ErrorCode, now: Now) -> None:
+            if joined is not None and not rebalance:
+                beat = Beat(error, None, joined[2], classic.generation)
+                self._reply(joined[0], joined[1], beat)
+            then(error)
+
+        self.ports.become_classic(
+            shard, classic, [kinds.key_bytes(group.id, key) for key in keys], now, rebalance=rebalance, then=written
+        )
+        if joined is not None and rebalance:
+            ticket, request, id = joined
+            assert request.join is not None
+            self.ports.join(group.id, ticket, request.join._replace(member_id=id), now)
+        return True
+
     def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
         group = self.groups(shard).get(request.group_id)
         if group is None or group.gone:
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
         member = _known(group, request)
+        beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
+
+        def then(error: ErrorCode) -> None:
+            self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error))
+
         if request.epoch == AWAY:
             current = member.current.at(AWAY)._replace(previous_epoch=member.current.previous_epoch, revoking=NOTHING)
             group.move(member, current)
             member.rebalance_due_ms = FAR_MS
-            touched: dict[Key, None] = {Key(kinds.CURRENT, member.id): None}
+            self._commit(shard, group, {Key(kinds.CURRENT, member.id): None}, then)
+            self._want_assignment(shard, group, now)
         else:
-            touched = self._remove(group, member)
-        beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
-        self._commit(
-            shard,
-            group,
-            touched,
-            lambda error: self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error)),
-        )
-        self._want_assignment(shard, group, now)
+            self._take_out(shard, group, [member], then, now)
 
     def _remove(self, group: ConsumerGroup, member: Member) -> dict[Key, None]:
         touched = {Key(kind, member.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
         regexes = list(group.resolved)
         group.remove(member.id)
-        touched |= {Key(kinds.REGEX, regex): None for regex in regexes if regex not in group.resolved}
-        self._raise_epoch(group, self._hash(group), touched)
-        return touched
+        return touched | {Key(kinds.REGEX, regex): None for regex in regexes if regex not in group.resolved}
 
     # ---- target assignments
 
@@ -505,17 +665,16 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         way = group.way
         way.assigning = False
         waiting, way.waiting = way.waiting, []
-        if self._ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group:
+        if self.ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group:
             for one in waiting:
-                self._answer(one.ticket, _unknown(group.id, one.member_id).beat())
+                self._reply(one.ticket, one.request, _unknown(group.id, one.member_id).beat())
             return
         touched: dict[Key, None] = {}
         if isinstance(result, Exception):
             group.target_wall_ms = now.wall_ms
             for one in waiting:
-                self._answer(
-                    one.ticket, Beat(ErrorCode.UNKNOWN_SERVER_ERROR, f"No assignment could be made: {result!r}")
-                )
+                beat = Beat(ErrorCode.UNKNOWN_SERVER_ERROR, f"No assignment could be made: {result!r}")
+                self._reply(one.ticket, one.request, beat)
         else:
             for id, target in result.items():
                 if id not in group.members:
@@ -564,7 +723,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         result: dict[str, list[str]] | Exception,
         now: Now,
     ) -> None:
-        if self._ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group or group.gone:
+        if self.ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group or group.gone:
             return
         way = group.way
         way.resolving, way.resolved_version, way.resolved_ms = False, version, now.mono_ms
@@ -590,7 +749,12 @@ class ConsumerGroups(Kind[ConsumerGroup]):
     # ---- answers
 
     def _answer(self, ticket: int, beat: Beat) -> None:
-        self._ports.answers.append((ticket, beat))
+        self.ports.answers.append((ticket, beat))
+
+    def _reply(self, ticket: int, request: Request, beat: Beat) -> None:
+        """Answer a heartbeat, or the join that it stands for."""
+        verdict = beat if request.join is None else classic_members.joined(request, beat)
+        self.ports.answers.append((ticket, verdict))
 
     # ---- timers
 
@@ -599,6 +763,12 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         session_ms = classic.session_timeout_ms if classic else self.settings.pace(group.id).session_ms
         member.session_due_ms = now.mono_ms + session_ms
         self._watch(group, member)
+
+    def _time_step(self, group: ConsumerGroup, member: Member, now: Now) -> None:
+        """A classic member owes a step, to join anew or to ask for its assignment: the time for it begins."""
+        if member.rebalance_due_ms == FAR_MS:
+            member.rebalance_due_ms = now.mono_ms + max(0, member.subscription.rebalance_timeout_ms)
+            self._watch(group, member)
 
     def _time_revocation(self, group: ConsumerGroup, member: Member, now: Now) -> None:
         member.rebalance_due_ms = FAR_MS
@@ -630,7 +800,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         flight = Flight([])
         for part, records in _portions(group, keys):
             flight = Flight(part)
-            token = self._ports.write(shard, group.id, records, self._ended(group, flight))
+            token = self.ports.write(shard, group.id, records, self._ended(group, flight))
             way.flights[token] = flight
         flight.thens.append(then)
 
@@ -657,6 +827,21 @@ class ConsumerGroups(Kind[ConsumerGroup]):
 
 def _ignore(error: ErrorCode) -> None:
     """Nobody waits for this write."""
+
+
+def _all(topic: str) -> bool:
+    """A classic member names its topics."""
+    return True
+
+
+def _stale(member: Member) -> ErrorCode:
+    """What an epoch of the past is to a member."""
+    return ErrorCode.STALE_MEMBER_EPOCH if member.subscription.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+
+def _gone_classic(request: Request) -> ErrorCode:
+    """What a member hears whose group has become classic while it waited."""
+    return ErrorCode.UNKNOWN_MEMBER_ID if request.join is None else ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def _portions(group: ConsumerGroup, keys: Iterable[Key]) -> list[tuple[list[Key], list[Record]]]:
@@ -701,7 +886,8 @@ def _member(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Me
     known = group.static.get(request.instance_id) if request.instance_id is not None else None
     if known is not None and known != id:
         old = group.members[known]
-        if old.current.epoch != AWAY:
+        both_new = request.join is None and old.subscription.classic is None
+        if both_new and old.current.epoch != AWAY:
             raise Refused(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {id} with instance id {request.instance_id} cannot join the group because the instance id "
@@ -760,6 +946,7 @@ def _told(request: Request, known: Subscription) -> Subscription:
         request.regex if request.regex is not None else known.regex,
         request.rebalance_timeout_ms if request.rebalance_timeout_ms != -1 else known.rebalance_timeout_ms,
         request.assignor if request.assignor is not None else known.assignor,
+        request.classic,
     )
 
 

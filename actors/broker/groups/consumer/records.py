@@ -69,6 +69,12 @@ def key_bytes(group: str, key: Key) -> bytes:
     return key.kind.to_bytes(2, "big") + encode(message(schema)(**{group_field: group}, **given), 0)
 
 
+def key_of(key: bytes) -> Key:
+    """What the key of a record names. Raises WireError."""
+    number = int.from_bytes(key[:2], "big")
+    return Key(CLASSIC) if number == CLASSIC else read(number, key, None).key
+
+
 def record(group: ConsumerGroup, key: Key) -> Record:
     """The record of a key as the group is now: a value, or a removal where the group has nothing of the kind."""
     fields = None if group.gone else _fields(group, key)

@@ -6,8 +6,9 @@ This file alone decides which request is malformed: INVALID_REQUEST, or UNSUPPOR
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from actors.broker.groups.classic.rebalance import JoinRequest
 from actors.broker.groups.consumer.reconciliation import Owned
-from actors.broker.groups.consumer.state import AWAY, LEFT, Held
+from actors.broker.groups.consumer.state import AWAY, LEFT, ClassicMember, Held
 from actors.wire.errors import ErrorCode
 
 MEMBER_ID_FROM = 1
@@ -37,6 +38,13 @@ class Request(NamedTuple):
     client_host: str
     fresh_id: str
     version: int
+    join: JoinRequest | None = None
+    """It is this one of a classic member (`classic_members.py`)."""
+
+    @property
+    def classic(self) -> ClassicMember | None:
+        """What a classic member has said besides."""
+        return None if self.join is None else ClassicMember(self.join.session_timeout_ms, tuple(self.join.protocols))
 
     @property
     def leaves(self) -> bool:

@@ -14,7 +14,7 @@ Times are monotonic milliseconds, except `target_wall_ms`, which is written to t
 
 import enum
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 Target = Mapping[bytes, frozenset[int]]
@@ -89,7 +89,8 @@ class Resolved(NamedTuple):
 
 
 class Member:
-    """One member. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of, or has let go, before."""
+    """One member. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of, or has let go, before. Of
+    a classic member the second is the time for the next step that it owes: to join anew, or to ask for its assignment."""
 
     __slots__ = ("current", "id", "rebalance_due_ms", "session_due_ms", "subscription", "watched_ms")
 
@@ -142,6 +143,9 @@ class ConsumerGroup:
         """Regular expression -> members that name it."""
         self.assignors: Counter[str] = Counter()
         """Assignor -> members that ask for it."""
+        self.protocols: Counter[str] = Counter()
+        """Protocol of classic members -> those that name it."""
+        self.classic_members = 0
 
     # ---- what it shows
 
@@ -171,6 +175,18 @@ class ConsumerGroup:
     def assignor(self, default: str) -> str:
         """The assignor for which most members ask; among equals the last by name, so that the choice is stable."""
         return max(self.assignors, key=lambda name: (self.assignors[name], name), default=default)
+
+    def supports_classic(self, protocols: Iterable[str]) -> bool:
+        """Whether a classic member with these protocols has one in common with all other classic members."""
+        return any(self.protocols[name] == self.classic_members for name in protocols)
+
+    def waits_for_release(self, member: Member) -> bool:
+        """Whether another member holds a partition that this one is to get."""
+        return any(
+            n not in member.current.assigned.get(topic_id, ()) and self.holder(topic_id, n) is not None
+            for topic_id, partitions in self.targets.get(member.id, {}).items()
+            for n in partitions
+        )
 
     def holder(self, topic_id: bytes, partition: int) -> str | None:
         """The member that holds a partition."""
@@ -212,7 +228,8 @@ class ConsumerGroup:
         which the log says otherwise are returned."""
         self.static.clear()
         self.holders.clear()
-        for counted in (self.topics, self.regexes, self.assignors):
+        self.classic_members = 0
+        for counted in (self.topics, self.regexes, self.assignors, self.protocols):
             counted.clear()
         for member in self.members.values():
             self._count(member, 1)
@@ -267,8 +284,13 @@ class ConsumerGroup:
 
     def _count(self, member: Member, change: int) -> None:
         told = member.subscription
+        protocols: set[str] = set()
+        if told.classic is not None:
+            self.classic_members += change
+            protocols = {name for name, _ in told.classic.protocols}
         for counted, names in (
             (self.topics, told.topics),
+            (self.protocols, protocols),
             (self.regexes, (told.regex,) if told.regex else ()),
             (self.assignors, (told.assignor,) if told.assignor is not None else ()),
         ):

@@ -101,7 +101,7 @@ class ShareGroups(Kind[ShareGroup]):
     numbers = tuple(kinds.NAMES)
 
     def __init__(self, ports: Ports, settings: Settings, topics: Topics) -> None:
-        self._ports = ports
+        self.ports = ports
         self.settings = settings
         self.topics = topics
         self.jobs: list[Job] = []
@@ -235,7 +235,7 @@ class ShareGroups(Kind[ShareGroup]):
         while self.watched and self.watched[0][0] <= now.mono_ms:
             due.append(heapq.heappop(self.watched))
         for due_ms, group_id, member_id in due:
-            shard = self._ports.shard_of(group_id)
+            shard = self.ports.shard_of(group_id)
             group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
             if isinstance(shard, ErrorCode) or group is None or group.gone:
                 continue
@@ -320,7 +320,7 @@ class ShareGroups(Kind[ShareGroup]):
     # ---- heartbeats
 
     def _shard(self, group_id: str) -> Shard:
-        shard = self._ports.shard_of(group_id)
+        shard = self.ports.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             raise Refused(shard)
         if group_id in shard.foreign:
@@ -523,7 +523,7 @@ class ShareGroups(Kind[ShareGroup]):
 
     def _still(self, shard: Shard, group: ShareGroup) -> bool:
         """Whether a group is still what it was."""
-        return self._ports.shard_of(group.id) is shard and shard.find(group.id) is group and not group.gone
+        return self.ports.shard_of(group.id) is shard and shard.find(group.id) is group and not group.gone
 
     def _touch(self, group: ShareGroup, member: Member, now: Now) -> None:
         member.session_due_ms = now.mono_ms + self.settings.pace(group.id).session_ms
@@ -535,7 +535,7 @@ class ShareGroups(Kind[ShareGroup]):
             heapq.heappush(self.watched, (member.session_due_ms, group.id, member.id))
 
     def _answer(self, ticket: int, beat: Beat) -> None:
-        self._ports.answers.append((ticket, beat))
+        self.ports.answers.append((ticket, beat))
 
     def _commit(
         self,
@@ -547,7 +547,7 @@ class ShareGroups(Kind[ShareGroup]):
         """Write what is touched; `then` when it is committed, and all that was under way before."""
 
         def write(records: Sequence[Record], ended: Then) -> int:
-            return self._ports.write(shard, group.id, records, ended)
+            return self.ports.write(shard, group.id, records, ended)
 
         group.way.writes.commit(touched, write, then)
 

@@ -113,9 +113,10 @@ def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
         return ErrorCode.UNSUPPORTED_VERSION
     if version < NOT_FOUND_FROM and error in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH) and request.member_id:
         group = machine.consumer_group(request.group_id)
-        if group is not None and request.member_id in group.members:
+        member = None if group is None else group.members.get(request.member_id)
+        if member is not None and member.subscription.classic is None:
             return ErrorCode.UNSUPPORTED_VERSION
-    if error is ErrorCode.ILLEGAL_GENERATION and version >= NOT_FOUND_FROM and machine.group(request.group_id) is None:
+    if error is ErrorCode.ILLEGAL_GENERATION and version >= NOT_FOUND_FROM and machine.find(request.group_id) is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     return error
 
@@ -134,7 +135,7 @@ def _earlier_epoch_error(context: BrokerContext, request: Any, version: int) -> 
         for one in topic.partitions:
             epoch = request.generation_id_or_member_epoch
             if not machine.held_since(request.group_id, request.member_id, epoch, name or "", one.partition_index):
-                return ErrorCode.STALE_MEMBER_EPOCH
+                return machine.stale_error(request.group_id, request.member_id)
             if pace.over():
                 yield
     return ErrorCode.NONE

@@ -9,8 +9,9 @@ KIP-848, streams groups of KIP-1071 (the finalized `group.version` and `streams.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
 from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer.migration import Migration, Policy
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
 from actors.broker.groups.share import groups as share
@@ -52,7 +53,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         machine = Coordinator(
             Settings(
                 partitions=value("offsets.topic.num.partitions"),
-                policy=Policy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
+                policy=ClassicPolicy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
                 session_ms_min=value("group.min.session.timeout.ms"),
                 session_ms_max=value("group.max.session.timeout.ms"),
                 metadata_bytes_max=value("offset.metadata.max.bytes"),
@@ -62,6 +63,9 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                     assignors=value("group.consumer.assignors"),
                     regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
                     pace=_pace(self.settings_of),
+                    migration=Migration(
+                        Policy[value("group.consumer.migration.policy").upper()], value("group.max.size")
+                    ),
                 ),
                 share=share.Settings(
                     size_max=value("group.share.max.size"),

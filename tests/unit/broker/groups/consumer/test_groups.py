@@ -217,7 +217,8 @@ def test_an_administrator_takes_members_out() -> None:
     codes = world.machine.leave("g", asked, world.now)
     world.drain()
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    assert codes == [ErrorCode.NONE, unknown, unknown, ErrorCode.NONE, unknown]
+    fenced = ErrorCode.FENCED_INSTANCE_ID
+    assert codes == [ErrorCode.NONE, unknown, fenced, ErrorCode.NONE, ErrorCode.NONE], "all leave at once, as in Kafka"
     assert world.group().members == {} and world.heir().group().members == {}
 
 

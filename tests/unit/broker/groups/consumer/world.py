@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from actors.broker.coordination import Record
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer.migration import Migration
+from actors.broker.groups.consumer.migration import Policy as MigrationPolicy
 from actors.broker.groups.consumer.requests import Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.coordinator import Coordinator
@@ -12,6 +14,7 @@ from actors.broker.groups.kinds import Settings
 from actors.broker.groups.share import groups as share
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import encode, message
 
 SESSION_MS, HEARTBEAT_MS = 45_000, 5_000
 Owned = dict[str, tuple[int, ...]]
@@ -50,15 +53,39 @@ class Topics:
 SHARE = share.Settings(10, lambda group: share.Pace(SESSION_MS, HEARTBEAT_MS, 0), 30_000)
 
 
+def subscription_bytes(topics: tuple[str, ...], owned: Owned) -> bytes:
+    """A member's metadata as consumers write it, in version 1."""
+    kind = message("ConsumerProtocolSubscription")
+    parts = [kind.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in owned.items()]
+    return b"\0\1" + encode(kind(topics=list(topics), user_data=None, owned_partitions=parts), 1)
+
+
+def assignment_bytes(parts: Owned, user_data: bytes | None = None) -> bytes:
+    """An assignment as the leader of a classic group writes it, in version 1."""
+    kind = message("ConsumerProtocolAssignment")
+    topics = [kind.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in parts.items()]
+    return b"\0\1" + encode(kind(assigned_partitions=topics, user_data=user_data), 1)
+
+
 class World:
     """One coordinator with one shard. `held`: writes wait. `idle`: jobs wait."""
 
-    def __init__(self, interval_ms: int = 0, size_max: int = 1_000, **sizes: int) -> None:
+    def __init__(
+        self,
+        interval_ms: int = 0,
+        size_max: int = 1_000,
+        policy: str = "bidirectional",
+        classic_max: int = 10,
+        **sizes: int,
+    ) -> None:
         self.topics = Topics(**sizes)
         pace = consumer.Pace(SESSION_MS, HEARTBEAT_MS, interval_ms)
         self.settings = Settings(
-            1, Policy(0, 10), 100, 60_000, 64, 1_000_000,
-            consumer.Settings(size_max, ("uniform", "range"), 600_000, lambda group: pace),
+            1, Policy(0, classic_max), 100, 60_000, 64, 1_000_000,
+            consumer.Settings(
+                size_max, ("uniform", "range"), 600_000, lambda group: pace,
+                Migration(MigrationPolicy[policy.upper()], classic_max),
+            ),
             SHARE,
         )  # fmt: skip
         self.machine = Coordinator(self.settings, self.topics)
@@ -67,7 +94,7 @@ class World:
         self.written: list[Record] = []
         """What was written since a test has looked."""
         self.held = self.idle = False
-        self.answers: dict[int, Beat | Joined] = {}
+        self.answers: dict[int, Beat | Joined | Synced] = {}
         self.visible = {"*"}
         self._ticket = 0
         self.machine.gained(0, 1)
@@ -121,6 +148,49 @@ class World:
         names = {topic_id: self.topics.name(topic_id) or "?" for topic_id in beat.assigned}
         return {names[topic_id]: tuple(sorted(part)) for topic_id, part in sorted(beat.assigned.items())}
 
+    def classic_join(
+        self,
+        member: str,
+        *topics: str,
+        owned: Owned | None = None,
+        instance: str | None = None,
+        known: bool = False,
+        protocols: tuple[str, ...] = ("range",),
+        rebalance_ms: int = 10_000,
+        metadata: bytes | None = None,
+        version: int = 3,
+    ) -> int:
+        """JoinGroup of a classic member that is to have this id, or has it (`known`); the ticket."""
+        self._ticket += 1
+        told = subscription_bytes(topics, owned or {}) if metadata is None else metadata
+        request = JoinRequest(
+            version, member if known else "", instance, "client", "/127.0.0.1", rebalance_ms, 10_000, "consumer",
+            [(name, told) for name in protocols], member,
+        )  # fmt: skip
+        self.machine.join("g", self._ticket, request, self.now)
+        self.drain()
+        return self._ticket
+
+    def classic_sync(
+        self, member: str, generation: int, assigned: dict[str, Owned] | None = None, instance: str | None = None
+    ) -> int:
+        """SyncGroup; its ticket. `assigned`: what the leader of a classic group gives, by member."""
+        self._ticket += 1
+        given = [(id, assignment_bytes(parts)) for id, parts in (assigned or {}).items()]
+        self.machine.sync("g", self._ticket, member, instance, generation, "consumer", None, given, self.now)
+        self.drain()
+        return self._ticket
+
+    def classic_heartbeat(self, member: str, generation: int) -> ErrorCode:
+        error = self.machine.heartbeat("g", member, None, generation, self.now)
+        self.drain()
+        return error
+
+    def classic_leave(self, *members: str) -> list[ErrorCode] | ErrorCode:
+        codes = self.machine.leave("g", [(member, None) for member in members], self.now)
+        self.drain()
+        return codes
+
     def join_classic(self, member: str = "") -> Joined:
         self._ticket += 1
         request = JoinRequest(
@@ -157,8 +227,8 @@ class World:
                     except Exception as failed:
                         result = failed
                     job.then(result, self.now)
-        for group in machine.groups("consumer"):
-            group.check()
+        for group in machine.every():
+            group.check()  # type: ignore[attr-defined]
 
     def pass_ms(self, ms: int) -> None:
         self.now = Now(self.now.mono_ms + ms, self.now.wall_ms + ms)

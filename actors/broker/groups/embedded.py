@@ -1,0 +1,78 @@
+"""What consumers of the classic protocol write into the metadata and the assignments of their group, for each other.
+
+The coordinator of a classic group passes these bytes on. It reads and writes them where the members of a classic group and
+those of KIP-848 are in one group. This file alone decides what of them counts. Rules:
+
+1. The first two bytes are a version. Later versions add to the end, so one that is not known is read as the newest that is.
+2. An assignment is written in the version of the member's own metadata.
+3. An assignment with bytes of the assignor's own cannot be kept: the coordinator would lose them.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from actors.wire.errors import WireError
+from actors.wire.messages import decode, encode, message
+
+CONSUMER = "consumer"
+"""The protocol type of all that is in here."""
+NEWEST = 3
+_SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
+Partitions = Mapping[str, frozenset[int]]
+"""Topic -> partitions."""
+
+
+class CustomAssignor(Exception):
+    """An assignment has bytes that only the assignor of its group knows."""
+
+
+class Subscribed(NamedTuple):
+    """What a member says of itself. `owned`: what it has, none where its version does not say."""
+
+    topics: tuple[str, ...]
+    owned: Partitions
+    rack_id: str | None
+
+
+def subscription(metadata: bytes) -> Subscribed:
+    """Read the metadata of a member. Raises WireError."""
+    version = _version(metadata)
+    data, _ = decode(_SUBSCRIPTION, version, memoryview(metadata), 2)
+    owned = _partitions(data.owned_partitions) if version >= 1 else {}
+    return Subscribed(tuple(sorted(set(data.topics))), owned, (data.rack_id or None) if version >= NEWEST else None)
+
+
+def assignment(data: bytes) -> Partitions:
+    """Read an assignment; one without a byte is empty. Raises WireError, CustomAssignor."""
+    if not data:
+        return {}
+    read, _ = decode(_ASSIGNMENT, _version(data), memoryview(data), 2)
+    if read.user_data:
+        raise CustomAssignor
+    return _partitions(read.assigned_partitions)
+
+
+def assignment_bytes(metadata: bytes, partitions: Mapping[str, frozenset[int]]) -> bytes:
+    """Write an assignment for the member with this metadata. Raises WireError."""
+    version = _version(metadata)
+    kind = message(_ASSIGNMENT)
+    topics = [
+        kind.TopicPartition(topic=topic, partitions=sorted(numbers))
+        for topic, numbers in sorted(partitions.items())
+        if numbers
+    ]
+    return version.to_bytes(2, "big") + encode(kind(assigned_partitions=topics, user_data=None), version)
+
+
+def _version(data: bytes) -> int:
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if len(data) < 2 or version < 0:
+        raise WireError("embedded consumer protocol", "has no version", 0)
+    return min(version, NEWEST)
+
+
+def _partitions(topics: list[object]) -> dict[str, frozenset[int]]:
+    found: dict[str, frozenset[int]] = {}
+    for one in topics:
+        found[one.topic] = found.get(one.topic, frozenset()) | frozenset(one.partitions)  # type: ignore[attr-defined]
+    return found
