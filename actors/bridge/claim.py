@@ -57,6 +57,14 @@ def present(here: Here) -> Job:
         yield Make([Create(path, brokers.entry(here.endpoints, here.wall_ms), ephemeral=True)])
 
 
+def absent(here: Here) -> Job:
+    """The opposite: this controller is not to be found any more."""
+    path = brokers.path_of(here.me)
+    (known,) = yield Look([Get(path)], watch=False)
+    if known is not None:
+        yield guarded(here, [Delete(path)])
+
+
 def guarded(here: Here, changes: Sequence[Change]) -> Make:
     """These changes, unless another controller has claimed."""
     assert here.claim is not None, "nothing is changed in ZooKeeper without a claim"

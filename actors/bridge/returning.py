@@ -17,7 +17,7 @@ from itertools import islice
 
 from actors.bridge import checks, topics, znodes
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell
-from actors.bridge.claim import guarded
+from actors.bridge.claim import absent, guarded
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.metadata.image import Image
@@ -40,6 +40,7 @@ def give_back(here: Here) -> Job:
     yield from _producer_ids(here)
     yield Apply([reached(Progress.PRE_MIGRATION)])
     yield Settle()
+    yield from absent(here)
     yield guarded(
         here, [Delete(znodes.CONTROLLER), Write(znodes.BRIDGE, znodes.written(version=1, state="handed back"))]
     )

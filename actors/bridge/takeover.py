@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from actors.bridge import checks, following, rules, settings, topics, writing, znodes
 from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
-from actors.bridge.claim import claim, guarded, is_ours, look, present, wanted
+from actors.bridge.claim import absent, claim, guarded, is_ours, look, present, wanted
 from actors.bridge.reading import Snapshot, everything
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
@@ -206,6 +206,7 @@ def _refused(refusals: list[str]) -> Job:
 
 def _given_back(here: Here, refusals: list[str]) -> Job:
     """Something forbids it only now: a broker becomes the controller again."""
+    yield from absent(here)
     yield guarded(here, [Delete(znodes.CONTROLLER)])
     here.claim = None
     yield Become(Happens.FORBIDDEN)

@@ -272,6 +272,9 @@ class Process:
             )
         for wanted in effects.download:
             world.after(1000, lambda wanted=wanted: self._done(life, wanted.token, lambda: OSError("no network")))
+        for request in effects.zookeeper:
+            assert world.zookeeper is not None, "a node asks for a ZooKeeper that this world does not have"
+            world.zookeeper.perform(self, request)
         for dial in effects.dial:
             world.dial(self, dial.conn, dial.host, dial.port)
         self.listening.update(effects.listen)
@@ -528,6 +531,8 @@ class World:
         """Called with (connection, process, frame) for every request that reaches a process."""
         self.answered: list[Callable[[Any, Process, memoryview], None]] = []
         """Called in the same way for every answer that leaves one."""
+        self.zookeeper: Any = None
+        """The `Ensemble` that nodes with a bridge reach; None: there is none."""
         self.clocks_agreed = True
         """No wall clock has ever been wrong."""
 

@@ -1,4 +1,5 @@
-"""A znode that is not as it must be gives one sentence, which names the path. Those that Apache Kafka wrote are read."""
+"""A znode that is not as it must be gives one sentence, which names the path. Those that Apache Kafka wrote are
+read."""
 
 import json
 from collections.abc import Callable

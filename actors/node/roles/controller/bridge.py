@@ -291,7 +291,11 @@ class Bridge:
         return None
 
     def _hold(self, ask: Hold) -> Any:
-        self._role.soft.zookeeper_epoch = ask.epoch
+        soft = self._role.soft
+        before, soft.zookeeper_epoch = soft.zookeeper_epoch, ask.epoch
+        if before is not None and ask.epoch not in (None, before):
+            for broker in soft.legacy:  # another controller may have told them something under the epoch between
+                self._tell_again(TellAgain(broker))
         return None
 
     def _tell(self, ask: Tell) -> Any:

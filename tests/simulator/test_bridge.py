@@ -1,0 +1,319 @@
+"""A cluster with ZooKeeper is taken over in a world: controllers die, sessions expire, ZooKeeper is away, brokers come
+and go.
+
+At rest brokers, the metadata log and ZooKeeper have to say the same, and at no time may what a broker is told
+contradict itself, /controller be empty, or its epoch go back.
+"""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from actors.bridge import settings, takeover, topics
+from actors.bridge.stages import Stage
+from actors.metadata.ops import ConfigSet
+from actors.zookeeper import Create
+from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster
+from tests.simulator.ensemble import Ensemble
+from tests.simulator.old_brokers import OldBroker
+from tests.simulator.world import World
+from tests.unit.bridge.played import add_topic, set_config
+
+BRIDGE_PORT = 9300
+CONFIG = {
+    "rayft.metadata.push.enable": "true",
+    "rayft.bridge.zookeeper.connect": "zk:2181",
+    "rayft.bridge.listener.names": "PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listeners": f"CONTROLLER://c{{id}}:{PORT},PLAINTEXT://c{{id}}:{BRIDGE_PORT}",
+}
+
+
+class Lab:
+    """Three controllers with a bridge, and three old brokers whose own controller is the first of them."""
+
+    def __init__(self, seed: int = 1, controllers: int = 3) -> None:
+        self.world = World(seed, keep_log=True)
+        self.ensemble = Ensemble(self.world)
+        self.data = self.ensemble.data
+        for path in ("/brokers/topics", "/config/changes", "/admin/delete_topics", "/log_dir_event_notification"):
+            self.data.put(path, b"")
+        for kind in ("topics", "brokers", "clients", "users", "ips"):
+            self.data.put(f"/config/{kind}", b"")
+        self.data.put("/cluster/id", json.dumps({"version": "1", "id": CLUSTER_ID}).encode())
+        self.data.put("/controller_epoch", b"7")
+        self.brokers = {id: OldBroker(self.world, self.ensemble, id) for id in (1, 2, 3)}
+        for broker in self.brokers.values():
+            broker.start()
+        self.data.put("/controller", b'{"version":1,"brokerid":1,"timestamp":"1"}', self.brokers[1].session)
+        self.cluster = Cluster(self.world, controllers, 0, config=CONFIG)
+        self.epoch = 7
+        self.may_be_free = True
+        """Whether /controller may be empty."""
+        self.world.checks.append(self._check)
+
+    def _check(self) -> None:
+        epoch = int(self.data.get("/controller_epoch") or b"0")
+        assert epoch >= self.epoch, "the controller's epoch goes back"
+        self.epoch = epoch
+        holder = self.data.get("/controller")
+        if holder is not None and json.loads(holder)["brokerid"] > 1000:
+            self.may_be_free = False
+        assert holder is not None or self.may_be_free, "nobody is the controller"
+        for broker in self.brokers.values():
+            assert broker.errors == []
+
+    @property
+    def active(self) -> Any:
+        return self.cluster.active()
+
+    @property
+    def bridge(self) -> Any:
+        return None if self.active is None else self.active.node.controller.bridge
+
+    def until(self, condition: Any, milliseconds_max: int = 60_000) -> None:
+        reached = self.world.run_until(condition, milliseconds_max)
+        assert reached, "\n".join(line for line in self.world.lines if "bridge" in line or "taken" in line)[-3000:]
+
+    def driving(self) -> bool:
+        return self.bridge is not None and self.bridge.stage is Stage.DRIVING
+
+    def rested(self) -> bool:
+        """Whether the log, ZooKeeper and every living broker say the same."""
+        if not self.driving() or not self.ensemble.is_up:
+            return False
+        image = self.active.node.controller.image
+        if self.active.node.quorum.raft.high_watermark < image.next_offset:
+            return False
+        names = {image.topic_name(row): row for row in image.topics()}
+        if set(self.data.names("/brokers/topics") or ()) != set(names):
+            return False
+        living = {id for id, broker in self.brokers.items() if broker.alive}
+        if {one.id for one in image.brokers()} != living:
+            return False
+        for name, row in names.items():
+            if json.loads(self.data.get(f"/brokers/topics/{name}") or b"") != json.loads(topics.topic_data(image, row)):
+                return False
+            entity = f"topics/{name}"
+            there = json.loads(self.data.get(f"/config/{entity}") or b"{}").get("config", {})
+            if there != settings.here(image, entity):
+                return False
+            for partition in image.topic_partitions(row):
+                key, state = (name, image.number(partition)), (image.leader(partition), image.leader_epoch(partition))
+                for id in living:
+                    broker = self.brokers[id]
+                    if broker.controller != self.active.node.controller.me or broker.leaders.get(key) != state[0]:
+                        return False
+                    if id in image.replicas(partition) and (broker.parts.get(key) or (None, None))[:2] != state:
+                        return False
+        return all(not set(broker.parts) - {(n, i) for n, r in names.items() for i in range(image.partition_count(r))}
+                   for broker in self.brokers.values() if broker.alive)  # fmt: skip
+
+    def kill_active(self) -> None:
+        process = self.active
+        process.kill()
+        self.world.after(2_000_000, process.start)
+
+    def restart(self, id: int) -> None:
+        self.brokers[id].stop()
+        self.world.after(1_000_000, self.brokers[id].start)
+
+    def alter(self, name: str, value: str) -> None:
+        """An admin client has changed a setting at the active controller."""
+        if self.active is not None and self.active.node.controller.image.topic(name) >= 0:
+            role = self.active.node.controller
+            role.submit(lambda *_: _set(name, value), None, _CALL)
+            self.active.wake()
+
+
+def _set(name: str, value: str) -> Any:
+    from actors.controller.state import Result
+
+    return Result([ConfigSet(2, name, "retention.ms", value)], None)
+
+
+class _Call:
+    connection = 0
+    forwarded = False
+    principal = client_id = ""
+    api_version = 0
+
+
+_CALL: Any = _Call()
+
+
+def begun(seed: int = 1, **more: Any) -> Lab:
+    lab = Lab(seed, **more)
+    add_topic(lab.data, "orders", [[1, 2], [2, 3], [3, 1]])
+    set_config(lab.data, "topics/orders", retention_ms="1000")
+    lab.cluster.start()
+    lab.until(lab.rested)
+    return lab
+
+
+def test_brokers_are_told_what_zookeeper_had_under_higher_epochs() -> None:
+    lab = begun()
+    assert lab.brokers[1].parts[("orders", 0)][:3] == (1, 5, (1, 2))
+    assert lab.epoch == 8 and {broker.controller_epoch for broker in lab.brokers.values()} == {8}
+
+
+def test_the_next_active_controller_goes_on_under_a_higher_epoch() -> None:
+    lab = begun()
+    before = lab.active.node.controller.me
+    lab.kill_active()
+    lab.until(lambda: lab.active is not None and lab.active.node.controller.me != before and lab.rested())
+    assert lab.epoch == 9
+
+
+def test_a_broker_that_stops_leads_nothing_and_comes_back() -> None:
+    lab = begun()
+    lab.brokers[1].stop()
+    lab.until(lab.rested)
+    assert lab.brokers[2].leaders[("orders", 0)] == 2
+    lab.brokers[1].start()
+    lab.until(lab.rested)
+
+
+def test_zookeeper_is_away_for_half_a_minute_and_nobody_is_fenced() -> None:
+    lab = begun()
+    lab.ensemble.stop()
+    told = {id: dict(broker.parts) for id, broker in lab.brokers.items()}
+    lab.world.run_for(30_000)
+    assert {id: dict(broker.parts) for id, broker in lab.brokers.items()} == told
+    lab.alter("orders", "2000")
+    lab.world.run_for(1_000)
+    lab.ensemble.start()
+    lab.until(lab.rested)
+    assert json.loads(lab.data.get("/config/topics/orders") or b"")["config"] == {"retention.ms": "2000"}
+
+
+def test_a_session_that_expires_makes_no_gap() -> None:
+    lab = begun()
+    lab.ensemble.expire(lab.active)
+    add_topic(lab.data, "meanwhile", [[1, 2]], states=False)
+    lab.until(lambda: lab.rested() and "meanwhile" in (lab.data.names("/brokers/topics") or ()))
+    assert ("meanwhile", 0) in lab.brokers[1].parts
+
+
+def test_a_controller_that_is_deleted_is_claimed_again() -> None:
+    lab = begun()
+    lab.may_be_free = True
+    lab.world.checks.remove(lab._check)
+    lab.data.remove("/controller")
+    lab.data.put("/controller_epoch", b"9")
+    lab.data.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"1"}', lab.brokers[2].session)
+    lab.until(lambda: lab.rested() and {broker.controller_epoch for broker in lab.brokers.values()} == {10})
+
+
+def test_it_is_handed_back_and_taken_again() -> None:
+    lab = begun()
+    lab.may_be_free = True
+    lab.world.checks.remove(lab._check)
+    lab.data.put("/rayft_bridge/wanted", b"back")
+    lab.until(lambda: lab.bridge is not None and lab.bridge.stage is Stage.RETURNED)
+    assert lab.data.get("/controller") is None
+    state = json.loads(lab.data.get(topics.state_path("orders", 0)) or b"")
+    assert state["leader_epoch"] == lab.brokers[1].parts[("orders", 0)].leader_epoch + 1
+    lab.data.put("/controller_epoch", b"9")
+    lab.data.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"1"}', lab.brokers[2].session)
+    lab.alter("orders", "5")
+    lab.world.run_for(40_000)
+    assert {broker.controller_epoch for broker in lab.brokers.values()} == {8}, "brokers are told nothing more"
+    lab.data.remove("/rayft_bridge/wanted")
+    lab.until(lab.rested)
+    assert lab.epoch <= 10 == int(lab.data.get("/controller_epoch") or b"")
+
+
+SEEDS = 12
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_whatever_happens_all_agree_in_the_end(seed: int) -> None:
+    lab = Lab(seed)
+    add_topic(lab.data, "orders", [[1, 2], [2, 3], [3, 1]])
+    add_topic(lab.data, "quiet", [[1, 2, 3]])
+    lab.cluster.start()
+    random = lab.world.random
+    made = 0
+    for step in range(14):
+        lab.world.run_for(random.randint(20, 3000))
+        what = random.randint(0, 9)
+        if what == 0 and lab.active is not None:
+            lab.kill_active()
+        elif what == 1 and lab.active is not None:
+            lab.ensemble.expire(lab.active)
+        elif what == 2 and lab.active is not None:
+            lab.ensemble.cut(lab.active)
+        elif what == 3 and lab.ensemble.is_up:
+            lab.ensemble.stop()
+            lab.world.after(random.randint(100, 30_000) * 1000, lab.ensemble.start)
+        elif what in (4, 5):
+            broker = random.choice([1, 2, 3])
+            if lab.brokers[broker].alive and lab.ensemble.is_up:
+                lab.restart(broker)
+        elif what == 6 and lab.ensemble.is_up:
+            made += 1
+            id = base64.b32encode(random.randbytes(10))
+            add_topic(lab.data, f"made-{made}", [[1001 + made % 3, 2], [3, 1]], id=id, states=False)
+        elif what == 7 and lab.ensemble.is_up:
+            set_config(lab.data, "topics/quiet", retention_ms=str(step))
+        elif what == 8:
+            lab.alter("orders", str(step))
+        elif what == 9 and lab.ensemble.is_up and lab.driving() and made:
+            name = f"made-{made}"
+            if lab.data.get(f"/brokers/topics/{name}") is not None and not lab.data.get(f"/admin/delete_topics/{name}"):
+                lab.data.multi(0, [Create(f"/admin/delete_topics/{name}")])
+    lab.until(lab.rested, 120_000)
+
+
+def create(lab: Lab, name: str, replicas: list[tuple[int, ...]]) -> None:
+    """An admin client has made a topic at the active controller."""
+    from actors.controller.state import Result
+    from actors.metadata.ops import PartitionsSet, TopicSet
+
+    id = (name.encode() + bytes(16))[:16]
+    ops = [TopicSet(name, id), PartitionsSet(id, range(len(replicas)), replicas, replicas)]
+    lab.active.node.controller.submit(lambda *_: Result(ops, None), None, _CALL)
+    lab.active.wake()
+
+
+def test_topics_of_both_sides_are_on_both_sides() -> None:
+    lab = begun()
+    create(lab, "of-a-client", [(1, 2), (2, 3)])
+    add_topic(lab.data, "of-a-broker", [[1001, 2], [2, 3]], states=False)
+    lab.until(lambda: lab.rested() and lab.active.node.controller.image.topic_count == 3)
+    image = lab.active.node.controller.image
+    for row in image.topic_partitions(image.topic("of-a-broker")):
+        assert set(image.replicas(row)) <= {1, 2, 3} and image.leader(row) in (1, 2, 3)
+    assert lab.data.names("/brokers/topics") == ("of-a-broker", "of-a-client", "orders")
+
+
+def test_a_topic_deleted_by_a_tool_goes_everywhere() -> None:
+    lab = begun()
+    lab.data.put("/admin/delete_topics/orders", b"")
+    lab.until(lambda: lab.rested() and lab.active.node.controller.image.topic_count == 0)
+    assert all(broker.parts == {} for broker in lab.brokers.values())
+    assert lab.data.names("/admin/delete_topics") == ()
+
+
+def test_a_takeover_that_stops_half_way_is_begun_anew() -> None:
+    lab, topics_ = Lab(1), 60
+    for number in range(topics_):
+        add_topic(lab.data, f"t{number}", [[1, 2]])
+    killed = []
+
+    def half_way(process: Any) -> None:
+        role = process.node.controller
+        committed = process.node.quorum.raft.high_watermark
+        if role.active and not killed and role.bridge.stage is Stage.WRITING and committed > 8:
+            killed.append(role.image.topic_count)
+            lab.world.after(1, lab.kill_active)
+
+    lab.world.turned.append(half_way)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(takeover, "PARTITIONS_A_PORTION", 1)
+        lab.cluster.start()
+        lab.until(lambda: lab.rested() and lab.active.node.controller.image.topic_count == topics_, 8_000)
+    assert 0 < killed[0] < topics_

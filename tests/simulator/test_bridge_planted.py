@@ -1,0 +1,177 @@
+"""The proof that the worlds of test_bridge.py notice mistakes: each is planted, and a story must fail."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from actors.bridge import claim, following, takeover, topics
+from actors.bridge.asks import Here, Hold, Job
+from actors.bridge.stages import Progress
+from actors.node.roles.controller.bridge import Bridge
+from actors.zookeeper import Began, Create
+from tests.simulator import test_bridge as stories
+from tests.simulator.planted.registry import Patch, instead
+
+Plant = Callable[[], Sequence[Patch]]
+MISTAKES: list[tuple[Plant, Callable[[], None]]] = []
+
+
+def caught_by(story: Callable[[], None]) -> Callable[[Plant], Plant]:
+    def register(plant: Plant) -> Plant:
+        MISTAKES.append((plant, story))
+        return plant
+
+    return register
+
+
+def nothing(here: Here) -> Job:
+    """A job that does nothing."""
+    return
+    yield
+
+
+@caught_by(stories.test_a_session_that_expires_makes_no_gap)
+def controller_goes_with_the_session() -> Sequence[Patch]:
+    """/controller is ephemeral, as Apache Kafka's controllers have it: it is empty when the session ends."""
+    true = claim.claim
+
+    def ephemeral(here: Here, snapshot: Any) -> Job:
+        steps = true(here, snapshot)
+        ask: Any = next(steps)
+        changes = [
+            one._replace(ephemeral=True) if isinstance(one, Create) and one.path == "/controller" else one
+            for one in ask.changes
+        ]
+        result = yield ask._replace(changes=changes)
+        try:
+            steps.send(result)
+        except StopIteration as end:
+            return end.value
+
+    return [instead(takeover, "claim", ephemeral)]
+
+
+@caught_by(stories.test_brokers_are_told_what_zookeeper_had_under_higher_epochs)
+def leader_epochs_stay_as_zookeeper_has_them() -> Sequence[Patch]:
+    """Brokers ignore what they are told under a leader epoch that they have already."""
+    true = topics.taken_over
+
+    def same(one: Any, states: Any, *more: Any) -> Any:
+        lower = {n: state._replace(leader_epoch=state.leader_epoch - 1, version=0) for n, state in states.items()}
+        return true(one, lower, *more)
+
+    return [instead(topics, "taken_over", same)]
+
+
+@caught_by(stories.test_the_next_active_controller_goes_on_under_a_higher_epoch)
+def the_next_controller_claims_the_same_epoch() -> Sequence[Patch]:
+    """Two controllers tell brokers under one epoch."""
+    true = claim.controller_epoch
+    return [instead(claim, "controller_epoch", lambda snapshot: true(snapshot) - (true(snapshot) > 7))]
+
+
+@caught_by(stories.test_a_session_that_expires_makes_no_gap)
+def a_new_session_is_taken_for_the_old_one() -> Sequence[Patch]:
+    """Nothing is read again, and nothing is watched."""
+    true = Bridge.happened
+
+    def happened(self: Any, event: Any) -> None:
+        if not (isinstance(event, Began) and self._here.claim is not None):
+            true(self, event)
+
+    return [instead(Bridge, "happened", happened)]
+
+
+@caught_by(stories.test_zookeeper_is_away_for_half_a_minute_and_nobody_is_fenced)
+def what_was_committed_meanwhile_is_not_written_back() -> Sequence[Patch]:
+    """A setting that was changed while ZooKeeper was away does not reach it."""
+    return [
+        instead(takeover.settings, "every", lambda image: ()),
+        instead(takeover.Snapshot, "entities", lambda self: ()),
+    ]
+
+
+@caught_by(stories.test_a_controller_that_is_deleted_is_claimed_again)
+def nobody_looks_whether_the_claim_holds() -> Sequence[Patch]:
+    """Another controller drives the same brokers."""
+    return [instead(following, "is_ours", lambda here, snapshot: True)]
+
+
+@caught_by(stories.test_a_controller_that_is_deleted_is_claimed_again)
+def brokers_are_not_told_again_under_a_new_claim() -> Sequence[Patch]:
+    """What the controller between has told them stays."""
+
+    def hold(self: Any, ask: Hold) -> Any:
+        self._role.soft.zookeeper_epoch = ask.epoch
+
+    from actors.node.roles.controller import bridge
+
+    return [instead(bridge, "ASKS", bridge.ASKS | {Hold: hold})]
+
+
+@caught_by(stories.test_it_is_handed_back_and_taken_again)
+def states_are_handed_back_under_our_epochs() -> Sequence[Patch]:
+    """The old controller repeats an epoch that brokers have, so they ignore it."""
+    true = topics.state_data
+    return [
+        instead(topics, "state_data", lambda image, row, controller, leader: true(image, row, controller, leader - 1))
+    ]
+
+
+@caught_by(stories.test_it_is_handed_back_and_taken_again)
+def brokers_are_told_after_the_cluster_was_handed_back() -> Sequence[Patch]:
+    """Two controllers drive the same brokers."""
+
+    def hold(self: Any, ask: Hold) -> Any:
+        self._role.soft.zookeeper_epoch = ask.epoch or 99
+
+    from actors.node.roles.controller import bridge
+
+    return [instead(bridge, "ASKS", bridge.ASKS | {Hold: hold})]
+
+
+@caught_by(stories.test_it_is_handed_back_and_taken_again)
+def it_is_taken_over_again_though_it_is_wanted_back() -> Sequence[Patch]:
+    """What the operator has handed back does not stay so."""
+    return [instead(takeover, "wanted", lambda snapshot: "")]
+
+
+@caught_by(stories.test_topics_of_both_sides_are_on_both_sides)
+def topics_that_brokers_make_are_not_followed() -> Sequence[Patch]:
+    """A topic in ZooKeeper gets no leader."""
+    return [instead(following, "FOLLOWED", dict(following.FOLLOWED) | {"/brokers/topics": nothing})]
+
+
+@caught_by(stories.test_topics_of_both_sides_are_on_both_sides)
+def topics_that_clients_make_are_not_written_back() -> Sequence[Patch]:
+    """Brokers look in ZooKeeper for a topic and do not find it."""
+    return [instead(Bridge, "committed", lambda self, ops: None)]
+
+
+@caught_by(stories.test_topics_of_both_sides_are_on_both_sides)
+def replicas_stay_on_a_controller() -> Sequence[Patch]:
+    """A partition is to live on a controller, which has no data."""
+    return [instead(following, "without_controllers", lambda here, found: found.replicas)]
+
+
+@caught_by(stories.test_a_topic_deleted_by_a_tool_goes_everywhere)
+def deletions_are_not_followed() -> Sequence[Patch]:
+    """A topic that a tool wants deleted stays."""
+    return [instead(following, "FOLLOWED", dict(following.FOLLOWED) | {"/admin/delete_topics": nothing})]
+
+
+@caught_by(stories.test_a_takeover_that_stops_half_way_is_begun_anew)
+def half_a_takeover_counts_as_a_whole() -> Sequence[Patch]:
+    """The next controller drives a cluster of which the log has a part."""
+    return [instead(takeover, "progress", lambda image: Progress.MIGRATION if image.topic_count else Progress.NONE)]
+
+
+@pytest.mark.parametrize(("plant", "story"), MISTAKES, ids=[plant.__name__ for plant, _ in MISTAKES])
+def test_a_planted_mistake_is_caught(plant: Plant, story: Callable[[], None]) -> None:
+    with ExitStack() as stack:
+        for one in plant():
+            stack.enter_context(one)
+        with pytest.raises((AssertionError, KeyError, ValueError)):
+            story()
