@@ -9,6 +9,7 @@ from actors.controller import leases
 from actors.controller.alter_partition import AlterPartition
 from actors.controller.controlled_shutdown import controlled_shutdown
 from actors.controller.isr import alter_isr
+from actors.controller.offline_replicas import answered_replicas, offline_replicas
 from actors.controller.soft import Soft
 from actors.controller.zookeeper_brokers import LiveBroker, follow
 from actors.metadata.ops import (
@@ -40,8 +41,8 @@ class Lab:
 
     def commands(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (
-            "level", "heartbeat", "wait", "work", "topic", "isr", "alter", "stop", "znodes", "successor", "show", "hold",
-            "release")}  # fmt: skip
+            "level", "heartbeat", "wait", "work", "topic", "isr", "alter", "stop", "znodes", "successor", "told", "show",
+            "hold", "release")}  # fmt: skip
 
     # ---- the world
 
@@ -177,6 +178,19 @@ class Lab:
         return "\n".join(
             [*self._ops(), f"error={one.error_code}" if one.error_code else f"{said} {one.partition_epoch}"]
         )
+
+    def told(self, broker: str, **codes: str) -> str:
+        """`told 1 t-0=56 t-1=0`: a broker's answer to LeaderAndIsr, with an error code for each partition."""
+        kind = message("LeaderAndIsrResponse")
+        image, topics = self.cluster.image, []
+        for partition, code in codes.items():
+            name, _, number = partition.rpartition("-")
+            one = kind.LeaderAndIsrPartitionError(partition_index=int(number), error_code=int(code))
+            topics.append(
+                kind.LeaderAndIsrTopicError(topic_id=image.topic_id(image.topic(name)), partition_errors=[one])
+            )
+        self.cluster.run(offline_replicas, answered_replicas(int(broker), kind(topics=topics)))
+        return "\n".join(self._ops())
 
     def stop(self, broker: str, epoch: str) -> str:
         """ControlledShutdown of a broker, under its epoch."""

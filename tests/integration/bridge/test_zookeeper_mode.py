@@ -96,8 +96,8 @@ class Taken:
         self.rayft = rayft.Cluster(dir=home)
         self.rayft.start()
         self.admin = AdminClient({"bootstrap.servers": old.bootstrap_servers, "log_level": 0})
-        (controller,) = self.rayft.controller_ids
-        until(lambda: self.admin.list_topics(timeout=SECONDS_MAX).controller_id == controller)
+        named = {*self.rayft.controller_ids, *self.rayft.broker_ids}  # brokers of rayft name themselves
+        until(lambda: self.admin.list_topics(timeout=SECONDS_MAX).controller_id in named)
 
     def partitions(self, topic: str = TOPIC) -> list[tuple[int, list[int], list[int]]]:
         """(leader, ISR sorted, replicas) of each partition."""
@@ -122,12 +122,14 @@ class Taken:
         kind = message("AlterPartitionReassignmentsRequest")
         count = len(self.partitions(topic))
         partitions = [kind.ReassignablePartition(partition_index=n, replicas=replicas) for n in range(count)]
-        reply = self._ask("AlterPartitionReassignments", kind(topics=[kind.ReassignableTopic(topic, partitions)]))
+        reply = self._ask(
+            "AlterPartitionReassignments", kind(topics=[kind.ReassignableTopic(name=topic, partitions=partitions)])
+        )
         assert not reply.error_code and not any(p.error_code for t in reply.responses for p in t.partitions), reply
         until(lambda: all(isr == sorted(replicas) and now == replicas for _, isr, now in self.partitions(topic)))
 
     def _ask(self, name: str, request: Any) -> Any:
-        """One request to the controller, where its brokers' clients reach it."""
+        """One request to the node that Metadata names as the controller."""
         cluster = self.admin.list_topics(timeout=SECONDS_MAX)
         controller = cluster.brokers[cluster.controller_id]
         with socket.create_connection((controller.host, controller.port), SECONDS_MAX) as sock:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from actors.config import PROTOCOLS
+from actors.controller.offline_replicas import AnsweredReplicas, answered_replicas
 from actors.controller.options import Options
 from actors.controller.pushes import Outbox, Request, Sender, changes, dialled
 from actors.controller.soft import Legacy, Soft
@@ -55,6 +56,7 @@ class Controller(Protocol):
     def me(self) -> int: ...
     @property
     def committed_level(self) -> int: ...
+    def replicas_answered(self, said: AnsweredReplicas) -> None: ...
 
 
 class Pusher:
@@ -276,6 +278,9 @@ class Pusher:
             self._pause(outbox, RETRY_MS)
             return
         outbox.answered(reply.error_code)
+        process = self._role.soft.legacy.get(outbox.broker)
+        if process is not None and process.zookeeper and request.name == "LeaderAndIsr" and not reply.error_code:
+            self._role.replicas_answered(answered_replicas(outbox.broker, reply))
         if reply.error_code:
             self._runtime.log.warning(
                 f"broker {outbox.broker} refused {request.name} with error {reply.error_code}: it is told everything again"

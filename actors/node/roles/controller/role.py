@@ -22,6 +22,7 @@ from actors.controller.configs import UNCLEAN, without_effect
 from actors.controller.controlled_shutdown import moved_key
 from actors.controller.delegation_tokens import sweep_tokens
 from actors.controller.mutations import MutationQuota
+from actors.controller.offline_replicas import AnsweredReplicas, offline_replicas
 from actors.controller.options import options
 from actors.controller.portions import Cut
 from actors.controller.refusals import refusal
@@ -44,7 +45,7 @@ from actors.node.roles.controller.bridge import Bridge
 from actors.node.roles.controller.heartbeats import ControllerHeartbeats
 from actors.node.roles.controller.pusher import Pusher
 from actors.node.runtime.answers import Answer, Done, Held, Parked
-from actors.node.runtime.calls import Call
+from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.meters import Histogram, Meter
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.slices import Steps, go_on
@@ -305,11 +306,14 @@ class ControllerRole:
 
     def submit(self, operation: Operation, request: Any, call: Call, cut: Cut | None = None) -> Answer:
         """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby, or has
-        stood still for so long that another controller may be active and count leases by itself (A22). `cut`: how a long
-        request comes apart; others run between its portions."""
+        stood still for so long that another controller may be active and count leases by itself (A22); on the listeners for
+        brokers in ZooKeeper mode also where ZooKeeper has another controller. `cut`: how a long request comes apart; others
+        run between its portions."""
         self.requests.mark(1, self._runtime.now.mono_ms)
         if not self.active or self._quorum.raft.overdue(self._runtime.now):
             return Done(refusal(request, ErrorCode.NOT_CONTROLLER, self._quorum.raft.leader_id))
+        if call.listener is Listener.BRIDGE and self.soft.zookeeper_epoch is None:
+            return Done(refusal(request, ErrorCode.NOT_CONTROLLER, -1))
         if cut is not None and cut.is_long(request, self.image):
             return go_on(self._in_portions(operation, request, call, cut))
         result = self._run(operation, request)
@@ -414,6 +418,11 @@ class ControllerRole:
         assert self.active, "only the active controller decides who is registered"
         self._znodes = live
         self._run(follow, live)
+
+    def replicas_answered(self, said: AnsweredReplicas) -> None:
+        """A broker in ZooKeeper mode has said which of its replicas it can read."""
+        if said.broker in self.soft.leases:
+            self._run(offline_replicas, said)
 
     def _send_away(self) -> None:
         """Brokers that were told from here look for the next active controller at once, and not at their next heartbeat."""
