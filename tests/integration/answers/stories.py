@@ -974,6 +974,7 @@ TRANSACTIONS: dict[str, Story] = {
     "transactions_that_cannot_be": _in_transactions(transactions.asked_what_cannot_be),
     "transactions_and_markers": _in_transactions(transactions.asked_of_markers),
     "transactions_and_readers": _in_transactions(transactions.asked_of_readers),
+    "transactions_and_offsets": _in_transactions(transactions.asked_of_offsets),
     "transactions_shown": _in_transactions(transactions.asked_to_show),
 }
 STORIES: dict[str, Story] = {

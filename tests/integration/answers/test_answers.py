@@ -39,6 +39,8 @@ KNOWN: dict[str, str] = {
     "unknown partition, True": "A partition that does not exist is in no transaction",
     "unknown topic, True": "A partition that does not exist is in no transaction",
     "batched: own topic": "Kafka lets a broker add partitions of `__transaction_state` to a transaction",
+    "meanwhile deleted meanwhile": "Until its transaction ends a pending offset that was deleted counts as unstable",
+    "meanwhile group deleted meanwhile": "Until its transaction ends a pending offset that was deleted counts as unstable",
     "add offsets: no group": "AddOffsetsToTxn without a group id",
     "marker: an older epoch [WriteTxnMarkers": "a marker without a producer id or epoch",
     "marker: no producer [WriteTxnMarkers": "a marker without a producer id or epoch",

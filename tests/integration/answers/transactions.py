@@ -400,6 +400,44 @@ def asked_of_readers(s: Scene) -> None:
                 )  # fmt: skip
 
 
+def asked_of_offsets(s: Scene) -> None:
+    """Offsets of a group that are pending, meet plain ones, are deleted, and count or not in the end."""
+    d, t = s.d, s.topic
+    plain = {"generation_id_or_member_epoch": -1, "topics": [
+        {"name": t, "partitions": [{"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}]}]}  # fmt: skip
+    both = [{"name": t, "partition_indexes": [0, 1]}]
+
+    def fetch(title: str, group: str) -> None:
+        for stable in (False, True):
+            groups = [{"group_id": group, "topics": both}]
+            d.ask(f"{title}, stable {stable}", "OffsetFetch", 8, at, groups=groups, require_stable=stable)
+
+    steps: dict[str, Callable[[str], None]] = {
+        "nothing": lambda group: None,
+        "plain before": lambda group: None,
+        "plain meanwhile": lambda group: d.ask(f"plain {title}", "OffsetCommit", 8, at, group_id=group, **plain),
+        "deleted meanwhile": lambda group: d.ask(
+            f"delete {title}", "OffsetDelete", 0, at, group_id=group,
+            topics=[{"name": t, "partitions": [{"partition_index": 0}]}],
+        ),
+        "group deleted meanwhile": lambda group: d.ask(f"delete {title}", "DeleteGroups", 2, at, groups_names=[group]),
+    }  # fmt: skip
+    for name, meanwhile in steps.items():
+        for commit in (True, False):
+            title = f"{name}, {'commit' if commit else 'abort'}"
+            group = f"{t}-{name}-{commit}"
+            at = d.coordinator(group)
+            if name in ("plain before", "deleted meanwhile", "group deleted meanwhile"):
+                d.ask(f"before {title}", "OffsetCommit", 8, at, group_id=group, **plain)
+            one = s.new()
+            d.ask(f"in {title}", "TxnOffsetCommit", 5, at, **s.offset_values(one.named(), group_id=group))
+            fetch(f"pending {title}", group)
+            meanwhile(group)
+            fetch(f"meanwhile {title}", group)
+            s.ended(one, RAISING_END, commit)
+            fetch(f"after {title}", group)
+
+
 def asked_to_show(s: Scene) -> None:
     """DescribeTransactions and ListTransactions."""
     d = s.d
