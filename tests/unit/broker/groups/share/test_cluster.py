@@ -130,17 +130,29 @@ def test_the_next_coordinator_goes_on() -> None:
     lab.broker(2).groups.machine.find("g").check()
 
 
-def test_what_share_coordinators_do_not_answer_is_asked_again_and_not_sooner() -> None:
+def test_what_share_coordinators_do_not_answer_is_not_asked_twice_at_a_time() -> None:
+    lab = made(group_share_initialize_retry_interval_ms="500")
+    lab.lost.add("InitializeShareGroupState")
+    member = Member(lab, "a")
+    for _ in range(5):
+        member.beat()
+        lab.pass_ms(1_000)
+    waiting = lab.broker(1).share_persister._waiting
+    assert [len(line) for line in waiting.values()] == [1, 1], "an answer may still come"
+    lab.lost.clear()
+    lab.pass_ms(2_000)
+    assert member.settle() == all_of(0, 1)
+
+
+def test_what_share_coordinators_have_refused_begins_again() -> None:
     lab = made()
     lab.lost.add("InitializeShareGroupState")
     member = Member(lab, "a")
     member.beat()
-    lab.pass_ms(3_000)
-    member.beat()
-    asked = lab.broker(1).groups.machine.find("g").way.asked
-    assert len(asked) == 2
+    lab.pass_ms(35_000)
+    group = lab.broker(1).groups.machine.find("g")
+    assert not group.initializing and not group.initialized and not group.way.asked
     lab.lost.clear()
-    lab.pass_ms(2_000)
     assert member.settle() == all_of(0, 1)
 
 
@@ -261,6 +273,18 @@ def test_offsets_of_an_empty_group_are_moved_and_shown() -> None:
     named = [kind.DescribeShareGroupOffsetsRequestTopic(topic_name="u", partitions=[0])]
     assert offsets(lab, topics=named) == {("u", 0): (-1, -1)}
     assert offsets(lab, topics=[]) == {}
+
+
+def test_the_lag_is_what_is_not_complete() -> None:
+    lab = made()
+    Member(lab, "a").settle()
+    kind = message("WriteShareGroupStateRequest")
+    part = kind.PartitionData(
+        partition=0, state_epoch=-1, leader_epoch=-1, start_offset=0, delivery_complete_count=2, state_batches=[]
+    )
+    asked = kind(group_id="g", topics=[kind.WriteStateData(topic_id=TOPIC_ID, partitions=[part])])
+    call(lab, "WriteShareGroupState", 1, asked, broker=2)
+    assert offsets(lab)["t", 0] == (0, -2), "nothing is in the partition, and two are complete"
 
 
 def test_a_group_begins_with_its_offsets() -> None:

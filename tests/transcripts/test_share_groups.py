@@ -1,0 +1,218 @@
+"""Stories of share groups (KIP-932): members and administrators of a broker, and what a share coordinator remembers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.broker.share_state.records import read
+from actors.broker.share_state.state import Batch, State
+from actors.metadata import ops
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.transcripts.driver import play, stories
+from tests.unit.broker.groups.share.cluster import Member, call, described, made, offsets
+from tests.unit.broker.share_state.world import FAILED, World
+
+
+class Groups:
+    """The commands. Assignments are written `t:0,1/u:0`, nothing as `-`."""
+
+    def __init__(self) -> None:
+        self.lab = made()
+        self.ids = {"t": bytes(range(16))}
+        self.members: dict[str, Member] = {}
+
+    def commands(self) -> dict[str, Any]:
+        names = (
+            "topic",
+            "join",
+            "beat",
+            "leave",
+            "wait",
+            "show",
+            "offsets",
+            "alter",
+            "forget",
+            "delete",
+            "lose",
+            "find",
+        )
+        return {name: getattr(self, name) for name in names}
+
+    def topic(self, name: str, size: str) -> str:
+        """A topic comes, grows, or goes (0)."""
+        known = self.ids.get(name)
+        if int(size) == 0:
+            self.lab.commit(ops.TopicGone(self.ids.pop(name)))
+        elif known is None:
+            self.ids[name] = bytes([len(self.ids) + 40]) * 16
+            self.lab.topic([2, 1], name, self.ids[name], partitions=int(size))
+        else:
+            row = self.lab.broker(1).cache.image.topic(name)
+            present = len(self.lab.broker(1).cache.image.topic_partitions(row))
+            added = range(present, int(size))
+            self.lab.commit(ops.PartitionsSet(known, added, [[2, 1]] * len(added), [[2, 1]] * len(added)))
+        self.lab.settle()
+        return ""
+
+    def join(self, member: str, *topics: str) -> str:
+        self.members[member] = Member(self.lab, member, topics)
+        return self._told(member, self.members[member].beat())
+
+    def beat(self, member: str, epoch: str = "") -> str:
+        found = self.members[member]
+        return self._told(member, found.beat(int(epoch) if epoch else None))
+
+    def leave(self, member: str) -> str:
+        return self.members[member].leave().name
+
+    def wait(self, ms: str) -> str:
+        self.lab.pass_ms(int(ms))
+        return ""
+
+    def lose(self, api: str = "") -> str:
+        """Requests of an API between brokers are lost from now on; without one: none is."""
+        self.lab.lost.clear()
+        if api:
+            self.lab.lost.add(api)
+        return ""
+
+    def find(self) -> str:
+        """What the group has in its log about share partitions."""
+        group = self.lab.broker(1).groups.machine.find("g")
+        if group is None:
+            return "no group"
+        rows = [
+            f"{name}: {self._held({id: begun.partitions for id, begun in topics.items()})}"
+            for name, topics in (("initialising", group.initializing), ("initialised", group.initialized))
+        ]
+        return "\n".join([*rows, f"deleting: {', '.join(sorted(group.deleting.values())) or '-'}"])
+
+    def show(self) -> str:
+        group = described(self.lab)
+        if group.error_code:
+            return ErrorCode(group.error_code).name
+        rows = [f"{group.group_state} epoch={group.group_epoch} target={group.assignment_epoch}"]
+        for member in sorted(group.members, key=lambda one: one.member_id):
+            held = {one.topic_id: one.partitions for one in member.assignment.topic_partitions}
+            rows.append(f"  {member.member_id} {member.member_epoch} has {self._held(held)}")
+        return "\n".join(rows)
+
+    def offsets(self) -> str:
+        found = offsets(self.lab)
+        return "\n".join(f"{name}-{number} at {at}, lag {lag}" for (name, number), (at, lag) in found.items()) or "none"
+
+    def alter(self, topic: str, number: str, offset: str) -> str:
+        kind = message("AlterShareGroupOffsetsRequest")
+        part = kind.AlterShareGroupOffsetsRequestPartition(partition_index=int(number), start_offset=int(offset))
+        named = [kind.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[part])]
+        reply = call(self.lab, "AlterShareGroupOffsets", 0, kind(group_id="g", topics=named), ms=40_000)
+        return ErrorCode(reply.error_code or reply.responses[0].partitions[0].error_code).name
+
+    def forget(self, topic: str) -> str:
+        kind = message("DeleteShareGroupOffsetsRequest")
+        named = [kind.DeleteShareGroupOffsetsRequestTopic(topic_name=topic)]
+        reply = call(self.lab, "DeleteShareGroupOffsets", 0, kind(group_id="g", topics=named), ms=40_000)
+        return ErrorCode(reply.error_code or reply.responses[0].error_code).name
+
+    def delete(self) -> str:
+        reply = call(self.lab, "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=["g"]), ms=40_000)
+        return ErrorCode(reply.results[0].error_code).name
+
+    def _told(self, member: str, reply: Any) -> str:
+        if reply.error_code:
+            return ErrorCode(reply.error_code).name
+        given = "" if reply.assignment is None else f" {self._held(self.members[member].assigned)}"
+        soon = " come back soon" if reply.heartbeat_interval_ms < 1_000 else ""
+        return f"epoch {reply.member_epoch}{given}{soon}"
+
+    def _held(self, held: Any) -> str:
+        names = {id: name for name, id in self.ids.items()}
+        shown = sorted((names.get(topic, "gone"), sorted(partitions)) for topic, partitions in held.items())
+        return "/".join(f"{name}:{','.join(map(str, numbers))}" for name, numbers in shown) or "-"
+
+
+class Remembered:
+    """The commands of a share coordinator. Batches are written `0-4:2x1`: offsets, delivery state, delivery count."""
+
+    def __init__(self) -> None:
+        self.world = World(updates=3)
+
+    def commands(self) -> dict[str, Any]:
+        return {
+            name: getattr(self, name) for name in ("initialize", "write", "read", "delete", "fail", "load", "needed")
+        }
+
+    def initialize(self, state_epoch: str, start: str) -> str:
+        return self._done(self.world.initialize(state_epoch=int(state_epoch), start=int(start)))
+
+    def write(self, leader_epoch: str, state_epoch: str, start: str, *batches: str) -> str:
+        found = [_batch(one) for one in batches]
+        return self._done(self.world.write(found, int(start), int(leader_epoch), int(state_epoch)))
+
+    def read(self, leader_epoch: str) -> str:
+        told = self.world.read(int(leader_epoch))
+        return self._done(told, reads=True)
+
+    def delete(self) -> str:
+        return self._done(self.world.delete())
+
+    def fail(self, leader_epoch: str, state_epoch: str, start: str, *batches: str) -> str:
+        """A write that is not appended."""
+        told = self.world.write([_batch(one) for one in batches], int(start), int(leader_epoch), int(state_epoch))
+        self.world.settle(FAILED, appended=False)
+        return str(told[0].error.name)
+
+    def load(self) -> str:
+        """Another broker leads, and reads the log."""
+        self.world.load()
+        return ""
+
+    def needed(self) -> str:
+        ((_, offset),) = self.world.machine.redundant()
+        return f"the log is needed from {offset} on"
+
+    def _done(self, told: list[Any], *, reads: bool = False) -> str:
+        wrote = [_line(one) for one in self.world.settle()]
+        (verdict,) = told
+        if verdict.error is not ErrorCode.NONE:
+            return str(verdict.error.name)
+        if reads:
+            state = verdict.state
+            batches = " ".join(_text(one) for one in state.batches)
+            wrote.append(f"told: state epoch {state.state_epoch}, from {state.start_offset}: {batches or '-'}")
+        return "\n".join(wrote)
+
+
+def _line(record: Any) -> str:
+    line = read(*record)
+    assert line is not None
+    if line.record is None:
+        return "removal"
+    kind = "snapshot" if isinstance(line.record, State) else "update"
+    batches = " ".join(_text(one) for one in line.record.batches)
+    said = line.record
+    return f"{kind} {said.snapshot_epoch}: leader {said.leader_epoch}, from {said.start_offset}: {batches or '-'}"
+
+
+def _batch(text: str) -> Batch:
+    offsets, _, what = text.partition(":")
+    first, _, last = offsets.partition("-")
+    state, _, count = what.partition("x")
+    return Batch(int(first), int(last or first), int(state), int(count))
+
+
+def _text(batch: Batch) -> str:
+    first, last, state, count = batch
+    return f"{first}-{last}:{state}x{count}"
+
+
+@pytest.mark.parametrize("story", stories("share_groups"), ids=lambda path: str(path.stem))
+def test_story_of_a_group(story: Path, rewrite: bool) -> None:
+    play(story, Groups().commands(), rewrite)
+
+
+@pytest.mark.parametrize("story", stories("share_state"), ids=lambda path: str(path.stem))
+def test_story_of_a_share_coordinator(story: Path, rewrite: bool) -> None:
+    play(story, Remembered().commands(), rewrite)

@@ -1,0 +1,91 @@
+"""A share coordinator of one partition without a broker around it, and its log."""
+
+from collections.abc import Callable
+
+from actors.broker.coordination import Record
+from actors.broker.share.keys import SharePartitionKey
+from actors.broker.share_state.coordinator import Coordinator, Settings, Verdict
+from actors.broker.share_state.state import Batch, State
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+TOPIC, OTHER = bytes(range(16)), b"\7" * 16
+KEY = SharePartitionKey("g", TOPIC, 0)
+NONE, FAILED = ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class World:
+    """A coordinator of one partition, and its log. A write ends when `settle` is called."""
+
+    def __init__(self, updates: int = 3, cold_ms: int = 1_000) -> None:
+        self.topics = {TOPIC: 2, OTHER: 1}
+        self.log: list[Record] = []
+        self.now = Now(1, 1_000)
+        self.settings = Settings(1, updates, cold_ms)
+        self.load()
+
+    def load(self) -> list[str]:
+        """A new leader reads the log."""
+        self.machine = machine = Coordinator(self.settings, lambda id, number: number < self.topics.get(id, 0))
+        machine.gained(0, 1)
+        strange: list[str] = []
+        for offset, one in enumerate(self.log):
+            machine.loading_from(0, 1, offset)
+            strange += machine.load(0, 1, [one])
+        machine.loaded(0, 1, self.topics.__contains__)
+        self.check()
+        return strange
+
+    def check(self) -> None:
+        for shard in self.machine.shards.values():
+            shard.check()
+
+    def settle(self, error: ErrorCode = NONE, *, appended: bool = True) -> list[Record]:
+        """All that was begun ends; the records."""
+        found: list[Record] = []
+        while self.machine.writes:
+            writes, self.machine.writes = self.machine.writes, []
+            for write in writes:
+                self.machine.appending(write.token, len(self.log))
+                if appended:
+                    self.log += write.records
+                found += write.records
+            for write in writes:
+                self.machine.written(write.token, error, self.now)
+                self.check()
+        return found
+
+    def ask(self, begin: Callable[..., None], *arguments: object) -> list[Verdict]:
+        told: list[Verdict] = []
+        begin(*arguments, told.append)
+        return told
+
+    def initialize(self, key: SharePartitionKey = KEY, state_epoch: int = 0, start: int = 0) -> list[Verdict]:
+        return self.ask(lambda then: self.machine.initialize(key, state_epoch, start, then, self.now))
+
+    def read(self, leader_epoch: int = -1, key: SharePartitionKey = KEY) -> list[Verdict]:
+        return self.ask(lambda then: self.machine.read(key, leader_epoch, then, self.now))
+
+    def write(
+        self,
+        batches: list[Batch],
+        start: int = -1,
+        leader_epoch: int = -1,
+        state_epoch: int = -1,
+        key: SharePartitionKey = KEY,
+    ) -> list[Verdict]:
+        return self.ask(
+            lambda then: self.machine.write(key, state_epoch, leader_epoch, start, 1, batches, then, self.now)
+        )
+
+    def delete(self, key: SharePartitionKey = KEY) -> list[Verdict]:
+        return self.ask(lambda then: self.machine.delete(key, then))
+
+    def summary(self, key: SharePartitionKey = KEY) -> list[Verdict]:
+        return self.ask(lambda then: self.machine.summary(key, then))
+
+    def state(self) -> State:
+        told = self.read()
+        self.settle()
+        assert told[0].error is NONE
+        return told[0].state
