@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import rayft
 from actors.wire import framing
 from actors.wire.messages import message
-from tests.integration.bridge.zookeeper_mode import RELEASES, ZooKeeper, ZooKeeperBrokers
+from tests.integration.bridge.zookeeper_mode import COORDINATORS, RELEASES, ZooKeeper, ZooKeeperBrokers
 from tests.integration.conftest import command
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,9 @@ class Taken:
 
     def __init__(self, zookeeper: ZooKeeper, old: ZooKeeperBrokers, home: Path, brokers: int) -> None:
         self.old = old
-        shape = ("--controllers", "1", "--brokers", str(brokers))
+        settings = home.with_suffix(".properties")
+        settings.write_text("".join(f"{name}={value}\n" for name, value in COORDINATORS.items()))
+        shape = ("--controllers", "1", "--brokers", str(brokers), "--config", str(settings))
         ran = command("bridge", "--zookeeper", zookeeper.address, "--dir", str(home), *shape)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         ran = command("down", "--dir", str(home))
@@ -143,12 +145,12 @@ class Taken:
         self.rayft.stop()
 
 
-def read(bootstrap_servers: str, count: int) -> list[bytes]:
-    """All records of the topic, once as many have come, and a moment after."""
+def read(bootstrap_servers: str, count: int, topic: str = TOPIC) -> list[bytes]:
+    """All records of a topic, once as many have come, and a moment after."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap_servers, "group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0}
     )
-    consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)])
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     found: list[bytes] = []
     end = time.monotonic() + SECONDS_MAX
     while time.monotonic() < end:
@@ -237,6 +239,54 @@ def test_they_replicate_from_brokers_of_rayft_and_the_other_way(
             assert kept.offset == committed
         finally:
             cluster.close()
+
+
+def test_transactions_are_coordinated_here_and_there(zookeeper: tuple[ZooKeeper, str], tmp_path: Path) -> None:
+    """Transactions over partitions of both kinds of broker: first an old one coordinates them, then one of rayft, which goes
+    on with what the other has written. What was aborted is not read."""
+    with ZooKeeperBrokers(*zookeeper, brokers=1) as old:
+        cluster = Taken(zookeeper[0], old, tmp_path / "rayft", brokers=1)
+        try:
+            (new,) = cluster.rayft.broker_ids
+            cluster.make(TOPIC, 1)
+            cluster.make("u", 1)
+            cluster.reassign(TOPIC, [new])
+            cluster.reassign("u", [1])
+            producer = Producer(
+                {"bootstrap.servers": old.bootstrap_servers, "transactional.id": "x", "linger.ms": 0, "log_level": 0}
+            )
+            producer.init_transactions(SECONDS_MAX)
+            sent = _transactions(producer, "old")
+            assert cluster.partitions("__transaction_state")[0][0] == 1
+            cluster.reassign("__transaction_state", [new])
+            sent += _transactions(producer, "new")
+            again = Producer(
+                {"bootstrap.servers": cluster.rayft.bootstrap_servers, "transactional.id": "x", "log_level": 0}
+            )
+            again.init_transactions(SECONDS_MAX)
+            sent += _transactions(again, "again")
+            both = f"{old.bootstrap_servers},{cluster.rayft.bootstrap_servers}"
+            for topic in (TOPIC, "u"):
+                assert sorted(read(both, len(sent), topic)) == sorted(sent)
+        finally:
+            cluster.close()
+
+
+def _transactions(producer: Producer, name: str) -> list[bytes]:
+    """Three that are committed, with one that is aborted between them; the values of the former."""
+    sent = []
+    for number in range(4):
+        value = f"{name}-{number}".encode()
+        producer.begin_transaction()
+        for topic in (TOPIC, "u"):
+            producer.produce(topic, value)
+        producer.flush(SECONDS_MAX)
+        if number == 1:
+            producer.abort_transaction(SECONDS_MAX)
+        else:
+            producer.commit_transaction(SECONDS_MAX)
+            sent.append(value)
+    return sent
 
 
 def _commit(bootstrap_servers: str) -> int:

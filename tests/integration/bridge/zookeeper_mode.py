@@ -24,6 +24,8 @@ JARS = ROOT / ".kafka"
 RELEASES = ("2.8.2", "3.9.1")
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 60
+COORDINATORS = {"offsets.topic.num.partitions": "5", "transaction.state.log.num.partitions": "5"}
+"""Settings that all brokers of a cluster have to share: 2.8 reads the number of these partitions at its start."""
 LOG4J = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
@@ -213,12 +215,11 @@ class ZooKeeperBrokers(_Java):
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[id]}",
             "log.dirs": str(self.data(id)),
             "group.initial.rebalance.delay.ms": "0",
-            "offsets.topic.num.partitions": "5",
             "offsets.topic.replication.factor": many,
-            "transaction.state.log.num.partitions": "5",
             "transaction.state.log.replication.factor": many,
             "transaction.state.log.min.isr": "1",
             "log.cleaner.dedupe.buffer.size": "2000000",
+            **COORDINATORS,
             **self._config,
         }
         path = self.directory / f"{id}.properties"

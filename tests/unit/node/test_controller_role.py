@@ -83,7 +83,7 @@ class Channels:
 class Host:
     """As much of a node as the role needs."""
 
-    def __init__(self, level: int = 2, bootstrap: bytes = b"") -> None:
+    def __init__(self, level: int = 2, bootstrap: bytes = b"", more: dict[str, str] | None = None) -> None:
         config = node_config(
             {
                 "process.roles": "controller",
@@ -92,6 +92,7 @@ class Host:
                 "controller.listeners": "C",
                 "listeners": "C://h:1",
                 "log.dirs": "/x",
+                **(more or {}),
             }
         )
         self.broker = None
