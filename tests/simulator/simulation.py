@@ -54,6 +54,7 @@ from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.checkers.transaction_logs import TransactionLogs
 from tests.simulator.checkers.true_deadlines import TrueDeadlines
+from tests.simulator.clients.classic_member import ClassicMember
 from tests.simulator.clients.committed_reader import read_committed
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
@@ -175,6 +176,8 @@ class Shape(NamedTuple):
     """What transactional clients do; their topics are made for them."""
     consumer_members: int = 0
     """Members of a group of KIP-848; with any, group.version is 1."""
+    classic_members: int = 0
+    """Classic members of the same group: whenever the last of the others has left, it is a classic group."""
     share_consumers: int = 0
     """Members of a share group; with any, share.version is 1."""
     guarded: bool = False
@@ -491,6 +494,10 @@ class Simulation:
             topic = self.shape.topics[0]
             consumer = ConsumerMember(self._client(f"c{number}"), GROUP, topic.name, topic.partitions)
             consumer.client.spawn(consumer.run())
+        for number in range(self.shape.classic_members):
+            topic = self.shape.topics[0]
+            classic = ClassicMember(self._client(f"o{number}"), GROUP, topic.name, topic.partitions)
+            classic.client.spawn(classic.run())
         for number in range(self.shape.share_consumers):
             ShareConsumer(self._client(f"q{number}"), topics, self.shared).begin()
         for topic in self.shape.compacted:

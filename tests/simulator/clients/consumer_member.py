@@ -13,7 +13,9 @@ BEAT, COMMIT = 1, 9
 GROUP = "consumers"
 SESSION_MS, HEARTBEAT_MS, REBALANCE_MS = 6_000, 1_000, 20_000
 CONFIG = {
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
     "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "group.consumer.assignment.interval.ms": "500",
 }

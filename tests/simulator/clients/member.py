@@ -27,7 +27,7 @@ def written(topic: str, numbers: list[int]) -> bytes:
 
 def read(data: bytes) -> list[int]:
     """The partitions of an assignment."""
-    if not data:
+    if not int.from_bytes(data[2:6], "big"):
         return []
     size = int.from_bytes(data[6:8], "big")
     count = int.from_bytes(data[8 + size : 12 + size], "big")
@@ -45,6 +45,10 @@ class Member:
         self.member_id = ""
         self.generation = -1
         self._coordinator: str | None = None
+
+    def metadata(self) -> bytes:
+        """What it says of itself to the others: nothing, since its leader knows what all of them read."""
+        return b"\0\0"
 
     async def run(self) -> None:
         """Be a member until the client stops."""
@@ -82,7 +86,7 @@ class Member:
 
     async def _join(self) -> list[int] | None:
         kind = message("JoinGroupRequest")
-        protocol = kind.JoinGroupRequestProtocol(name="range", metadata=b"\0\0")
+        protocol = kind.JoinGroupRequestProtocol(name="range", metadata=self.metadata())
         join = kind(group_id=self.group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
                     member_id=self.member_id, protocol_type="consumer", protocols=[protocol])  # fmt: skip
         reply = await self._ask("JoinGroup", JOIN, join)

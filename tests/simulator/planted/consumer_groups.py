@@ -48,3 +48,29 @@ def silent_members_of_consumer_groups_stay() -> Sequence[Patch]:
 def members_let_go_without_saying_so() -> Sequence[Patch]:
     """A member that says nothing of what it has counts as one that has nothing."""
     return [instead(reconciliation, "_owns", lambda question, held: False)]
+
+
+@mistake("migrating")
+def members_of_a_classic_group_come_without_what_they_hold() -> Sequence[Patch]:
+    """A group that becomes a consumer group gives away what its members still read."""
+    upgrade = groups.from_classic
+
+    def empty(*given: Any) -> ConsumerGroup:
+        found = upgrade(*given)
+        for member in found.members.values():
+            found.move(member, member.current._replace(assigned={}))
+        return found
+
+    return [instead(groups, "from_classic", empty)]
+
+
+@mistake("migrating")
+def classic_members_get_their_target_at_once() -> Sequence[Patch]:
+    """A classic member reads a partition that another has not let go of."""
+
+    def synced(self: Any, group: ConsumerGroup, member: Member, error: Any, now: Any) -> bytes:
+        assert member.subscription.classic is not None
+        metadata = member.subscription.classic.protocols[0][1]
+        return groups.assignment_bytes(metadata, group.targets.get(member.id, {}), self.topics)
+
+    return [instead(groups.ConsumerGroups, "_synced", synced)]

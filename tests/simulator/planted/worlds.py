@@ -228,6 +228,12 @@ def _consumers(seed: int) -> Shape:
     return found._replace(consumer_members=4)
 
 
+def _migrating(seed: int) -> Shape:
+    """One member of KIP-848 that comes and goes, and two classic ones in the same group."""
+    found = _shape("migrating", [_topic("t0", 4, 3, 1)], REBALANCED | CONSUMER_GROUPS, producers=1)(seed)
+    return found._replace(consumer_members=1, classic_members=2)
+
+
 def _shared(seed: int) -> Shape:
     """Members of a share group alone, three for two partitions."""
     found = _shape("shared", [_topic("t0", 2, 3, 1)], REBALANCED | BY_HALF | SHARE_GROUPS, producers=1)(seed)
@@ -351,6 +357,13 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=GROUPS),
         operator=_looking,
         faulty_ms=20_000,
+        pause_ms=(200, 2_000),
+    ),
+    "migrating": Kind(
+        _migrating,
+        partial(AimedFaults, menu=GROUPS),
+        operator=_looking,
+        faulty_ms=25_000,
         pause_ms=(200, 2_000),
     ),
     "shared": Kind(
