@@ -19,6 +19,8 @@ from actors.bridge.reading import Snapshot
 from actors.bridge.znodes import BRIDGE, CONTROLLER, CONTROLLER_EPOCH, WANTED, written
 from actors.zookeeper import Change, Check, Create, Delete, Get, Write
 
+DRIVING = "driving"
+
 
 def look() -> Job:
     """What a claim needs to know."""
@@ -69,6 +71,14 @@ def guarded(here: Here, changes: Sequence[Change]) -> Make:
     """These changes, unless another controller has claimed."""
     assert here.claim is not None, "nothing is changed in ZooKeeper without a claim"
     return Make([Check(CONTROLLER_EPOCH, here.claim.version), *changes])
+
+
+def note(here: Here, **more: str) -> bytes:
+    """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller."""
+    assert here.claim is not None
+    return written(
+        version=1, state=DRIVING, controller=here.me, controller_epoch=here.claim.epoch, handled=here.handled, **more
+    )
 
 
 def is_ours(here: Here, snapshot: Snapshot) -> bool:

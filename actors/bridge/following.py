@@ -20,7 +20,7 @@ from typing import Any
 from actors.authorization.resources import Pattern
 from actors.bridge import brokers, rules, settings, topics, writing, znodes
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Settle, Tell, TellAgain, op_groups
-from actors.bridge.claim import guarded, is_ours, look, present, wanted
+from actors.bridge.claim import guarded, is_ours, look, note, present, wanted
 from actors.bridge.returning import ENDS
 from actors.bridge.stages import Happens
 from actors.bridge.writing import OURS
@@ -31,7 +31,6 @@ from actors.metadata.topic_names import rival
 from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
 
 GETS_AT_ONCE = 500
-DRIVING = "driving"
 
 
 def live(here: Here) -> Job:
@@ -247,11 +246,8 @@ def _notified(
 
 def remembered(here: Here) -> Job:
     """Note in ZooKeeper how far notifications were handled, and by whom."""
-    assert here.claim is not None
     (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
-    data = znodes.written(
-        version=1, controller=here.me, controller_epoch=here.claim.epoch, state=DRIVING, handled=here.handled
-    )
+    data = note(here)
     change: Change = Create(znodes.BRIDGE, data) if known is None else Write(znodes.BRIDGE, data)
     yield guarded(here, [change])
 

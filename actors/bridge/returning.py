@@ -17,7 +17,7 @@ from itertools import islice
 
 from actors.bridge import checks, topics, znodes
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell
-from actors.bridge.claim import absent, guarded
+from actors.bridge.claim import absent, guarded, note
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.metadata.image import Image
@@ -86,11 +86,9 @@ def _obstacles(image: Image) -> Iterator[str]:
 def _not_yet(here: Here, what: str, reasons: list[str]) -> Job:
     for reason in reasons:
         yield Tell(f"{what}: {reason}", error=True)
-    yield guarded(here, [Delete(znodes.WANTED), Write(znodes.BRIDGE, _refused(what, reasons))])
-
-
-def _refused(what: str, reasons: list[str]) -> bytes:
-    return znodes.written(version=1, state="driving", refused=f"{what}: {'; '.join(reasons)}")
+    yield guarded(
+        here, [Delete(znodes.WANTED), Write(znodes.BRIDGE, note(here, refused=f"{what}: {'; '.join(reasons)}"))]
+    )
 
 
 def _portions(image: Image) -> Iterator[list[int]]:

@@ -1,7 +1,7 @@
 """The takeover as one job, from a session's beginning to the moment from which brokers are told.
 
-This file alone decides its order: look, claim, read again, write into the log, wait until that is committed, drive.
-Rules:
+This file alone decides its order (docs/readings.md G-44): look, claim, read again, write into the log, wait until that
+is committed, drive. Rules:
 
 1. What forbids a takeover is found before anything is claimed. What is found later, since something changed in between,
    gives the claim back.

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 
 from actors.bridge import znodes
 from actors.bridge.checks import Findings, findings
-from actors.bridge.znodes import BRIDGE, CONTROLLER, WANTED, BadZnode
+from actors.bridge.znodes import BRIDGE, WANTED, BadZnode
 from actors.config import ConfigError
 from actors.host import bridge_cluster
 from actors.host import plan as plans
+from actors.host.bridge_state import noted
 from actors.host.cluster_error import ClusterError
 from actors.host.on_processes import Cluster
 from actors.host.zookeeper_session import Session
@@ -89,23 +90,17 @@ def told(found: Findings, driven: bool = False) -> Iterator[str]:
         yield f"a takeover would claim controller epoch {found.controller_epoch + 1} and begin with these topics"
 
 
-def state(connect: str, timeout_s: float) -> dict[str, object]:
-    """What the bridge has noted in ZooKeeper, for `rayft status`. Raises OSError."""
-    with Session(connect, timeout_s) as session:
-        return _state(session)[0]
-
-
 def _end(session: Session, wish: str) -> int:
-    noted, _ = _state(session)
-    if noted.get("state") != "driving":
+    note, _ = noted(session)
+    if note.get("state") != "driving":
         raise ClusterError("no controller of rayft drives this cluster.")
     _wish(session, wish)
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
-        noted, _ = _state(session)
-        if "refused" in noted:
-            raise ClusterError(f"{noted['refused']}.")
-        if noted.get("state") == DONE[wish]:
+        note, _ = noted(session)
+        if "refused" in note:
+            raise ClusterError(f"{note['refused']}.")
+        if note.get("state") == DONE[wish]:
             print("the cluster is handed back" if wish == "back" else "ZooKeeper is not needed any more: stop it")
             return 0
         time.sleep(AGAIN_S)
@@ -130,25 +125,17 @@ def _wish(session: Session, wish: str | None) -> None:
 
 def _asked(bridge: Znode) -> bytes:
     """The note without an answer to an earlier wish."""
-    noted = znodes.fields(BRIDGE, bridge) if bridge.data else {}
-    noted.pop("refused", None)
-    return json.dumps(noted, separators=(",", ":")).encode()
-
-
-def _state(session: Session) -> tuple[dict[str, object], int]:
-    """(what the bridge has noted, the id in /controller or -1)."""
-    bridge, controller = session.read([Get(BRIDGE), Get(CONTROLLER)])
-    noted = znodes.fields(BRIDGE, bridge) if bridge is not None and bridge.data else {}
-    holder = znodes.fields(CONTROLLER, controller).get("brokerid", -1) if controller is not None else -1
-    return noted, holder
+    note = znodes.fields(BRIDGE, bridge) if bridge.data else {}
+    note.pop("refused", None)
+    return json.dumps(note, separators=(",", ":")).encode()
 
 
 def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # type: ignore[no-untyped-def]
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
-        noted, holder = _state(session)
-        if holds(noted, holder):
-            return noted
+        note, holder = noted(session)
+        if holds(note, holder):
+            return note
         time.sleep(AGAIN_S)
     logs = ", ".join(str(made.directory / f"{member.name}.log") for member in made.controllers)
     raise ClusterError(f"no controller has taken over within a minute: see {logs}.")

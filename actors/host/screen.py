@@ -14,6 +14,8 @@ from actors.host import plan as plans
 from actors.host import probe, storage
 from actors.host.door import client_door, node_door
 
+CONNECT = "rayft.bridge.zookeeper.connect"
+
 COLOURS = {"down": "red", "fenced": "yellow", "candidate": "yellow", "observer": "yellow"}
 """Of states that are not as they should be."""
 
@@ -63,6 +65,11 @@ def state(directory: Path) -> dict[str, Any]:
         under_replicated_partitions=counts["under_replicated"],
         offline_partitions=counts["offline"],
     )
+    connect = next((m.config.value(CONNECT) for m in plan.controllers if m.config.value(CONNECT)), "")
+    if connect:
+        from actors.host import bridge_state
+
+        found["bridge"] = bridge_state.shown(connect)
     return found
 
 
@@ -114,6 +121,10 @@ def line(found: dict[str, Any]) -> str:
             text += f", {found['under_replicated_partitions']} under-replicated"
         if found["offline_partitions"]:
             text += f", {found['offline_partitions']} without a leader"
+    if (bridge := found.get("bridge")) is not None:
+        text += f" · bridge: {bridge['state']}"
+        if bridge["state"] == "driving":
+            text += f", controller {bridge['controller']}, epoch {bridge['controller_epoch']}"
     return text
 
 

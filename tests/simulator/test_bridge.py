@@ -14,6 +14,7 @@ import pytest
 from actors.bridge import settings, takeover, topics
 from actors.bridge.stages import Stage
 from actors.metadata.ops import ConfigSet
+from actors.node.runtime.calls import Listener
 from actors.zookeeper import Create
 from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster
 from tests.simulator.ensemble import Ensemble
@@ -135,6 +136,7 @@ def _set(name: str, value: str) -> Any:
 
 
 class _Call:
+    listener = Listener.CONTROLLER
     connection = 0
     forwarded = False
     principal = client_id = ""

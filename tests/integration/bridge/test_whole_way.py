@@ -5,6 +5,8 @@ rayft join; every partition moves to them; the old brokers and ZooKeeper stop. A
 a consumer group run all the while: nothing is lost, nothing comes twice, and the group goes on where it was.
 """
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -18,7 +20,7 @@ from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors import cli
-from actors.host import plan, probe, storage
+from actors.host import plan, probe, screen, storage
 from actors.host.zookeeper_session import Session
 from actors.metadata.dialects import dialect
 from actors.wire.messages import message
@@ -279,3 +281,52 @@ def controller_of(zookeeper: ZooKeeper) -> int:
     with Session(zookeeper.address) as session:
         (znode,) = session.read([Get("/controller")])
     return -1 if znode is None else int(json.loads(znode.data)["brokerid"])
+
+
+@pytest.mark.slow
+def test_what_fails_half_way_loses_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """kill -9 of the active controller and of an old broker, and a ZooKeeper that is away for half a minute."""
+    with ZooKeeper() as zookeeper, ZooKeeperBrokers(zookeeper, "2.8.2", brokers=3) as kafka:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        for future in admin.create_topics(
+            [NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})]
+        ).values():
+            future.result(30)
+        load = Load(kafka.bootstrap_servers)
+        until(lambda: len(load.read) > 200, "the group reads before the takeover")
+
+        def produced(what: str) -> None:
+            have = len(load.acknowledged)
+            until(lambda: len(load.acknowledged) > have + 300, what)
+
+        with bridged(zookeeper, tmp_path / "rayft", 0):
+            produced("under the new controller")
+            before = screen.state(tmp_path / "rayft")
+            assert before["bridge"]["state"] == "driving" and before["bridge"]["controller"] == before["leader_id"]
+            (pid,) = [row["pid"] for row in before["controllers"] if row["id"] == before["leader_id"]]
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: controller_of(zookeeper) not in (-1, before["leader_id"]), "another controller claims")
+            produced("under the next controller")
+            kafka.kill(2)
+            produced("without an old broker")
+            kafka.start(2)
+            until(lambda: 2 in brokers_of(zookeeper), "it is back")
+            zookeeper.kill(0)
+            away = time.monotonic() + 30
+            while time.monotonic() < away:
+                produced("while ZooKeeper is away")
+            zookeeper.start()
+            fresh = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+            for future in fresh.create_topics([NewTopic("later", 2, 2)]).values():
+                future.result(60)
+            until(lambda: "later" in topics_of(zookeeper), "a topic that was made after that is in ZooKeeper")
+            load.stop()
+            assert load.failed == [] and sorted(load.read) == list(range(load.sent))
+            with capsys.disabled():
+                print(f"\nfailures: {load.sent} records, the producer stopped for {load.longest_s:.2f} s")
+
+
+def topics_of(zookeeper: ZooKeeper) -> tuple[str, ...]:
+    with Session(zookeeper.address) as session:
+        (names,) = session.read([Children("/brokers/topics")])
+    return names or ()

@@ -460,3 +460,17 @@ def test_zookeeper_is_let_go_when_no_broker_needs_it() -> None:
     bridge.follow()
     assert bridge.stage is Stage.LET_GO and progress(bridge.image) is Progress.POST_MIGRATION
     assert zookeeper.get("/controller") is not None
+
+
+def test_a_refusal_does_not_forget_how_far_notifications_were_handled() -> None:
+    zookeeper = cluster()
+    add_topic(zookeeper, "orders", [[1]])
+    set_config(zookeeper, "topics/orders", retention_ms="1")
+    first = begun(zookeeper)
+    first.watch()
+    zookeeper.put(znodes.WANTED, b"finish")
+    first.follow()
+    first.apply(ConfigSet(2, "orders", "retention.ms", "2"))  # committed, and not written back before it ended
+    zookeeper.end(first.session)
+    second = begun(zookeeper, image=first.image)
+    assert second.image.config(2, "orders") == {"retention.ms": "2"}
