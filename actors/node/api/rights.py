@@ -49,6 +49,7 @@ ON_CONTROLLERS: dict[str, Right] = {
     "DeleteAcls": ALTER,
     "DeleteTopics": _each(TOPIC, Operation.DELETE),
     "DescribeAcls": DESCRIBE,
+    "DescribeClientQuotas": _whole(Operation.DESCRIBE_CONFIGS),
     "DescribeCluster": NODES_ONLY._replace(operation=Operation.ALTER),
     "DescribeConfigs": _each(TOPIC, Operation.DESCRIBE_CONFIGS),
     "DescribeLogDirs": DESCRIBE,

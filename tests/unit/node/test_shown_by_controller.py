@@ -8,6 +8,7 @@ import pytest
 from actors.broker.java_hash import java_hash
 from actors.config import ListenerConfig
 from actors.controller.producer_ids import BLOCK, give_producer_id
+from actors.controller.quotas import alter_client_quotas
 from actors.metadata.ops import BrokerSet, EndPoint, PartitionsSet, TopicSet
 from actors.node.runtime.answers import Close, Sliced
 from actors.node.runtime.calls import Call, Listener
@@ -123,3 +124,16 @@ def test_what_every_broker_is_asked_for_a_controller_has_none_of() -> None:
     assert not controller.ask(16, message("ListGroupsRequest")(), 4).groups
     assert not controller.ask(66, message("ListTransactionsRequest")(), 0).transaction_states
     assert not controller.ask(35, message("DescribeLogDirsRequest")(), 4).results
+
+
+def test_quotas_are_shown_as_the_metadata_has_them() -> None:
+    controller = Controller()
+    kind = message("AlterClientQuotasRequest")
+    entry = kind.EntryData(
+        entity=[kind.EntityData(entity_type="user", entity_name="u")],
+        ops=[kind.OpData(key="producer_byte_rate", value=1000.0)],
+    )
+    controller.cluster.run(alter_client_quotas, kind(entries=[entry]))
+    (shown,) = controller.ask(48, message("DescribeClientQuotasRequest")(), 1).entries
+    assert [(one.entity_type, one.entity_name) for one in shown.entity] == [("user", "u")]
+    assert [(one.key, one.value) for one in shown.values] == [("producer_byte_rate", 1000.0)]

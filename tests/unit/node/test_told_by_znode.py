@@ -11,9 +11,10 @@ from actors.metadata.ops import EndPoint
 from actors.node.net.channels import ChannelError
 from actors.node.roles.controller.introductions import AGAIN_MS
 from actors.node.roles.controller.role import SILENT_MS
-from actors.node.runtime.answers import Done
+from actors.node.runtime.answers import Done, Held, Parked
 from actors.node.runtime.calls import Call, Listener
 from actors.wire.messages import message
+from tests.served import TABLE
 from tests.unit.node.test_controller_role import Host, call, topic
 
 SETTINGS = {
@@ -173,3 +174,29 @@ def test_a_replica_that_it_cannot_read_is_led_by_nobody(code: int, leader: int) 
     made.told({0: code})
     image = made.controller.image
     assert image.leader(image.partition(image.topic("t"), 0)) == leader
+
+
+@pytest.mark.parametrize(("version", "waits"), [(0, True), (2, False)])
+def test_a_leader_of_2_8_that_names_a_member_which_may_not_join_is_answered_after_a_moment(
+    version: int, waits: bool
+) -> None:
+    """It asks again at once, for as long as a follower that is fenced goes on fetching."""
+    made = driven()
+    made.told()
+    made.controller.submit(create_topics, topic(), call(19, version=7))
+    made.turn()
+    made.told()
+    kind, image = message("AlterPartitionRequest"), made.controller.image
+    asked = kind.PartitionData(
+        new_isr=[1, 9], leader_epoch=image.leader_epoch(0), partition_epoch=image.leader_epoch(0)
+    )
+    topics = [kind.TopicData(topic_name="t", topic_id=image.topic_id(image.topic("t")), partitions=[asked])]
+    request = kind(broker_id=1, broker_epoch=100, topics=topics)
+    of_version = ON_THE_BRIDGE._replace(api_version=version)
+    answer = TABLE[Listener.BRIDGE, 56].handler(made.host.context, request, of_version)
+    assert isinstance(answer, Parked) is waits
+    if isinstance(answer, Parked):
+        assert not answer.keys and answer.deadline_ms > made.host.now.mono_ms
+        answer = answer.again(True)
+    assert isinstance(answer, Held)
+    assert answer.reply.topics[0].partitions[0].error_code == (42 if waits else 107)

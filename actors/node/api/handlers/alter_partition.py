@@ -10,17 +10,27 @@ Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107.
 from functools import cache
 from typing import Any
 
-from actors.controller.alter_partition import AlterPartition
+from actors.controller.alter_partition import IDS_FROM, AlterPartition
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.alter_isr import in_order
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer
+from actors.node.runtime.answers import Answer, Held, Parked
 from actors.node.runtime.calls import Call, Lane, Listener
+from actors.wire.errors import ErrorCode
 
+AGAIN_MS = 200
 operation = cache(AlterPartition)
 
 
 @rpc(56, "AlterPartition", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
-    """On a controller."""
-    return in_order(context, request, call) or context.role.submit(operation(call.api_version), request, call)
+    """On a controller. Before version 2 a leader asks again at once after an error that it does not know, such as that of a
+    member which may not join yet: the answer waits a moment."""
+    answer = in_order(context, request, call) or context.role.submit(operation(call.api_version), request, call)
+    if call.api_version < IDS_FROM and isinstance(answer, Held) and _refuses_a_member(answer.reply):
+        return Parked((), context.runtime.now.mono_ms + AGAIN_MS, lambda expired: answer)
+    return answer
+
+
+def _refuses_a_member(reply: Any) -> bool:
+    return any(one.error_code == ErrorCode.INVALID_REQUEST for topic in reply.topics for one in topic.partitions)

@@ -11,12 +11,12 @@ Errors: INVALID_REQUEST, UNSUPPORTED_VERSION (a type of entity that nobody knows
 from collections.abc import Callable
 from typing import Any
 
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.quotas.levels import CLIENT_ID, IP, USER
+from actors.quotas.levels import CLIENT_ID, IP, USER, Limits
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -35,6 +35,17 @@ class _Invalid(Exception):
 @in_slices
 def describe_client_quotas(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Quotas of each entity that is asked for."""
+    return _described(context.quotas.limits, request)
+
+
+@rpc(48, "DescribeClientQuotas", range(2), listeners=[Listener.BRIDGE], lane=Lane.DATA)
+@in_slices
+def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+    """The same as a controller knows them, for clients of brokers in ZooKeeper mode."""
+    return _described(Limits(context.role.image.every("quota")), request)
+
+
+def _described(limits: Limits, request: Any) -> Steps:
     kind = message("DescribeClientQuotasResponse")
     try:
         wanted = _wanted(request)
@@ -43,7 +54,7 @@ def describe_client_quotas(context: BrokerContext, request: Any, call: Call) -> 
         return Done(kind(error_code=code, error_message=text, entries=None))
     reply = kind(entries=[])
     pace = Pace()
-    for entity, values in list(context.quotas.limits.by_entity.items()):
+    for entity, values in list(limits.by_entity.items()):
         if pace.over():
             yield
         names = dict(entity)
