@@ -77,7 +77,11 @@ class Beginnings:
 
     def begin(self, shard: Shard, group: ShareGroup, touched: dict[Key, None], now: Now) -> Then | None:
         """What members subscribe to, and has not begun, begins: `touched` is to be written, and the result told how that
-        ended. None: there is nothing."""
+        ended. None: there is nothing, as where nothing has changed since this was asked last."""
+        seen = (group.changes, self._topics.version)
+        if group.way.begun_at == seen and not group.initializing:
+            return None
+        group.way.begun_at = seen
         missing: dict[bytes, Begun] = {}
         for name in group.topics:
             found = self._topics.named(name)
@@ -121,10 +125,7 @@ class Beginnings:
         then: Callable[[Mapping[Place, Told]], None],
     ) -> None:
         """Share partitions of these topics end; `then` is told what became of each."""
-        for topic_id, one in topics.items():
-            group.initialized.pop(topic_id, None)
-            group.initializing.pop(topic_id, None)
-            group.deleting[topic_id] = one.name
+        group.end(topics)
         places = [(topic_id, number) for topic_id, one in topics.items() for number in sorted(one.partitions)]
 
         def gone(told: Mapping[Place, Told]) -> None:

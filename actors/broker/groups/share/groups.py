@@ -12,6 +12,7 @@ member is answered when they are committed. Rules:
    partitions of a group are assigned as soon as they have begun.
 4. A member that is not heard of for its session is removed.
 5. While a group is being deleted nobody joins it.
+6. An ordinary heartbeat costs the same in a group of one and of a thousand members, with one partition and with a thousand.
 """
 
 import heapq
@@ -82,7 +83,8 @@ class Way:
 
     `assigning`: a target assignment is being made. `hurries`: the next one does not wait. `assign_due_ms`: when it may be
     made. `seen_version`: of the metadata that `metadata_hash` is of. `asked`: share partitions of which their coordinators
-    have been asked. `removing`: the group is being deleted."""
+    have been asked. `begun_at`: of which changes of the group and of topics it was seen that all has begun. `removing`: the
+    group is being deleted."""
 
     def __init__(self, group: ShareGroup) -> None:
         self.writes = KeyedWrites[Key](lambda key: kinds.record(group, key))
@@ -91,6 +93,7 @@ class Way:
         self.assign_due_ms = FAR_MS
         self.seen_version = -1
         self.asked: set[tuple[bytes, int]] = set()
+        self.begun_at = (-1, -1)
         self.removing = False
 
 
@@ -508,11 +511,7 @@ class ShareGroups(Kind[ShareGroup]):
             for one in waiting:
                 self._answer(one.ticket, beat)
         else:
-            for id, target in result.items():
-                if id in group.members and group.targets.get(id) != target:
-                    group.targets[id] = target
-                    touched[Key(kinds.TARGET, id)] = None
-            group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
+            touched = {Key(kinds.TARGET, id): None for id in group.assign(result, epoch, now.wall_ms)}
             touched[Key(kinds.TARGET_EPOCH)] = None
             self._commit(shard, group, touched)
             for one in waiting:

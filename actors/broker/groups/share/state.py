@@ -84,6 +84,10 @@ class ShareGroup:
         # ---- derived
         self.topics: Counter[str] = Counter()
         """Topic -> members that name it."""
+        self.changes = 0
+        """Grows with every change of what is subscribed to, has begun or is assigned."""
+        self._unassigned = (-1, False)
+        """`unassigned`, and of which `changes`."""
 
     # ---- what it shows
 
@@ -99,7 +103,13 @@ class ShareGroup:
         return frozenset() if begun is None else begun.partitions
 
     def unassigned(self) -> bool:
-        """Whether something has begun, of a topic to which somebody subscribes, and the target assignment is without it."""
+        """Whether something has begun, of a topic to which somebody subscribes, and the target assignment is without it. It
+        is found out anew only after a change: every heartbeat asks."""
+        if self._unassigned[0] != self.changes:
+            self._unassigned = (self.changes, self._is_unassigned())
+        return self._unassigned[1]
+
+    def _is_unassigned(self) -> bool:
         wanted = {id: begun.partitions for id, begun in self.initialized.items() if begun.name in self.topics}
         if not wanted or not self.members:
             return False
@@ -113,7 +123,10 @@ class ShareGroup:
 
     def subscribe(self, member: Member, subscription: Subscription) -> None:
         """A member, new or known, tells of itself."""
-        if self.members.get(member.id) is member:
+        known = self.members.get(member.id) is member
+        if not known or member.subscription.topics != subscription.topics:
+            self.changes += 1
+        if known:
             self._count(member, -1)
         self.members[member.id] = member
         member.subscription = subscription
@@ -121,17 +134,28 @@ class ShareGroup:
 
     def remove(self, id: str) -> None:
         """A member is no longer there."""
+        self.changes += 1
         self._count(self.members.pop(id), -1)
         self.targets.pop(id, None)
 
+    def assign(self, targets: Mapping[str, Target], epoch: int, wall_ms: int) -> list[str]:
+        """A target assignment was made: it holds for all who are still there. Members whose target is another one."""
+        self.changes += 1
+        self.target_epoch, self.target_wall_ms = epoch, wall_ms
+        moved = [id for id, target in targets.items() if id in self.members and self.targets.get(id) != target]
+        self.targets.update((id, targets[id]) for id in moved)
+        return moved
+
     def begin(self, topics: Mapping[bytes, Begun]) -> None:
         """These share partitions are initialising."""
+        self.changes += 1
         for topic_id, begun in topics.items():
             self.initializing[topic_id] = _joined(self.initializing.get(topic_id), begun)
             self.deleting.pop(topic_id, None)
 
     def settle(self, topics: Mapping[bytes, Begun], *, begun: bool) -> None:
         """Their share coordinators have answered. `begun`: they are initialised, else they are to be tried again."""
+        self.changes += 1
         for topic_id, one in topics.items():
             present = self.initializing.get(topic_id)
             left = frozenset() if present is None else present.partitions - one.partitions
@@ -142,8 +166,17 @@ class ShareGroup:
             if begun:
                 self.initialized[topic_id] = _joined(self.initialized.get(topic_id), one)
 
+    def end(self, topics: Mapping[bytes, Begun]) -> None:
+        """These topics are deleting."""
+        self.changes += 1
+        for topic_id, one in topics.items():
+            self.initialized.pop(topic_id, None)
+            self.initializing.pop(topic_id, None)
+            self.deleting[topic_id] = one.name
+
     def forget(self, topic_ids: frozenset[bytes]) -> bool:
         """These topics do not exist any more; whether anything was remembered of them."""
+        self.changes += 1
         known = [topics for topics in (self.initializing, self.initialized, self.deleting) if topic_ids & topics.keys()]
         for topics in known:
             for topic_id in topic_ids & topics.keys():
@@ -153,6 +186,7 @@ class ShareGroup:
     def index(self) -> None:
         """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
         that was given out."""
+        self.changes += 1
         self.topics.clear()
         for member in self.members.values():
             self._count(member, 1)

@@ -1,5 +1,7 @@
 """Share groups over the wire: members, what is shown of them, and what administrators do (KIP-932)."""
 
+from typing import Any
+
 import pytest
 
 from actors.metadata import ops
@@ -21,6 +23,29 @@ def test_a_member_gets_all_partitions_once_they_have_begun() -> None:
     quiet = member.beat()
     assert quiet.assignment is None, "nothing is new"
     assert set(lab.broker(2).share_state.machine.shards[0].entries) == {("g", TOPIC_ID, 0), ("g", TOPIC_ID, 1)}
+
+
+class Untouchable(dict):  # type: ignore[type-arg]
+    """Nobody may go through it."""
+
+    def values(self) -> Any:
+        raise AssertionError("an ordinary heartbeat goes through all targets")
+
+    def items(self) -> Any:
+        raise AssertionError("an ordinary heartbeat goes through all of them")
+
+
+def test_an_ordinary_heartbeat_looks_at_no_other_member_and_at_no_topic() -> None:
+    lab = made()
+    members = [Member(lab, id) for id in "abc"]
+    for member in (*members, *members):
+        member.settle()
+    groups = lab.broker(1).groups
+    group = groups.machine.find("g")
+    group.targets, group.initialized = Untouchable(group.targets), Untouchable(group.initialized)
+    groups.topics.named = lambda name: 1 / 0
+    for member in members:
+        assert member.beat().error_code == 0
 
 
 def test_members_share_partitions_where_there_are_more_members() -> None:
