@@ -8,7 +8,8 @@ This file alone decides when that is asked and what the answer is for the client
 2. One request at a time to another broker's coordinator, for what has come up meanwhile, `QUESTIONS_A_REQUEST` at most. The
    coordinator of this broker is asked without a request, and lets a partition wait for the end of the transaction before.
 3. What was verified holds for one batch, and until the transaction ends: a marker that overtakes the batch takes the
-   permission back, else the batch would open a transaction that nobody ends.
+   permission back, else the batch would open a transaction that nobody ends. So does another leadership: the marker may
+   have been written by the leader in between.
 4. The transaction before may still be ending, which takes milliseconds. A partition is then tried to add again after
    `FIRST_RETRY_MS`, and each time after twice as long, up to `add.partitions.to.txn.retry.backoff.ms`, for
    `add.partitions.to.txn.retry.backoff.max.ms` in all.
@@ -101,16 +102,22 @@ class _Permission:
     """Of one producer to open a transaction in one partition. `given`: the coordinator has said so. `sequence`: the lowest
     that was asked about under this epoch."""
 
-    __slots__ = ("adds", "epoch", "given", "sequence", "since_ms")
+    __slots__ = ("adds", "epoch", "given", "leader_epoch", "sequence", "since_ms")
 
     def __init__(self, question: Question, adds: bool, since_ms: int, before: "_Permission | None") -> None:
         self.epoch = question.producer_epoch
         self.adds = adds
         self.given = False
+        self.leader_epoch: int = question.partition.leader_epoch
         self.sequence = question.sequence
         self.since_ms = since_ms
         if before is not None and before.epoch == self.epoch:
             self.sequence = min(self.sequence, before.sequence)
+
+    def holds(self, question: Question) -> bool:
+        """Whether it was given for this batch, in the present leadership."""
+        asked = question.producer_epoch, question.partition.leader_epoch
+        return self.given and (self.epoch, self.leader_epoch) == asked
 
 
 class _Ask(NamedTuple):
@@ -180,7 +187,7 @@ class TransactionVerification:
         if permission is not None and permission.epoch == question.producer_epoch:
             _check_order(question, client, permission)
         self._permissions.pop(_guard(question), None)
-        if permission is None or not permission.given or permission.epoch != question.producer_epoch:
+        if permission is None or not permission.holds(question):
             raise Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction has ended since its coordinator was asked: ask again"
             )

@@ -1,8 +1,13 @@
 """Transactions through all brokers that take part: coordinator, leaders of partitions, group coordinator."""
 
+from contextlib import nullcontext
+
 import pytest
 
+from actors.broker.admission import Refused
 from actors.metadata import ops
+from actors.node.roles.broker.transaction_verification import Client as Knows
+from actors.node.roles.broker.transaction_verification import Question
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab
@@ -158,6 +163,22 @@ def test_a_marker_that_overtakes_a_verified_batch_takes_the_permission_back() ->
     lab.settle()
     assert codes(late) == [ErrorCode.NOT_ENOUGH_REPLICAS]
     assert stable(lab, 0) == (1, 1), "the marker alone"
+
+
+@pytest.mark.parametrize("moves", [0, 1])
+def test_a_permission_does_not_outlive_a_leadership(moves: int) -> None:
+    """Version 0: the leader in between may have written the marker, which this broker has as a follower's copy only."""
+    lab = made(0)
+    producer = Client(lab, version=0)
+    producer.init()
+    producer.add(0)
+    partition, verification = lab.partition(LEADER), lab.broker(LEADER).verification
+    question = Question(0, partition, producer.id, producer.epoch)
+    check = verification.begin(producer.transactional_id, Knows(adds=False, aborts=False), [question])
+    lab.settle()
+    partition.leader_epoch += 2 * moves
+    with pytest.raises(Refused, match="ask again") if moves else nullcontext():
+        verification.admit(question, check, Knows(adds=False, aborts=False))
 
 
 def test_requests_of_a_connection_wait_behind_one_that_is_verified() -> None:
