@@ -71,14 +71,16 @@ class Cluster:
         pushed: Collection[int] = (),
         group_version: int = 0,
         share_version: int = 0,
+        streams_version: int = 0,
     ) -> None:
-        """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log
-        directories a broker has. `transaction_version`, `group_version`, `share_version`: the cluster begins with them.
+        """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log directories a broker has.
+        `transaction_version`, `group_version`, `share_version`, `streams_version`: the cluster begins with them.
         `guarded`: access rules decide who may do what; nodes and operators are super users, and each node's certificate
         names it. `pushed`: brokers that do not pull the metadata log; controllers push it to their control planes."""
         self.transaction_version = transaction_version
         self.group_version = group_version
         self.share_version = share_version
+        self.streams_version = streams_version
         self.world = world
         self.level = level
         self.controllers: dict[int, Process] = {}
@@ -154,6 +156,7 @@ class Cluster:
             return Storage(
                 CLUSTER_ID, "drafts", self.level, disks, ids, paths, self.transaction_version,
                 group_version=self.group_version, share_version=self.share_version,
+                streams_version=self.streams_version,
             )  # fmt: skip
 
         process = Process(self.world, name, config, storage)

@@ -72,6 +72,9 @@ from tests.simulator.clients.rules import RulesOperator, host, needs, user
 from tests.simulator.clients.session import SessionConsumer
 from tests.simulator.clients.share_consumer import DELIVERY_LIMIT, ShareConsumer
 from tests.simulator.clients.share_consumer import GROUP as SHARERS
+from tests.simulator.clients.streams_member import CONFIG as STREAMS_GROUPS
+from tests.simulator.clients.streams_member import GROUP as STREAMS_GROUP
+from tests.simulator.clients.streams_member import StreamsMember
 from tests.simulator.clients.topics import alter, churn, create
 from tests.simulator.clients.transactional import TIMEOUT_MS, Plan, Writer
 from tests.simulator.cluster import Cluster
@@ -180,6 +183,8 @@ class Shape(NamedTuple):
     """Classic members of the same group: whenever the last of the others has left, it is a classic group."""
     share_consumers: int = 0
     """Members of a share group; with any, share.version is 1."""
+    streams_members: int = 0
+    """Members of a group of KIP-1071; with any, streams.version is 1."""
     guarded: bool = False
     """Whether access rules, which change, decide who may do what."""
     pushed: tuple[int, ...] = ()
@@ -190,7 +195,8 @@ def shape(seed: int) -> Shape:
     """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules; in
     some brokers are told of metadata."""
     found = with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
-    return with_consumer_groups(with_push(with_access_rules(found, seed), seed), seed)
+    found = with_consumer_groups(with_push(with_access_rules(found, seed), seed), seed)
+    return with_streams_groups(found, seed)
 
 
 def plain(seed: int) -> Shape:
@@ -276,6 +282,14 @@ def with_consumer_groups(found: Shape, seed: int) -> Shape:
     if found.guarded or choose.randrange(3):
         return found
     return found._replace(config={**found.config, **CONSUMER_GROUPS}, consumer_members=choose.choice((2, 3, 4)))
+
+
+def with_streams_groups(found: Shape, seed: int) -> Shape:
+    """Members of KIP-1071 in a quarter of the worlds without access rules."""
+    choose = random.Random(f"{seed}-streams groups")
+    if found.guarded or choose.randrange(4):
+        return found
+    return found._replace(config={**found.config, **STREAMS_GROUPS}, streams_members=choose.choice((2, 3, 4)))
 
 
 def compacted_topic(
@@ -372,7 +386,7 @@ class Simulation:
             ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StatedInvariants(),
             StableOffsets(),
         ])  # fmt: skip
-        if self.shape.consumer_members:
+        if self.shape.consumer_members or self.shape.streams_members:
             self.hooks.add([OneOwner()])
         if keyed:
             self.hooks.add([self.compacted])
@@ -428,6 +442,7 @@ class Simulation:
             self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
             guarded=shape.guarded, pushed=shape.pushed, group_version=1 if shape.consumer_members else 0,
             share_version=1 if shape.share_consumers else 0,
+            streams_version=1 if shape.streams_members else 0,
         )  # fmt: skip
 
     def _run(self) -> None:
@@ -500,6 +515,9 @@ class Simulation:
             classic.client.spawn(classic.run())
         for number in range(self.shape.share_consumers):
             ShareConsumer(self._client(f"q{number}"), topics, self.shared).begin()
+        for number in range(self.shape.streams_members):
+            streams = self._streams_member(self._client(f"s{number}"), f"process{number % 3}")
+            streams.client.spawn(streams.run())
         for topic in self.shape.compacted:
             self._work_keyed(topic)
         if self.shape.churn:
@@ -515,7 +533,12 @@ class Simulation:
         if self.shape.coordinator_segment_bytes:
             client = self._client("segments")
             configs = {"internal.segment.bytes": str(self.shape.coordinator_segment_bytes)}
-            if self.shape.members or self.shape.transactions or self.shape.consumer_members:
+            if (
+                self.shape.members
+                or self.shape.transactions
+                or self.shape.consumer_members
+                or self.shape.streams_members
+            ):
                 client.spawn(alter(client, OFFSETS_TOPIC, configs))
             if self.shape.transactions:
                 client.spawn(alter(client, TRANSACTIONS_TOPIC, configs))
@@ -606,6 +629,8 @@ class Simulation:
         if self.shape.consumer_members:
             topic = self.shape.topics[0]
             late.spawn(self._join_late_consumers(ConsumerMember(late, GROUP, topic.name, topic.partitions)))
+        if self.shape.streams_members:
+            late.spawn(self._join_late_consumers(self._streams_member(late, "late process")))
         if not self._until(lambda: late.running == 0, WRITABLE_MS):
             raise Violation("liveness", f"no topic is created, or no group joined, within {WRITABLE_MS} ms of health")
 
@@ -622,6 +647,10 @@ class Simulation:
         """All others are gone: it gets every partition."""
         while not await member._heartbeat() or len(member.offsets) < member.partitions:
             await member.client.sleep(500)
+
+    def _streams_member(self, client: Client, process: str) -> StreamsMember:
+        topic = self.shape.topics[0]
+        return StreamsMember(client, STREAMS_GROUP, topic.name, topic.partitions, process)
 
     def _share_the_rest(self, topics: dict[str, int]) -> None:
         """One member more accepts whatever is left; then every record was given to somebody."""

@@ -20,11 +20,12 @@ from tests.simulator.planted import (
     replicas,
     share_groups,
     strangers,
+    streams_groups,
     transactions,
 )  # fmt: skip
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
     "PLANTED", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
-    "pushes", "quorum", "replicas", "share_groups", "strangers", "transactions",
+    "pushes", "quorum", "replicas", "share_groups", "strangers", "streams_groups", "transactions",
 ]  # fmt: skip

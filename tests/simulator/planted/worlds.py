@@ -13,6 +13,7 @@ from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.share_consumer import CONFIG as SHARE_GROUPS
+from tests.simulator.clients.streams_member import CONFIG as STREAMS_GROUPS
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.clients.transactional import Plan
 from tests.simulator.faults import Faults
@@ -240,6 +241,12 @@ def _shared(seed: int) -> Shape:
     return found._replace(share_consumers=3)
 
 
+def _streams(seed: int) -> Shape:
+    """Members of KIP-1071 alone, four in three processes for four tasks, each of which has a copy."""
+    found = _shape("streams", [_topic("t0", 4, 3, 1)], REBALANCED | STREAMS_GROUPS, producers=1)(seed)
+    return found._replace(streams_members=4)
+
+
 def _transactional(seed: int) -> Shape:
     """Transactions one behind the other, on few partitions."""
     choose = random.Random(f"transactional {seed}")
@@ -371,6 +378,13 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=SHARED),
         faulty_ms=15_000,
         pause_ms=(100, 1_200),
+    ),
+    "streams": Kind(
+        _streams,
+        partial(AimedFaults, menu=GROUPS),
+        operator=_looking,
+        faulty_ms=20_000,
+        pause_ms=(200, 2_000),
     ),
     "compacted": Kind(
         _offsets_cleaned,

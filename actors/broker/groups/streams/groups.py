@@ -12,27 +12,28 @@ This file alone decides the order of each change: the group is changed, the reco
    without members the first one waits for `group.streams.initial.rebalance.delay.ms`.
 4. While the topics are not as they have to be, no member has a target.
 5. A member that is not heard of for its session, or does not let go of tasks within its rebalance timeout, is removed.
-6. A member is told its tasks when they change, and when it says that it has others: an answer may have been lost.
-7. Kafka assigns only when a member is heard of. Here the tasks of a member that leaves or is late pass on at once.
+6. Kafka assigns only when a member is heard of. Here the tasks of a member that leaves or is late pass on at once.
 """
 
 import heapq
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.kind import Committer, Expired, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
-from actors.broker.groups.streams import offsets
+from actors.broker.groups.streams import assignments, offsets
 from actors.broker.groups.streams import records as kinds
 from actors.broker.groups.streams.answers import Beat, Refused, Status, Tasks
-from actors.broker.groups.streams.assignor import Order, Place, Targets, sticky
+from actors.broker.groups.streams.assignor import Targets, sticky
 from actors.broker.groups.streams.changes import Change, changed
 from actors.broker.groups.streams.reconciliation import Fenced, Question, reconcile
 from actors.broker.groups.streams.records import Key
 from actors.broker.groups.streams.requests import Request, check
-from actors.broker.groups.streams.state import FAR_MS, ROLES, TYPE, Member, MemberState, StreamsGroup
+from actors.broker.groups.streams.state import FAR_MS, TYPE, Member, MemberState, StreamsGroup
+from actors.broker.groups.streams.told import tell
 from actors.broker.groups.streams.way import Waiting, Way
 from actors.broker.groups.topics import Topics
 from actors.ports import Now
@@ -230,7 +231,7 @@ class StreamsGroups(Kind[StreamsGroup]):
         # Nothing is refused from here on.
         if not group.members and group.way.delayed_until_ms <= now.mono_ms:
             group.way.delayed_until_ms = now.mono_ms + pace.initial_delay_ms
-        before = change.member.current.assigned
+        before = change.member.current
         touched = taken | self._apply(group, change)
         self._touch(group, change.member, now)
         if request.shutdown:
@@ -312,49 +313,19 @@ class StreamsGroups(Kind[StreamsGroup]):
                 group.move(member, current)
                 touched[Key(kinds.CURRENT, member.id)] = None
                 self._time_revocation(group, member, now)
-        beat = self._told(group, member, one, way)
-        self._commit(
-            shard,
-            group,
-            touched,
-            lambda error: self._answer(one.ticket, beat if error is ErrorCode.NONE else Beat(error)),
-        )
+        beat = tell(group, member, one, self.settings.pace(group.id).heartbeat_ms, self._size, now)
 
-    def _told(self, group: StreamsGroup, member: Member, one: Waiting, way: Way) -> Beat:
-        present, owned = member.current.assigned.tasks(), one.request.owned()
-        moved = one.request.epoch == 0 or member.current.assigned != one.before
-        if moved:
-            way.moved(member)
-        status, partitioned = list(one.status), way.partitioned
-        if partitioned is not None and partitioned.problem is not None:
-            status.append(partitioned.problem)
-        if way.shutdown is not None:
-            text = "encountered a fatal error and requested a shutdown for the entire application."
-            status.append((Status.SHUTDOWN_APPLICATION, f"Streams group member {way.shutdown} {text}"))
-        return Beat(
-            ErrorCode.NONE,
-            None,
-            member.id,
-            member.current.epoch,
-            self.settings.pace(group.id).heartbeat_ms,
-            status,
-            present if moved or (owned is not None and owned != present) else None,
-            way.endpoint_epoch,
-            way.endpoints(self._size) if way.endpoint_epoch != one.request.endpoint_epoch else None,
-            partitioned.missing if partitioned is not None else (),
-        )
+        def written(error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE:
+                way.untold(one.member_id)
+            self._answer(one.ticket, beat if error is ErrorCode.NONE else Beat(error))
+
+        self._commit(shard, group, touched, written)
 
     def _question(self, group: StreamsGroup, member: Member, request: Request, now: Now) -> Question:
-        process = member.told.process_id
-
-        def available(role: str, subtopology: str, partition: int) -> bool:
-            if role == "active" and group.has("active", subtopology, partition):
-                return False
-            return not any(group.has(one, subtopology, partition, process) for one in ROLES)
-
         delayed = now.mono_ms < group.way.delayed_until_ms
         target = Tasks() if delayed else group.targets.get(member.id, Tasks())
-        return Question(member.current, group.target_epoch, target, request.owned(), available)
+        return Question(member.current, group.target_epoch, target, request.owned(), partial(group.available, member))
 
     def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
         group = self.groups(shard).get(request.group_id)
@@ -390,38 +361,21 @@ class StreamsGroups(Kind[StreamsGroup]):
     def _want_assignment(self, shard: Shard, group: StreamsGroup, now: Now, status: list[tuple[Status, str]]) -> bool:
         """Have a target assignment made if one is needed, now or when it is time; whether now. `status`: takes why not."""
         way, pace = group.way, self.settings.pace(group.id)
-        if way.assigning or not group.members or way.partitioned is None or group.epoch <= group.target_epoch:
+        if not assignments.needed(group):
             return False
-        delay_ms = way.delayed_until_ms - now.mono_ms
-        if delay_ms > 0:
-            status.append(_delayed("initial rebalance delay"))
-            self._assign_at(group, way.delayed_until_ms)
-            return False
-        interval_ms = pace.assignment_interval_ms
-        left_ms = group.target_wall_ms + interval_ms - now.wall_ms if group.target_wall_ms and interval_ms else 0
-        if left_ms > 0:
-            status.append(_delayed("assignment interval"))
-            self._assign_at(group, now.mono_ms + min(left_ms, interval_ms))
+        due = assignments.due(group, pace.assignment_interval_ms, now)
+        if due is not None:
+            status.append((Status.ASSIGNMENT_DELAYED, due.why))
+            if way.assign_due_ms > due.due_ms:
+                way.assign_due_ms = due.due_ms
+                heapq.heappush(self.watched, (due.due_ms, group.id, ""))
             return False
         way.assigning, way.assign_due_ms = True, FAR_MS
-        epoch, order = group.epoch, self._order(group, pace.standby_replicas)
+        epoch, order = group.epoch, assignments.order(group, pace.standby_replicas)
         self.jobs.append(
             Job(lambda: sticky(order), lambda result, now: self._assigned(shard, group, epoch, result, now))
         )
         return True
-
-    def _assign_at(self, group: StreamsGroup, due_ms: int) -> None:
-        if group.way.assign_due_ms > due_ms:
-            group.way.assign_due_ms = due_ms
-            heapq.heappush(self.watched, (due_ms, group.id, ""))
-
-    def _order(self, group: StreamsGroup, standby_replicas: int) -> Order:
-        found = group.way.partitioned
-        members = {
-            id: Place(member.told.process_id, group.targets.get(id, Tasks())) for id, member in group.members.items()
-        }
-        tasks = found.tasks if found.ready else {}
-        return Order(members, tasks, frozenset(one for one in tasks if found.stateful(one)), standby_replicas)
 
     def _assigned(self, shard: Shard, group: StreamsGroup, epoch: int, result: Targets | Exception, now: Now) -> None:
         """A target assignment was made: it holds for all who are still there."""
@@ -438,14 +392,7 @@ class StreamsGroups(Kind[StreamsGroup]):
             for one in waiting:
                 self._answer(one.ticket, Beat(ErrorCode.UNKNOWN_SERVER_ERROR, text))
         else:
-            touched: dict[Key, None] = {}
-            for id, target in result.items():
-                if id in group.members and group.targets.get(id) != target:
-                    group.targets[id] = target
-                    touched[Key(kinds.TARGET, id)] = None
-            group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
-            touched[Key(kinds.TARGET_EPOCH)] = None
-            self._commit(shard, group, touched)
+            self._commit(shard, group, assignments.take(group, epoch, result, now))
             for one in waiting:
                 self._finish(shard, group, one, {}, now)
         self._want_assignment(shard, group, now, [])
@@ -489,7 +436,3 @@ class StreamsGroups(Kind[StreamsGroup]):
 
 def _unknown(group_id: str, member_id: str) -> Refused:
     return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
-
-
-def _delayed(why: str) -> tuple[Status, str]:
-    return Status.ASSIGNMENT_DELAYED, f"Assignment delayed due to the configured {why}."

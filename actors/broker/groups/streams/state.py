@@ -173,6 +173,13 @@ class StreamsGroup:
         ids = self.holders.get((role, subtopology, partition), {})
         return bool(ids) if process is None else any(self.members[id].told.process_id == process for id in ids)
 
+    def available(self, member: Member, role: str, subtopology: str, partition: int) -> bool:
+        """Whether a member may be given a task in a role (rules 2 and 3)."""
+        if role == "active" and self.has(role, subtopology, partition):
+            return False
+        process = member.told.process_id
+        return not any(self.has(one, subtopology, partition, process) for one in ROLES)
+
     # ---- changes
 
     def move(self, member: Member, current: Current) -> None:

@@ -14,16 +14,16 @@ from actors.broker.groups.streams.endpoints import served
 from actors.broker.groups.streams.partitioning import Partitioned
 from actors.broker.groups.streams.records import Key
 from actors.broker.groups.streams.requests import Request
-from actors.broker.groups.streams.state import FAR_MS, Held, Member, StreamsGroup
+from actors.broker.groups.streams.state import FAR_MS, Current, Member, StreamsGroup
 
 
 class Waiting(NamedTuple):
-    """A heartbeat that waits for a target assignment. `before`: what the member had. `status`: what it is told besides."""
+    """A heartbeat that waits for a target assignment. `before`: where the member was. `status`: what it is told besides."""
 
     ticket: int
     member_id: str
     request: Request
-    before: Held
+    before: Current
     status: list[tuple[Status, str]]
 
 
@@ -47,6 +47,8 @@ class Way:
         """The member that has asked for the end of the application. It is forgotten with the last member."""
         self.endpoint_epoch = 0
         """Raised when a member with an endpoint gets other tasks. Members say which they know."""
+        self.told_ms: dict[str, int] = {}
+        """Member -> when it was told its tasks last."""
         self._served: dict[str, Served] = {}
 
     def moved(self, member: Member) -> None:
@@ -55,9 +57,18 @@ class Way:
         if member.told.endpoint is not None:
             self.endpoint_epoch += 1
 
+    def told_before(self, member: Member, time_ms: int) -> bool:
+        """Whether a member was told its tasks not later than that, or not by this coordinator."""
+        return self.told_ms.get(member.id, time_ms) <= time_ms
+
+    def untold(self, member_id: str) -> None:
+        """The answer that would have told a member its tasks is an error."""
+        self.told_ms.pop(member_id, None)
+
     def forget(self, member_id: str) -> None:
         """A member is gone, or another one."""
         self._served.pop(member_id, None)
+        self.told_ms.pop(member_id, None)
 
     def forget_all(self) -> None:
         """The topics are others."""

@@ -1,0 +1,67 @@
+"""When a streams group gets another target assignment, from what it is made, and what it changes (KIP-1071).
+
+This file alone decides that; which member runs which task is decided in `assignor.py`. Rules:
+
+1. One is needed when the group's epoch is above that of the present one. One is made at a time.
+2. In a group that had no members the first one waits for more of them. Later ones keep an interval.
+3. While the topics are not as they have to be, there are no tasks.
+4. It holds for all members that are still there when it is made.
+"""
+
+from typing import NamedTuple
+
+from actors.broker.groups.streams.answers import Tasks
+from actors.broker.groups.streams.assignor import Order, Place, Targets
+from actors.broker.groups.streams.records import TARGET, TARGET_EPOCH, Key
+from actors.broker.groups.streams.state import StreamsGroup
+from actors.ports import Now
+
+
+class Due(NamedTuple):
+    """When the next one may be made, and why not now."""
+
+    due_ms: int
+    why: str
+
+
+def needed(group: StreamsGroup) -> bool:
+    """Whether there is something to assign that is not being assigned already."""
+    way = group.way
+    return bool(
+        group.members and way.partitioned is not None and not way.assigning and group.epoch > group.target_epoch
+    )
+
+
+def due(group: StreamsGroup, interval_ms: int, now: Now) -> Due | None:
+    """When it may be made; None: now."""
+    if group.way.delayed_until_ms > now.mono_ms:
+        why = "Assignment delayed due to the configured initial rebalance delay."
+        return Due(group.way.delayed_until_ms, why)
+    left_ms = group.target_wall_ms + interval_ms - now.wall_ms if group.target_wall_ms and interval_ms else 0
+    if left_ms > 0:
+        # The clock may have been set back: nobody waits longer than the interval.
+        why = "Assignment delayed due to the configured assignment interval."
+        return Due(now.mono_ms + min(left_ms, interval_ms), why)
+    return None
+
+
+def order(group: StreamsGroup, standby_replicas: int) -> Order:
+    """What is to be assigned."""
+    found = group.way.partitioned
+    members = {
+        id: Place(member.told.process_id, group.targets.get(id, Tasks())) for id, member in group.members.items()
+    }
+    tasks = found.tasks if found.ready else {}
+    return Order(members, tasks, frozenset(one for one in tasks if found.stateful(one)), standby_replicas)
+
+
+def take(group: StreamsGroup, epoch: int, targets: Targets, now: Now) -> dict[Key, None]:
+    """Make an assignment hold; the keys that it touches."""
+    touched: dict[Key, None] = {}
+    for id, target in targets.items():
+        if id in group.members and group.targets.get(id) != target:
+            group.targets[id] = target
+            touched[Key(TARGET, id)] = None
+    group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
+    touched[Key(TARGET_EPOCH)] = None
+    return touched
