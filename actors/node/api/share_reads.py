@@ -70,6 +70,8 @@ class ShareReads:
         self._context = context
         self._owner = owner
         self._call = call
+        self._guarded = context.authorizer.enabled
+        """Whether each partition is looked at for the right to read it, each time: rules may change."""
         self._session = Session(0, -1, True, 0)
         """Of no later request: the entries of a look belong to one."""
 
@@ -79,16 +81,17 @@ class ShareReads:
 
     def readable(self, place: Place, limits: Limits) -> bool:
         """Whether something may be acquired there, if it can be read. `place.error`: it cannot be at all."""
-        place.found, place.error = None, self._refusal(place)
-        if place.error:
-            return False
-        partition = self._context.replicas.get(*place.named)
-        assert partition is not None
-        held = place.held
-        if held is None or held.partition is not partition:
-            held = place.held = self._context.shares.open(self._owner.group, partition)
-        place.entry.partition = partition
-        share = held.share
+        place.found, place.error, held = None, ErrorCode.NONE, place.held
+        if held is None or self._guarded or not held.partition.leads:
+            place.error = self._refusal(place)
+            if place.error:
+                return False
+            partition = self._context.replicas.get(*place.named)
+            assert partition is not None
+            if held is None or held.partition is not partition:
+                held = place.held = self._context.shares.open(self._owner.group, partition)
+                place.entry.partition = partition
+        share, partition = held.share, held.partition
         if share.fenced is not None:
             place.error = share.fenced
             return False
@@ -103,7 +106,9 @@ class ShareReads:
         warm, place.warm = place.warm, None
         if warm is not None and warm[0] != offset:
             warm = None
-        if warm is None and offset > held.partition.log.log_end_offset:  # the log was cut by an unclean election
+        partition = held.partition
+        end = partition.last_stable_offset if limits.committed_only else partition.high_watermark
+        if offset >= end:  # nearly always, where many members wait; also where an unclean election has cut the log
             place.found = Look(entry)
             return place.found
         entry.fetch_offset = place.offset = offset
