@@ -1,0 +1,48 @@
+"""Mistakes of share coordinators: what they keep of share partitions, and until when (KIP-932)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.broker.share_state import coordinator, state
+from actors.broker.share_state.coordinator import Coordinator, Verdict
+from actors.broker.share_state.records import Line
+from actors.broker.share_state.shard import Shard
+from actors.broker.share_state.state import State, Update
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake("shared")
+def share_coordinators_answer_before_the_write_is_committed() -> Sequence[Patch]:
+    """The next one does not have it, and what was acknowledged is given out again."""
+    commit = Coordinator._commit
+
+    def hasty(self: Coordinator, shard: Any, entry: Any, content: Any, then: Any) -> None:
+        commit(self, shard, entry, content, lambda verdict: None)
+        then(Verdict(ErrorCode.NONE))
+
+    return [instead(Coordinator, "_commit", hasty)]
+
+
+@mistake("shared")
+def snapshots_of_share_partitions_have_the_newest_batches_alone() -> Sequence[Patch]:
+    """What was acknowledged before is given out again by the next leader."""
+    whole = state.snapshot
+
+    def short(known: State, update: Update, now: Now) -> State:
+        return whole(known._replace(batches=()), update, now)
+
+    return [instead(coordinator, "snapshot", short)]
+
+
+@mistake("shared")
+def updates_of_share_partitions_are_not_loaded() -> Sequence[Patch]:
+    """The next share coordinator knows what the last snapshot says."""
+    take = Shard.take
+
+    def forgetful(self: Shard, line: Line) -> None:
+        if not isinstance(line.record, Update):
+            take(self, line)
+
+    return [instead(Shard, "take", forgetful)]
