@@ -52,7 +52,7 @@ def order(group: StreamsGroup, standby_replicas: int) -> Order:
         id: Place(member.told.process_id, group.targets.get(id, Tasks())) for id, member in group.members.items()
     }
     tasks = found.tasks if found.ready else {}
-    return Order(members, tasks, frozenset(one for one in tasks if found.stateful(one)), standby_replicas)
+    return Order(members, tasks, found.stateful(), standby_replicas)
 
 
 def take(group: StreamsGroup, epoch: int, targets: Targets, now: Now) -> dict[Key, None]:

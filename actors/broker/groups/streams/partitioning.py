@@ -15,6 +15,7 @@ This file alone decides that (KIP-1071). Rules:
 It is a function of values.
 """
 
+import heapq
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -46,9 +47,9 @@ class Partitioned(NamedTuple):
         """Whether tasks can run."""
         return self.problem is None
 
-    def stateful(self, subtopology: str) -> bool:
-        """Whether a subtopology keeps state, which a standby task copies."""
-        return any(one.changelogs for one in self.topology.subtopologies if one.id == subtopology)
+    def stateful(self) -> frozenset[str]:
+        """The subtopologies that keep state, which a standby task copies."""
+        return frozenset(one.id for one in self.topology.subtopologies if one.changelogs)
 
 
 class _Problem(Exception):
@@ -85,27 +86,30 @@ def partition(topology: Topology, size: Size) -> Partitioned:
 def _repartitions(parts: tuple[Subtopology, ...], size: Size) -> dict[str, int]:
     """The size of each repartition topic, before copartition groups are asked (rule 2)."""
     decided = {topic.name: topic.partitions for one in parts for topic in one.repartitions if topic.partitions}
-    while True:
-        waits, moved = False, False
-        for one in parts:
-            for sink in one.sinks:
-                if sink in decided:
-                    continue
-                known = [decided[topic.name] for topic in one.repartitions if topic.name in decided]
-                known += [found for name in one.sources if (found := size(name)) is not None]
-                if known:
-                    decided[sink] = max(known)
-                    moved = True
-                else:
-                    waits = True
-        if not waits:
-            break
-        if not moved:
-            raise Refused(
-                ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
-                "that cannot be resolved.",
-            )
+    readers: dict[str, list[int]] = {}
+    for place, one in enumerate(parts):
+        for topic in one.repartitions:
+            readers.setdefault(topic.name, []).append(place)
+    # (round, place): in each round all that can be decided is, in the order of the subtopologies.
+    due = [(0, place) for place, one in enumerate(parts) if _known(one, decided, size)]
+    done: set[int] = set()
+    while due:
+        round, place = heapq.heappop(due)
+        if place in done:
+            continue
+        done.add(place)
+        wanted = max(_known(parts[place], decided, size))
+        for sink in parts[place].sinks:
+            if sink not in decided:
+                decided[sink] = wanted
+                for reader in readers.get(sink, ()):
+                    heapq.heappush(due, (round + (reader <= place), reader))
+    if any(sink not in decided for one in parts for sink in one.sinks):
+        raise Refused(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
+            "that cannot be resolved.",
+        )
     if any(topic.name not in decided for one in parts for topic in one.repartitions):
         raise Refused(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
@@ -113,6 +117,12 @@ def _repartitions(parts: tuple[Subtopology, ...], size: Size) -> dict[str, int]:
             "never used as a sink topic.",
         )
     return decided
+
+
+def _known(one: Subtopology, decided: Mapping[str, int], size: Size) -> list[int]:
+    """The sizes of what a subtopology reads, as far as they are known."""
+    known = [decided[topic.name] for topic in one.repartitions if topic.name in decided]
+    return known + [found for name in one.sources if (found := size(name)) is not None]
 
 
 def _copartition(parts: tuple[Subtopology, ...], decided: dict[str, int], size: Size) -> None:
@@ -128,8 +138,8 @@ def _copartition(parts: tuple[Subtopology, ...], decided: dict[str, int], size: 
                 continue
             if others:
                 wanted = _same(others, others)
-            elif fixed & found.keys():
-                wanted = _same({name: found[name] for name in fixed & found.keys()}, flexible)
+            elif any(name in fixed for name in found):
+                wanted = _same({name: number for name, number in found.items() if name in fixed}, flexible)
             else:
                 wanted = max(flexible.values())
             for name, number in flexible.items():

@@ -147,7 +147,12 @@ def _topics(data: Iterable[Any]) -> tuple[Topic, ...]:
 
 def _names(one: Subtopology) -> int:
     grouped = sum(len(group.sources) + len(group.patterns) + len(group.repartitions) for group in one.copartitions)
-    return 1 + grouped + sum(map(len, (one.sources, one.patterns, one.sinks, one.repartitions, one.changelogs)))
+    return (
+        1
+        + grouped
+        + len(one.copartitions)
+        + sum(map(len, (one.sources, one.patterns, one.sinks, one.repartitions, one.changelogs)))
+    )
 
 
 def _characters(one: Subtopology) -> int:

@@ -1,9 +1,11 @@
 """A streams group beside groups of other kinds, its removal, its limits, and what its members do at random."""
 
 import random
+from typing import Any
 
 import pytest
 
+from actors.broker.groups.streams import partitioning
 from actors.broker.groups.streams.answers import Beat, Refused
 from actors.broker.groups.streams.partitioning import TASKS_MAX, partition
 from actors.broker.groups.streams.topology import Topology
@@ -70,6 +72,24 @@ def test_a_topology_with_too_many_tasks_is_refused() -> None:
     with pytest.raises(Refused) as refused:
         partition(READS, lambda topic: TASKS_MAX + 1)
     assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+def test_a_long_chain_of_subtopologies_costs_one_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass over all of them for each link would hold the broker for seconds."""
+    links, looks = 1_000, 0
+    parts = [subtopology(f"{links - n:05}", repartitions=(f"r{n}",), sinks=(f"r{n + 1}",)) for n in range(links)]
+    chain = Topology(0, (*sorted(parts), subtopology("99999", "lines", sinks=("r0",))))
+    known = partitioning._known
+
+    def counted(*given: Any) -> list[int]:
+        nonlocal looks
+        looks += 1
+        return known(*given)
+
+    monkeypatch.setattr(partitioning, "_known", counted)
+    found = partition(chain, lambda topic: 3 if topic == "lines" else None)
+    assert set(found.tasks.values()) == {3} and len(found.missing) == links
+    assert looks < 3 * links
 
 
 @pytest.mark.parametrize("seed", range(30))
