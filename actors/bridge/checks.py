@@ -18,12 +18,17 @@ from actors.bridge.znodes import BadZnode, field, fields, number
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.image import Image
 from actors.metadata.ops import Op
-from actors.metadata.topic_names import METADATA_TOPICS
+from actors.metadata.topic_names import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 REASONS_MAX = 50
 FORMAT = "message.format.version"
 OLD_FORMATS = ("0.8", "0.9", "0.10")
 """Message formats before v2: batches that rayft's brokers do not read."""
+PARTITION_SETTINGS = {
+    OFFSETS_TOPIC: "offsets.topic.num.partitions",
+    TRANSACTIONS_TOPIC: "transaction.state.log.num.partitions",
+}
+"""A coordinator's topic -> the setting by which brokers of 2.8 say, from their start on, how many partitions it has."""
 _EMPTY = Image()
 
 
@@ -199,6 +204,10 @@ def _notices(snapshot: Snapshot, present: list[LiveBroker], read: list[Topic]) -
     )
     if unled:
         yield f"{unled} partitions have no live broker in their ISR: they stay without a leader until one is back."
+    missing = {OFFSETS_TOPIC, TRANSACTIONS_TOPIC} - {one.name for one in read}
+    for name in sorted(missing):
+        setting = PARTITION_SETTINGS[name]
+        yield f"{name} is not there yet: give rayft's nodes the old brokers' {setting}, which both sides have to agree on."
     if snapshot.children(znodes.TOKENS):
         yield "delegation tokens are not taken over: they go on at the old brokers only."
 

@@ -13,8 +13,8 @@ from actors.bridge.reading import Snapshot, everything
 from actors.host.zookeeper import Door
 from actors.zookeeper import Away, Began, Change, Close, Event, Multi, Open, Read, Reads
 
-SESSION_MS = 18_000
-"""zookeeper.session.timeout.ms of Apache Kafka's brokers."""
+SESSION_MS = 6_000
+"""Shorter than CONNECT_S: a server that has just been started may take a connection and never answer on it."""
 CONNECT_S = 15.0
 ANSWER_S = 30.0
 

@@ -74,7 +74,7 @@ class Lab:
     def bridge(self) -> Any:
         return None if self.active is None else self.active.node.controller.bridge
 
-    def until(self, condition: Any, milliseconds_max: int = 60_000) -> None:
+    def until(self, condition: Any, milliseconds_max: int = 40_000) -> None:
         reached = self.world.run_until(condition, milliseconds_max)
         assert reached, "\n".join(line for line in self.world.lines if "bridge" in line or "taken" in line)[-3000:]
 

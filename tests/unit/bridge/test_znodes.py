@@ -188,6 +188,10 @@ def test_a_cluster_is_described() -> None:
     assert (found.cluster_id, found.topics, found.partitions) == (CLUSTER, 1, 2)
     assert (found.controller, found.controller_epoch, found.listeners) == (1, 7, ["PLAINTEXT"])
     assert any("broker 9 with replicas not there" in notice for notice in found.notices)
+    assert sum("which both sides have to agree on" in notice for notice in found.notices) == 2
+    add_topic(zookeeper, "__consumer_offsets", [[1]])
+    assert any("__transaction_state is not there" in notice for notice in findings(looked(zookeeper)).notices)
+    assert not any("__consumer_offsets" in notice for notice in findings(looked(zookeeper)).notices)
 
 
 # ---- what real clusters have written
