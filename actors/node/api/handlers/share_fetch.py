@@ -53,7 +53,7 @@ def share_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     try:
         owner = admitted(context, request, call)
         _check_renewal(request)
-        session = _session(context, owner, request, call)
+        session, added = _session(context, owner, request, call)
     except Refused as refused:
         answer = Done(_RESPONSE(error_code=refused.code, error_message=str(refused) or text(refused.code)))
         if refused.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
@@ -63,7 +63,7 @@ def share_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
         return Parked([], deadline_ms, lambda expired: answer)
     acknowledgements = Acknowledgements(context, owner, call, renewing=request.is_renew_ack)
     yield from acknowledgements.take_in(request.topics, empty=False)
-    fetch = _ShareFetch(context, request, owner, session, acknowledgements, call)
+    fetch = _ShareFetch(context, request, owner, session, added, acknowledgements, call)
     if epoch == FINAL_EPOCH or request.is_renew_ack:
         return fetch.finish([], {})
     return (yield from fetch.steps(False))
@@ -76,8 +76,8 @@ def _check_renewal(request: Any) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 in a request that renews locks")
 
 
-def _session(context: BrokerContext, owner: Owner, request: Any, call: Call) -> ShareSession:
-    """The session of a request, changed as it says."""
+def _session(context: BrokerContext, owner: Owner, request: Any, call: Call) -> tuple[ShareSession, list[Named]]:
+    """The session of a request, changed as it says, and the partitions that are new in it."""
     shares, epoch = context.shares, request.share_session_epoch
     named = [(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions]
     if epoch == INITIAL_EPOCH:
@@ -86,12 +86,13 @@ def _session(context: BrokerContext, owner: Owner, request: Any, call: Call) -> 
         session = shares.begin(owner, call.connection)
     else:
         session = shares.sessions.follow(owner, epoch)
+    added: list[Named] = []
     if epoch != FINAL_EPOCH:
-        shares.sessions.add(session, named)
+        added = shares.sessions.add(session, named)
         gone = [(topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions]
         if gone:
             shares.forget(session, gone)
-    return session
+    return session, added
 
 
 class _ShareFetch:
@@ -103,9 +104,11 @@ class _ShareFetch:
         request: Any,
         owner: Owner,
         session: ShareSession,
+        added: Sequence[Named],
         acknowledgements: Acknowledgements,
         call: Call,
     ) -> None:
+        """`added`: partitions that the answer names also where nothing is acquired of them."""
         self._context = context
         self._request = request
         self._owner = owner
@@ -114,6 +117,7 @@ class _ShareFetch:
         self._acknowledgements = acknowledgements
         self._call = call
         self._reads = ShareReads(context, owner, call)
+        self._added = frozenset(added)
         self._places = [self._reads.place(named) for named in _rotated(session, request.share_session_epoch)]
         self._bytes_max = min(request.max_bytes, context.config.value("fetch.max.bytes"))
         if context.quotas.active:
@@ -259,6 +263,9 @@ class _ShareFetch:
         pace, topics = Pace(), dict[bytes, Any]()
         leaders: dict[int, None] = {}
         errors = {place.named: place.error for place in failed}
+        for place in self._places:
+            if place.named in self._added and place.held is not None and place.held.share.active:
+                errors.setdefault(place.named, ErrorCode.NONE)
         outcomes = self._acknowledgements.outcomes
         for named in dict.fromkeys((*errors, *taken, *outcomes)):
             topic_id, number = named

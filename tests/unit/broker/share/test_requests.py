@@ -323,6 +323,13 @@ def test_the_state_of_a_gone_topic_is_let_go() -> None:
     assert len(scene.lab.broker(1).shares) == 0
 
 
+def test_the_first_answer_names_every_partition_and_later_ones_what_is_new() -> None:
+    scene = Consumers()
+    first, second = scene.answer(scene.begin()), scene.answer(scene.begin())
+    assert [one.partition_index for one in first.responses[0].partitions] == [0]
+    assert second.responses == []
+
+
 def test_a_strict_limit_and_the_number_of_bytes() -> None:
     scene = Consumers()
     scene.produce(10)
