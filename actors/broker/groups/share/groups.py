@@ -25,8 +25,9 @@ from actors.broker.groups.kind import Committer, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.share import records as kinds
+from actors.broker.groups.share.administration import Administration
 from actors.broker.groups.share.assignor import Order, simple
-from actors.broker.groups.share.beginnings import Beginnings, Place, StateAsk, Told
+from actors.broker.groups.share.beginnings import Beginnings, StateAsk
 from actors.broker.groups.share.records import Key
 from actors.broker.groups.share.requests import Beat, Refused, Request, check
 from actors.broker.groups.share.state import (
@@ -34,7 +35,6 @@ from actors.broker.groups.share.state import (
     LEFT,
     NOTHING,
     TYPE,
-    Begun,
     Member,
     ShareGroup,
     Subscription,
@@ -42,10 +42,8 @@ from actors.broker.groups.share.state import (
 )
 from actors.broker.groups.topics import Topics, metadata_hash
 from actors.ports import Now
-from actors.wire.errors import ErrorCode, text
+from actors.wire.errors import ErrorCode
 
-UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-DONE = Told(ErrorCode.NONE)
 SOON_MS = 100
 """When a member that waits for its first partitions, or for others, is to come back."""
 
@@ -110,6 +108,8 @@ class ShareGroups(Kind[ShareGroup]):
         self.jobs: list[Job] = []
         """To be taken and run."""
         self.beginnings = Beginnings(topics, settings.retry_ms, self._still, self._commit)
+        self.administration = Administration(self.beginnings, topics, self._found, self.keep)
+        """What administrators ask for."""
         self.watched: list[tuple[int, str, str]] = []
         """(when, group, member): looks that are planned; a member "" stands for the next target assignment."""
 
@@ -131,67 +131,6 @@ class ShareGroups(Kind[ShareGroup]):
                 self._beat(shard, ticket, request, now)
         except Refused as refused:
             self._answer(ticket, refused.beat())
-
-    def alter(
-        self,
-        group_id: str,
-        topics: Mapping[bytes, Begun],
-        offsets: Mapping[Place, int],
-        then: Callable[[Told, Mapping[Place, Told]], None],
-        now: Now,
-    ) -> None:
-        """AlterShareGroupOffsets: an empty group, or a new one, is to begin at other offsets. `then`: an error of the whole,
-        and the results."""
-        try:
-            shard, group = self._empty(group_id, create=True)
-        except Refused as refused:
-            then(Told(refused.code, refused.text or text(refused.code)), {})
-            return
-        if offsets:
-            self.keep(shard, group)
-            self.beginnings.alter(shard, group, topics, offsets, lambda results: then(DONE, results))
-        else:
-            then(DONE, {})
-
-    def delete_offsets(
-        self, group_id: str, names: Sequence[str], then: Callable[[Told, Mapping[str, Told]], None]
-    ) -> None:
-        """DeleteShareGroupOffsets: an empty group forgets topics. `then`: an error of the whole, and the results."""
-        try:
-            shard, group = self._empty(group_id, create=False)
-        except Refused as refused:
-            then(Told(refused.code, refused.text or text(refused.code)), {})
-            return
-        results: dict[str, Told] = {}
-        topics: dict[bytes, Begun] = {}
-        deleting = self.beginnings.deleting(group)
-        for name in names:
-            found = self.topics.named(name)
-            begun = None if found is None else group.initialized.get(found[0]) or deleting.get(found[0])
-            if found is None or begun is None:
-                why = text(UNKNOWN) if found is None else "There is no offset information to delete."
-                results[name] = Told(UNKNOWN, why)
-            else:
-                topics[found[0]] = begun
-
-        def ended(told: Mapping[Place, Told]) -> None:
-            for topic_id, begun in topics.items():
-                of_topic = [one for (id, _), one in told.items() if id == topic_id]
-                results[begun.name] = next((one for one in of_topic if one.error is not ErrorCode.NONE), DONE)
-            then(DONE, results)
-
-        if topics:
-            self.beginnings.delete(shard, group, topics, ended)
-        else:
-            then(DONE, results)
-
-    def _empty(self, group_id: str, *, create: bool) -> tuple[Shard, ShareGroup]:
-        """A group without members. Raises Refused."""
-        shard = self._shard(group_id)
-        group, _ = self.group_of(shard, group_id, create=create)
-        if group.members:
-            raise Refused(ErrorCode.NON_EMPTY_GROUP, text(ErrorCode.NON_EMPTY_GROUP))
-        return shard, group
 
     # ---- the log
 
@@ -377,6 +316,11 @@ class ShareGroups(Kind[ShareGroup]):
         group = ShareGroup(id)
         group.way = Way(group)
         return group, {}
+
+    def _found(self, id: str, create: bool) -> tuple[Shard, ShareGroup]:
+        """A group and where it is, perhaps a new one, which is not known yet. Raises Refused."""
+        shard = self._shard(id)
+        return shard, self.group_of(shard, id, create=create)[0]
 
     def keep(self, shard: Shard, group: ShareGroup) -> None:
         """A group is known from now on."""

@@ -31,7 +31,7 @@ def alter_share_group_offsets(context: BrokerContext, request: Any, call: Call) 
         return Done(kind(error_code=why[0], error_message=why[1]))
     refused, topics, offsets = _sorted(context, call, request)
     found: dict[Place, Told] = {}
-    share = context.groups.machine.kinds.share
+    administration = context.groups.machine.kinds.share.administration
 
     def start(then: Callable[[ErrorCode], None]) -> None:
         def told(error: Told, results: Mapping[Place, Told]) -> None:
@@ -39,7 +39,7 @@ def alter_share_group_offsets(context: BrokerContext, request: Any, call: Call) 
             whole.append(error)
             then(ErrorCode.NONE)
 
-        share.alter(request.group_id, topics, offsets, told, context.runtime.now)
+        administration.alter(request.group_id, topics, offsets, told)
 
     whole: list[Told] = []
 

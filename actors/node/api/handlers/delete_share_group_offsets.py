@@ -40,7 +40,7 @@ def delete_share_group_offsets(context: BrokerContext, request: Any, call: Call)
             whole.append(error)
             then(ErrorCode.NONE)
 
-        context.groups.machine.kinds.share.delete_offsets(request.group_id, allowed, told)
+        context.groups.machine.kinds.share.administration.delete_offsets(request.group_id, allowed, told)
 
     def reply(error: ErrorCode) -> Any:
         if whole[0].error is not ErrorCode.NONE:
