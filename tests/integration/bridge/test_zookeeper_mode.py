@@ -245,6 +245,8 @@ def test_transactions_are_coordinated_here_and_there(zookeeper: tuple[ZooKeeper,
     """Transactions over partitions of both kinds of broker: first an old one coordinates them, then one of rayft, which goes
     on with what the other has written. What was aborted is not read."""
     with ZooKeeperBrokers(*zookeeper, brokers=1) as old:
+        before = Producer({"bootstrap.servers": old.bootstrap_servers, "transactional.id": "x", "log_level": 0})
+        before.init_transactions(SECONDS_MAX)
         cluster = Taken(zookeeper[0], old, tmp_path / "rayft", brokers=1)
         try:
             (new,) = cluster.rayft.broker_ids
