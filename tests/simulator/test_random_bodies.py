@@ -42,7 +42,15 @@ LISTENERS = {
     Listener.INTER_BROKER: ("INTERNAL", "b1"),
     Listener.CONTROL_PLANE: ("CP", "b1"),
     Listener.CONTROLLER: ("CONTROLLER", "c1001"),
+    Listener.BRIDGE: ("BRIDGE", "c1001"),
 }
+BRIDGE = {
+    "listeners": f"CONTROLLER://c{{id}}:{PORT},BRIDGE://c{{id}}:9004",
+    "rayft.bridge.listener.names": "BRIDGE",
+    "rayft.metadata.push.enable": "true",
+    "inter.broker.listener.name": "BRIDGE",
+}
+"""Settings of controllers that also drive brokers in ZooKeeper mode."""
 ROWS = sorted(TABLE, key=lambda row: (row[1], row[0].value))
 ADMIN, USER = "User:admin", "User:alice"
 KNOWN = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"}
@@ -56,7 +64,7 @@ SECURE = {
 CHANGING = {"CreateAcls", "DeleteAcls", "AlterUserScramCredentials", *KNOWN}
 """APIs whose answers are looked at. Brokers pass them on."""
 PATIENCE_MS = 300
-PROTOCOLS = "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT,CERTIFIED:SSL,CONTROLLER:SSL"
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT,BRIDGE:PLAINTEXT,CERTIFIED:SSL,CONTROLLER:SSL"
 STRANGERS_ID = st.sampled_from((-(1 << 31), -2, -1, 77, (1 << 31) - 1))
 MOSTLY = {
     (type, attribute): st.sampled_from(values)
@@ -114,7 +122,7 @@ class Stage:
     def __init__(self) -> None:
         self.world = World(5)
         self.cluster = Cluster(
-            self.world, controllers=3, brokers=0, config={**SECURE, "listener.security.protocol.map": PROTOCOLS}
+            self.world, controllers=3, brokers=0, config={**SECURE, **BRIDGE, "listener.security.protocol.map": PROTOCOLS}
         )
         for id in (1, 2):
             self.cluster.brokers[id] = self.cluster._process(f"b{id}", node_config(settings_of(id)), directory_id(id))
@@ -125,6 +133,9 @@ class Stage:
         self.create("there")
         self.world.run_for(1_000)
         self.quorum = self._quorum()
+        active = self.cluster.active()
+        assert active is not None and active.node is not None and active.node.controller is not None
+        active.node.controller.soft.zookeeper_epoch = 1  # as if it were the controller of brokers in ZooKeeper mode
         self.told = 0
         """Requests so far; who is known takes turns by it."""
         self.hmac = self.token()
@@ -163,7 +174,7 @@ class Stage:
         if name in KNOWN:
             principal = USER if self.told % 3 == 0 else ADMIN
             listener_name = "CERTIFIED" if listener is Listener.CLIENT else listener_name
-        if listener is Listener.CONTROLLER:
+        if listener in (Listener.CONTROLLER, Listener.BRIDGE):
             process = self.quorum[0]  # the active one decides; the others refuse
         connection = Connection(self.world, self.world.processes[process], listener_name, principal)
         connection.ask(name, version, body)

@@ -37,6 +37,8 @@ PERSONS = (*OPERATIONS, "prefixed", "wild", "denied", "elsewhere", "nobody")
 OTHER = "another-cluster-12345"
 """A wrong cluster id: who may ask is told of it, and nothing happens."""
 LISTENERS = [{"name": "CONTROLLER", "host": "localhost", "port": 9}]
+MISSING = bytes(15) + b"\x09"
+"""An id that no topic has."""
 NOBODYS = 1 << 40
 """A producer id that is not given out."""
 TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
@@ -137,6 +139,30 @@ def record() -> bytes:
     builder = batch.Builder(timestamp_ms=1)
     builder.append(b"k", b"v")
     return bytes(builder.build())
+
+
+def _of_share_groups(group: str, own: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """About a group that is no share group, of members and sessions that are not there."""
+    member = {"group_id": group, "member_id": "A" * 22}
+    session = {**member, "share_session_epoch": 5, "topics": []}
+    yield "ShareGroupHeartbeat", 1, {**member, "member_epoch": 5, "subscribed_topic_names": [own]}
+    yield "ShareGroupDescribe", 1, {"group_ids": [group], "include_authorized_operations": True}
+    yield "ShareFetch", 1, {**session, "max_wait_ms": 0, "min_bytes": 0, "max_records": 1, "batch_size": 1}
+    yield "ShareAcknowledge", 1, session
+    place = {"partition": 0}
+    for api, more in (
+        ("InitializeShareGroupState", {"state_epoch": 0, "start_offset": 0}),
+        ("ReadShareGroupState", {"leader_epoch": 0}),
+        ("WriteShareGroupState", {"state_epoch": 0, "leader_epoch": 0, "start_offset": 0, "state_batches": []}),
+        ("DeleteShareGroupState", {}),
+        ("ReadShareGroupStateSummary", {"leader_epoch": 0}),
+    ):
+        yield api, 0, {"group_id": group, "topics": [{"topic_id": MISSING, "partitions": [place | more]}]}
+    asked = {"group_id": group, "topics": [{"topic_name": own, "partitions": [0]}]}
+    yield "DescribeShareGroupOffsets", 0, {"groups": [asked]}
+    changed = {"topic_name": own, "partitions": [{"partition_index": 0, "start_offset": 0}]}
+    yield "AlterShareGroupOffsets", 0, {"group_id": group, "topics": [changed]}
+    yield "DeleteShareGroupOffsets", 0, {"group_id": group, "topics": [{"topic_name": own}]}
 
 
 def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -250,6 +276,10 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     member = {"member_id": "A" * 22, "member_epoch": 5, "rebalance_timeout_ms": -1, "topic_partitions": None}
     yield "ConsumerGroupHeartbeat", 1, {"group_id": group, "subscribed_topic_names": [own], **member}
     yield "ConsumerGroupDescribe", 1, {"group_ids": [group], "include_authorized_operations": True}
+    yield from _of_share_groups(group, own)
+    streams = {"member_id": "A" * 22, "member_epoch": 5, "endpoint_information_epoch": 0, "topology": None}
+    yield "StreamsGroupHeartbeat", 0, {"group_id": group, **streams}
+    yield "StreamsGroupDescribe", 0, {"group_ids": [group], "include_authorized_operations": True}
     yield "ListGroups", 4, {"states_filter": []}
     yield "OffsetDelete", 0, {"group_id": group, "topics": [{"name": own, "partitions": [{"partition_index": 0}]}]}
     yield "InitProducerId", 4, {"transactional_id": None, "transaction_timeout_ms": 1000}
