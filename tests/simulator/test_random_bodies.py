@@ -122,7 +122,10 @@ class Stage:
     def __init__(self) -> None:
         self.world = World(5)
         self.cluster = Cluster(
-            self.world, controllers=3, brokers=0, config={**SECURE, **BRIDGE, "listener.security.protocol.map": PROTOCOLS}
+            self.world,
+            controllers=3,
+            brokers=0,
+            config={**SECURE, **BRIDGE, "listener.security.protocol.map": PROTOCOLS},
         )
         for id in (1, 2):
             self.cluster.brokers[id] = self.cluster._process(f"b{id}", node_config(settings_of(id)), directory_id(id))

@@ -39,6 +39,8 @@ OTHER = "another-cluster-12345"
 LISTENERS = [{"name": "CONTROLLER", "host": "localhost", "port": 9}]
 MISSING = bytes(15) + b"\x09"
 """An id that no topic has."""
+LOADING = (14, 15, 16)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR"""
 NOBODYS = 1 << 40
 """A producer id that is not given out."""
 TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
@@ -642,10 +644,10 @@ def _settled(admin: Person, names: list[str]) -> bool:
     )
     known = sum(len(one.acls) for one in listed.resources)
     ready = [
-        admin.ask("FindCoordinator", 3, request("FindCoordinator", key="group-owner", key_type=kind)).error_code
-        for kind in (0, 1)
+        admin.ask("FindCoordinator", 6, request("FindCoordinator", coordinator_keys=[key], key_type=kind))
+        for key, kind in (("group-owner", 0), ("id-owner", 1), (f"group-owner:{'A' * 22}:0", 2))
     ]
-    if ready != [0, 0]:
+    if any(one.error_code for told in ready for one in told.coordinators):
         return False
     loaded = [
         admin.ask("OffsetFetch", 7, request("OffsetFetch", group_id=f"group-{who}", topics=[])).error_code
@@ -657,6 +659,10 @@ def _settled(admin: Person, names: list[str]) -> bool:
         ).error_code
         for who in PERSONS
     ]
+    topics = [{"topic_id": MISSING, "partitions": [{"partition": 0, "leader_epoch": 0}]}]
+    state = admin.ask("ReadShareGroupState", 0, request("ReadShareGroupState", group_id="group-owner", topics=topics))
+    if state.results[0].partitions[0].error_code in LOADING:
+        return False
     return (
         len(leaders) == len(names)
         and min(leaders) > 0
