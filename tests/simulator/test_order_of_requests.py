@@ -135,7 +135,7 @@ class Impatient:
 
     def _leader(self) -> str:
         kind = message("MetadataRequest")
-        reply = self.scene._ask("Metadata", 9, kind(topics=[kind.MetadataRequestTopic(name="t")]))
+        reply = self.scene.ask("Metadata", 9, kind(topics=[kind.MetadataRequestTopic(name="t")]))
         return f"b{reply.topics[0].partitions[0].leader_id}"
 
 

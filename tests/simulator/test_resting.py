@@ -32,7 +32,7 @@ def test_a_broker_that_lost_its_lease_with_a_proposal_in_hand_rests():
 
 
 class _Partition:
-    topic_id, number, leader_epoch = b"t" * 16, 0, 3
+    topic, topic_id, number, leader_epoch = "t", b"t" * 16, 0, 3
 
     class log:
         log_end_offset = log_start_offset = 0
