@@ -13,6 +13,7 @@ directory that the process before may still hold, happens in the node's thread.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import threading
@@ -402,15 +403,27 @@ def runs(ray: Any, name: str) -> bool:
     return state is not None and state["ended"] is None and bool(state["listening"])
 
 
-def answers(ray: Any, ip: str) -> bool:
-    """Whether a machine runs what it is given. Ray itself notices a lost machine only after a while."""
-    options = {"num_cpus": 0, "max_retries": 0, "resources": {f"node:{ip}": SLIVER}}
-    call = ray.remote(_here).options(**options).remote()
+def answering(ray: Any, ips: Sequence[str]) -> str | None:
+    """The first of these machines that runs what it is given, or, if it takes its time, the first that answers; None: none
+    does. Ray itself notices a lost machine only after a while."""
+    calls = {}
+    for ip in ips:
+        options = {"num_cpus": 0, "max_retries": 0, "resources": {f"node:{ip}": SLIVER}}
+        calls[ray.remote(_here).options(**options).remote()] = ip
+    until, wanted = time.monotonic() + READY_TIMEOUT_S, list(calls)[:1]
     try:
-        return bool(ray.get(call, timeout=ASK_TIMEOUT_S))
-    except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
-        ray.cancel(call, force=True)
-        return False
+        while calls and time.monotonic() < until:
+            found, _ = ray.wait(wanted, timeout=ASK_TIMEOUT_S)
+            for call in found:
+                ip = calls.pop(call)
+                with contextlib.suppress(ray.exceptions.RayError):
+                    ray.get(call)
+                    return ip
+            wanted = list(calls)
+        return None
+    finally:
+        for call in calls:
+            ray.cancel(call, force=True)
 
 
 def _here() -> bool:

@@ -71,10 +71,10 @@ def _place(ray: Any, choice: dict[str, Any], name: str) -> dict[str, Any]:
     others = [node for other, node in choice["nodes"].items() if other.startswith("controller-") and other != name]
     load = Counter(node["ip"] for node in others)
     machines = sorted(on_ray.machines(ray.nodes()), key=lambda machine: (load[machine[0]], machine[0] != own))
-    while machines:
-        ip, resource = on_ray.place([name], machines)[name]
-        if on_ray.answers(ray, ip):
-            directory_id = uuid_text(SystemRandom().uuid())
-            return {"ip": ip, "resource": resource, "directory_id": directory_id, "new": True, "joins": True}
-        machines = [machine for machine in machines if machine[0] != ip]
-    raise ClusterError(f"no machine of this Ray answers, and {name} needs one: start one with `ray start`.")
+    offering = [machine for machine in machines if f"rayft-{name}" in machine[1]]
+    ip = on_ray.answering(ray, [machine[0] for machine in offering or machines])
+    if ip is None:
+        raise ClusterError(f"no machine of this Ray answers, and {name} needs one: start one with `ray start`.")
+    resource = f"rayft-{name}" if offering else f"node:{ip}"
+    directory_id = uuid_text(SystemRandom().uuid())
+    return {"ip": ip, "resource": resource, "directory_id": directory_id, "new": True, "joins": True}
