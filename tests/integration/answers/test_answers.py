@@ -23,7 +23,6 @@ KNOWN: dict[str, str] = {
     "a setting twice": "Kafka takes the last value of a setting that a new topic names twice; rayft refuses it",
     "strange operation": "Kafka answers UNKNOWN_SERVER_ERROR, rayft INVALID_REQUEST",
     "an unknown broker [IncrementalAlterConfigs": "any broker accepts settings for any broker",
-    "strange group": "Settings of a group: those of consumer groups",
     "all brokers [DescribeConfigs": "Kafka lists min.insync.replicas, which KIP-966 made it write",
     "produce: a partition twice": "Produce with two batches for the same partition: Kafka appends one, rayft both",
     "features: unknown": "rayft gives a result for each feature beside the reason for the whole",
