@@ -19,6 +19,9 @@ SEEDS ?= 100
 FIRST ?= 0
 SOURCES := $(wildcard fastpath/*.p[yx][xd] fastpath/*/*.p[yx][xd])
 
+# Each node is a process: where nothing that is compiled may be kept, each compiles every module anew when it starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-slow build dev wheel lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
