@@ -10,10 +10,14 @@ is told. Rules:
 3. Versions 0 and 1 name topics, 2 and later their ids. A member that may not join is INELIGIBLE_REPLICA from version 2 on,
    and UNKNOWN_TOPIC_ID stands for a topic that is not there.
 4. The epoch of a broker in the ISR may be left out (-1, KIP-903).
+5. 2.8 comes to a stop over an error that it does not know: it asks again before it has taken back what it asked, fails,
+   and takes the member for one that is about to join until it is told of another leader epoch. So before version 2 a
+   member that may not join ends in a new leader epoch for the same leader and ISR (`anew`).
 """
 
 from typing import Any
 
+from actors.controller.changes import Change, changed
 from actors.controller.isr import alter_isr
 from actors.controller.state import Result, State
 from actors.metadata.image import Image
@@ -33,8 +37,10 @@ CODES = {int(code): code for code in ErrorCode}
 class AlterPartition:
     """The operation for requests of one version."""
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, anew: bool = False) -> None:
+        """`anew`: a leader one of whose members may not join begins anew under another leader epoch."""
         self._by_id = version >= IDS_FROM
+        self._anew = anew
 
     def __call__(self, state: State, request: Any, now: Now, random: Random) -> Result:
         """AlterPartitionRequest. Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107."""
@@ -44,14 +50,19 @@ class AlterPartition:
             return Result((), kind(error_code=result.reply.error_code))
         after = {(one.topic_id, one.number): one for op in result.ops for one in op}
         topics = []
+        stopped: dict[int, Change] = {}
         for topic, answered in zip(_merged(request, self._by_id), result.reply.topics, strict=True):
             row, topic_id = self._topic(state.image, topic)
             partitions = []
             for one in answered.partitions:
                 part = state.image.partition(row, one.partition_id) if row >= 0 else -1
+                if self._anew and one.error_code == ErrorCode.INVALID_REQUEST:
+                    one.error_code = int(ErrorCode.FENCED_LEADER_EPOCH)
+                    if (topic_id, one.partition_id) not in after and state.image.leader(part) == request.broker_id:
+                        stopped[part] = Change(part, tuple(state.image.isr(part)), request.broker_id)
                 partitions.append(self._answer(kind, state.image, part, after.get((topic_id, one.partition_id)), one))
             topics.append(kind.TopicData(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=partitions))
-        return Result(result.ops, kind(topics=topics))
+        return Result([*result.ops, *changed(state, list(stopped.values()))], kind(topics=topics))
 
     def _asked(self, image: Image, request: Any) -> Any:
         """The same in KIP-497's layout."""

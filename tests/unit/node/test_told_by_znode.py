@@ -176,27 +176,83 @@ def test_a_replica_that_it_cannot_read_is_led_by_nobody(code: int, leader: int) 
     assert image.leader(image.partition(image.topic("t"), 0)) == leader
 
 
-@pytest.mark.parametrize(("version", "waits"), [(0, True), (2, False)])
-def test_a_leader_of_2_8_that_names_a_member_which_may_not_join_is_answered_after_a_moment(
-    version: int, waits: bool
-) -> None:
-    """It asks again at once, for as long as a follower that is fenced goes on fetching."""
-    made = driven()
-    made.told()
-    made.controller.submit(create_topics, topic(), call(19, version=7))
-    made.turn()
-    made.told()
-    kind, image = message("AlterPartitionRequest"), made.controller.image
-    asked = kind.PartitionData(
-        new_isr=[1, 9], leader_epoch=image.leader_epoch(0), partition_epoch=image.leader_epoch(0)
-    )
-    topics = [kind.TopicData(topic_name="t", topic_id=image.topic_id(image.topic("t")), partitions=[asked])]
-    request = kind(broker_id=1, broker_epoch=100, topics=topics)
-    of_version = ON_THE_BRIDGE._replace(api_version=version)
-    answer = TABLE[Listener.BRIDGE, 56].handler(made.host.context, request, of_version)
-    assert isinstance(answer, Parked) is waits
-    if isinstance(answer, Parked):
-        assert not answer.keys and answer.deadline_ms > made.host.now.mono_ms
-        answer = answer.again(True)
+class Leader:
+    """Broker 1 of 2.8, which leads a topic's only partition with a replica on broker 2 that is not there."""
+
+    def __init__(self) -> None:
+        self.made = made = driven()
+        self.follows(b1=100, b2=101)
+        made.controller.submit(create_topics, topic(replicas=2), call(19, version=7))
+        made.turn()
+        self.follows(b1=100)
+        self.image = made.controller.image
+        assert self.partition == (1, (1,))
+
+    def follows(self, **epochs: int) -> None:
+        """The controller follows the znodes, and everything that it asks is answered."""
+        self.made.znodes(**epochs)
+        while self.made.asked:
+            if self.made.asked[0][1] == "ApiVersions":
+                self.made.introduce(OF_2_8)
+            else:
+                self.made.answer(message(f"{self.made.asked[0][1]}Response")())
+
+    @property
+    def partition(self) -> tuple[int, tuple[int, ...]]:
+        """leader, ISR"""
+        return self.image.leader(0), tuple(self.image.isr(0))
+
+    @property
+    def epoch(self) -> int:
+        return self.image.leader_epoch(0)
+
+    def asks(self, version: int) -> Any:
+        """That broker 2 may join; the answer."""
+        kind = message("AlterPartitionRequest")
+        asked = kind.PartitionData(new_isr=[1, 2], leader_epoch=self.epoch, partition_epoch=self.epoch)
+        topics = [kind.TopicData(topic_name="t", topic_id=self.image.topic_id(0), partitions=[asked])]
+        request = kind(broker_id=1, broker_epoch=100, topics=topics)
+        of_version = ON_THE_BRIDGE._replace(api_version=version)
+        return TABLE[Listener.BRIDGE, 56].handler(self.made.host.context, request, of_version)
+
+
+def code(answer: Any) -> int:
+    """The error of the only partition in an answer."""
     assert isinstance(answer, Held)
-    assert answer.reply.topics[0].partitions[0].error_code == (42 if waits else 107)
+    (one,) = [one for topic in answer.reply.topics for one in topic.partitions]
+    return int(one.error_code)
+
+
+def test_a_leader_names_a_member_which_may_not_join_and_may_ask_again() -> None:
+    assert code(Leader().asks(version=2)) == 107
+
+
+def test_a_leader_of_2_8_begins_anew_where_a_member_may_not_join() -> None:
+    """After an error that it does not know it waits for that member for ever; without a pause it asks on and on."""
+    leader = Leader()
+    before, answer = leader.epoch, leader.asks(version=0)
+    assert isinstance(answer, Parked) and not answer.keys and answer.deadline_ms > leader.made.host.now.mono_ms
+    assert leader.epoch == before, "the member has a moment's time"
+    assert code(answer.again(True)) == 74
+    assert leader.epoch == before + 1 and leader.partition == (1, (1,))
+    leader.made.turn()
+    (told,) = [request for _, name, _, request in leader.made.told() if name == "LeaderAndIsr"]
+    (state,) = told.topic_states[0].partition_states
+    assert (state.leader, state.leader_epoch, state.isr) == (1, before + 1, [1])
+
+
+def test_a_member_that_may_join_by_then_joins() -> None:
+    leader = Leader()
+    answer = leader.asks(version=0)
+    leader.follows(b1=100, b2=102)
+    assert isinstance(answer, Parked) and code(answer.again(True)) == 0
+    assert leader.partition == (1, (1, 2))
+
+
+def test_a_controller_that_drives_no_more_by_then_says_so() -> None:
+    leader = Leader()
+    answer, before = leader.asks(version=0), leader.epoch
+    leader.made.controller.soft.zookeeper_epoch = None
+    assert isinstance(answer, Parked)
+    refused = answer.again(True)
+    assert isinstance(refused, Done) and refused.reply.error_code == 41 and leader.epoch == before

@@ -7,6 +7,7 @@ the controllers' own listener: the listener decides, never the version. 2 topic 
 Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Held, Parked
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
 
 AGAIN_MS = 200
 operation = cache(AlterPartition)
@@ -24,13 +26,54 @@ operation = cache(AlterPartition)
 
 @rpc(56, "AlterPartition", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
-    """On a controller. Before version 2 a leader asks again at once after an error that it does not know, such as that of a
-    member which may not join yet: the answer waits a moment."""
+    """On a controller. Before version 2 a member that may not join yet has a moment's time to become one that may: what is
+    refused for that reason is decided a second time, and for good."""
     answer = in_order(context, request, call) or context.role.submit(operation(call.api_version), request, call)
-    if call.api_version < IDS_FROM and isinstance(answer, Held) and _refuses_a_member(answer.reply):
-        return Parked((), context.runtime.now.mono_ms + AGAIN_MS, lambda expired: answer)
-    return answer
+    if (
+        call.api_version >= IDS_FROM
+        or not isinstance(answer, Held)
+        or not any(map(_refused, _partitions(answer.reply)))
+    ):
+        return answer
+    first: Held = answer
+
+    def again(expired: bool) -> Answer:
+        second = context.role.submit(operation(call.api_version, anew=True), _rest(request, first.reply), call)
+        if not isinstance(second, Held):
+            return second
+        return Held(max(first.offset, second.offset), _joined(first.reply, second.reply))
+
+    return Parked((), context.runtime.now.mono_ms + AGAIN_MS, again)
 
 
-def _refuses_a_member(reply: Any) -> bool:
-    return any(one.error_code == ErrorCode.INVALID_REQUEST for topic in reply.topics for one in topic.partitions)
+def _refused(one: Any) -> bool:
+    return bool(one.error_code == ErrorCode.INVALID_REQUEST)
+
+
+def _partitions(reply: Any) -> Iterator[Any]:
+    return (one for topic in reply.topics for one in topic.partitions)
+
+
+def _rest(request: Any, reply: Any) -> Any:
+    """The request with what the reply has refused for a member's sake. Before version 2 topics have names."""
+    refused = {
+        (topic.topic_name, one.partition_index) for topic in reply.topics for one in topic.partitions if _refused(one)
+    }
+    kind = message("AlterPartitionRequest")
+    topics = []
+    for topic in request.topics:
+        left = [one for one in topic.partitions if (topic.topic_name, one.partition_index) in refused]
+        if left:
+            topics.append(kind.TopicData(topic_name=topic.topic_name, partitions=left))
+    return kind(broker_id=request.broker_id, broker_epoch=request.broker_epoch, topics=topics)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """The first reply, with what the second says of partitions that the first has refused."""
+    said = {(topic.topic_name, one.partition_index): one for topic in second.topics for one in topic.partitions}
+    kind = message("AlterPartitionResponse")
+    topics = []
+    for topic in first.topics:
+        partitions = [said.get((topic.topic_name, one.partition_index), one) for one in topic.partitions]
+        topics.append(kind.TopicData(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=partitions))
+    return kind(error_code=second.error_code, topics=topics)
