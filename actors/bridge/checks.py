@@ -15,9 +15,10 @@ from actors.bridge.brokers import broker, listeners
 from actors.bridge.reading import Snapshot
 from actors.bridge.topics import Topic, partition, state_path, topic
 from actors.bridge.znodes import BadZnode, field, fields, number
+from actors.controller.scram_credentials import KIND as SCRAM
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.image import Image
-from actors.metadata.ops import Op
+from actors.metadata.ops import EntitySet, Op
 from actors.metadata.topic_names import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 REASONS_MAX = 50
@@ -49,6 +50,8 @@ class Findings(NamedTuple):
     controller: int
     """The broker that is the controller now; -1: none."""
     controller_epoch: int
+    credentials: list[EntitySet]
+    """Of users that log in with SCRAM."""
 
 
 def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
@@ -68,8 +71,8 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
     )
     for _ in _sound(refusals, partition, states):
         pass
-    for _ in _sound(refusals, lambda entity: _changes(snapshot, entity), ((one,) for one in snapshot.entities())):
-        pass
+    changes = _sound(refusals, lambda entity: _changes(snapshot, entity), ((one,) for one in snapshot.entities()))
+    credentials = [op for ops in changes for op in ops if isinstance(op, EntitySet) and op.kind == SCRAM]
 
     def single(read_one: Callable[[Snapshot], Any], default: Any) -> Any:
         return next(_sound(refusals, read_one, [(snapshot,)]), default)
@@ -92,6 +95,7 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
         len(users - {settings.DEFAULT}),
         now,
         epoch,
+        credentials,
     )
 
 

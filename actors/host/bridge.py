@@ -10,11 +10,13 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
 from actors.bridge import znodes
+from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings, findings
 from actors.bridge.znodes import BRIDGE, WANTED, BadZnode
 from actors.config import ConfigError
-from actors.host import bridge_cluster
+from actors.host import bridge_cluster, bridge_settings
 from actors.host import plan as plans
+from actors.host.bridge_cluster import Shape
 from actors.host.bridge_state import noted
 from actors.host.cluster_error import ClusterError
 from actors.host.on_processes import Cluster
@@ -42,20 +44,20 @@ def _forward(session: Session, options: Namespace, common: Mapping[str, str]) ->
     ids = [member.config.controller_id for member in made.controllers] if made is not None else []
     found = findings(session.everything(), ids)
     driven = found.controller in ids
+    shape = None
+    if made is None and found.listeners:
+        shape, reasons = _shape(options, common, found)
+        found = found._replace(refusals=[*found.refusals, *reasons])
     for line in told(found, driven):
         print(line)
     if found.refusals and not driven:
         return 1
     if options.check:
         return 0
-    listener = _listener(found, options.listener)
     made = bridge_cluster.existing(options.dir, found)
     if made is None:
-        made = bridge_cluster.create(
-            options.dir, found, options.zookeeper,
-            controllers=options.controllers, brokers=options.brokers, host=options.host, port=options.port,
-            listener=listener, common=common,
-        )  # fmt: skip
+        assert shape is not None, "without a listener in common it is refused"
+        made = bridge_cluster.create(shape, found)
     _wish(session, None)
     cluster = Cluster(dir=options.dir, detached=True)
     cluster.start()
@@ -74,7 +76,9 @@ def told(found: Findings, driven: bool = False) -> Iterator[str]:
     """What the command says about a cluster."""
     yield f"cluster {found.cluster_id}: {len(found.brokers)} brokers, {found.topics} topics, {found.partitions} partitions"
     for broker in found.brokers:
-        at = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in broker.endpoints)
+        at = ", ".join(
+            f"{one.name}://{one.host}:{one.port} ({PROTOCOLS[one.security_protocol]})" for one in broker.endpoints
+        )
         yield f"  broker {broker.id} at {at}, epoch {broker.epoch}"
     yield f"  {found.users} users with settings, {found.rules} access rules"
     now = f"controller {found.controller}" if found.controller >= 0 else "no controller"
@@ -141,15 +145,21 @@ def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # t
     raise ClusterError(f"no controller has taken over within a minute: see {logs}.")
 
 
-def _listener(found: Findings, wanted: str | None) -> str:
-    """The name of the listener by which the old brokers reach each other."""
-    if wanted is not None:
-        if wanted.upper() not in found.listeners:
-            raise ConfigError(f"--listener {wanted}: the brokers have {', '.join(found.listeners)} in common.")
-        return wanted.upper()
-    if len(found.listeners) > 1:
-        raise ConfigError(
-            f"the brokers have the listeners {', '.join(found.listeners)}: write --listener with the one that is their "
-            f"inter.broker.listener.name."
-        )
-    return found.listeners[0]
+def _shape(options: Namespace, common: Mapping[str, str], found: Findings) -> tuple[Shape | None, list[str]]:
+    """What is to be made, and what forbids it."""
+    try:
+        listener = bridge_settings.listener(found, options.listener)
+        plans.refuse_shape(options.controllers, options.brokers, options.port)
+    except ConfigError as error:
+        return None, [str(error)]
+    shape = Shape(
+        options.dir,
+        options.zookeeper,
+        options.controllers,
+        options.brokers,
+        options.host,
+        options.port,
+        listener,
+        common,
+    )
+    return shape, list(bridge_settings.objections(shape, found))

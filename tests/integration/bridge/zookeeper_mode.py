@@ -168,12 +168,26 @@ class ZooKeeperBrokers(_Java):
     """`with ZooKeeperBrokers(zookeeper, "2.8.2", brokers=3) as kafka: kafka.bootstrap_servers`."""
 
     def __init__(
-        self, zookeeper: ZooKeeper, release: str, brokers: int = 1, config: Mapping[str, str] | None = None
+        self,
+        zookeeper: ZooKeeper,
+        release: str,
+        brokers: int = 1,
+        config: Mapping[str, str] | None = None,
+        among: tuple[str, str] | None = None,
+        clients: tuple[str, str] = ("PLAINTEXT", "PLAINTEXT"),
+        login: Mapping[str, str] | None = None,
     ) -> None:
+        """`among`: (name, security protocol) of a listener by which the brokers reach each other; None: they use the one of
+        `clients`. `login`: how a client of librdkafka gets in."""
         super().__init__(release, f"kafka-{release}-")
         self._zookeeper = zookeeper
         self._config = dict(config or {})
-        self.ports = dict(enumerate(free_ports(brokers), 1))
+        self._listeners = ([] if among is None else [among]) + [clients]
+        self._login = dict(login or {})
+        ports = iter(free_ports(brokers * len(self._listeners)))
+        self._ports = {id: [next(ports) for _ in self._listeners] for id in range(1, brokers + 1)}
+        self.ports = {id: own[-1] for id, own in self._ports.items()}
+        """Of the listener for clients."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -195,7 +209,7 @@ class ZooKeeperBrokers(_Java):
 
     def _knows_all(self, port: int) -> None:
         """Wait until one broker has heard of all others."""
-        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0} | self._login)
         end = time.monotonic() + START_SECONDS_MAX
         while len(client.list_topics(timeout=START_SECONDS_MAX).brokers) < len(self.ports):
             assert time.monotonic() < end, "the brokers do not hear of each other"
@@ -212,7 +226,11 @@ class ZooKeeperBrokers(_Java):
             "broker.id": str(id),
             "zookeeper.connect": self._zookeeper.address,
             "zookeeper.session.timeout.ms": "6000",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[id]}",
+            "listeners": ",".join(
+                f"{name}://127.0.0.1:{port}" for (name, _), port in zip(self._listeners, self._ports[id], strict=True)
+            ),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in self._listeners),
+            "inter.broker.listener.name": self._listeners[0][0],
             "log.dirs": str(self.data(id)),
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.replication.factor": many,
