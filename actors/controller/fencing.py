@@ -12,6 +12,7 @@ from actors.controller.changes import Change, able, changed, choose_leader, elec
 from actors.controller.configs import unclean_allowed
 from actors.controller.reassignments import completed
 from actors.controller.state import Result, State
+from actors.metadata.image import Rows
 from actors.metadata.ops import PartitionsChanged
 from actors.ports import Now, Random
 from fastpath.image.isr_removal import departures
@@ -59,7 +60,7 @@ def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
     changes = []
     if image.counts(broker)[0]:
         allowed: dict[int, bool] = {}
-        for row in _rows(image.rows_led_by(-1)):
+        for row in _rows(_leaderless(state)):
             if broker not in image.replicas(row):
                 continue
             topic = image.topic_of(row)
@@ -128,6 +129,17 @@ def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[l
     changes = [change for row in judged if (change := leave(state, row, broker, give_up)) is not None]
     ops: list[Any] = [PartitionsChanged(block)] if len(block) else []
     return ops + changed(state, changes), next_row
+
+
+def _leaderless(state: State) -> Rows:
+    """Partitions without a leader. A new active controller looks at the returns of all brokers one after the other, and they
+    find the same ones until something is written: one search serves them all."""
+    soft, image = state.soft, state.image
+    offset, found = soft.leaderless
+    if offset != image.next_offset:
+        found = image.rows_led_by(-1)
+        soft.leaderless = image.next_offset, found
+    return found
 
 
 def _rows(rows: Any) -> list[int]:

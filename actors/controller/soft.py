@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from actors.controller.mutations import Mutations
-from actors.metadata.image import Image
+from actors.metadata.image import Image, Rows
 from actors.metadata.ops import EndPoint
 
 
@@ -171,6 +171,8 @@ class Soft:
         self.stopping: dict[int, Shutdown] = {}
         self.electing: dict[int, None] = {}
         """Brokers whose return may give partitions without a leader one, oldest first."""
+        self.leaderless: tuple[int, Rows] = -1, []
+        """(image's next offset when they were looked for, partition rows without a leader)"""
         self.rebalance_row = -1
         """Partition row where the next slice of a rebalance begins; -1: none runs."""
         self.rebalance_due_ms = 1 << 62

@@ -12,10 +12,13 @@ from actors.controller.soft import Soft
 from actors.controller.unregistration import turn_ended, unregister_broker
 from actors.metadata.dialects import drafts
 from actors.metadata.families import DRAFTS, RELEASED, Epochs
+from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.wire.messages import decode_exact, message
 from fastpath.image.isr_removal import departures
 from tests.unit.controller.cluster import SHUTDOWN, Cluster
+
+columns = Image.rows_led_by
 
 
 def gone(c, broker):
@@ -29,6 +32,23 @@ def test_r631_162_leaders_move_and_isrs_shrink_before_the_broker_goes():
     gone(c, 1)
     assert [c.partition("t", n) for n in range(3)] == [((2, 3), 2, 1), ((2, 3), 2, 1), ((2, 3), 2, 1)]
     assert [type(op) for op in c.ops] == [PartitionsChanged, BrokerGone]  # A38: every prefix is a valid state
+
+
+def test_r500_16_a_new_active_controller_looks_for_partitions_without_a_leader_once(monkeypatch):
+    c = Cluster(brokers=4)
+    c.topic("t", (1,), (2,), (3,), (4,))
+    for broker in (1, 2):
+        gone(c, broker)
+    searches = []
+    monkeypatch.setattr(Image, "rows_led_by", lambda image, broker: searches.append(broker) or columns(image, broker))
+    c.join(2)
+    searches.clear()
+    c.soft.leaderless = -1, []
+    c.soft.electing = dict.fromkeys((4, 3, 2))
+    c.settle()
+    assert searches == [-1] and c.partition("t", 0)[1] == -1
+    c.join(1)
+    assert len(searches) == 2 and c.partition("t", 0)[1] == 1, "what was written since is seen"
 
 
 def test_a32_the_last_member_stays_and_leads_again():
