@@ -4,7 +4,8 @@ This file alone decides how bytes become frames. A frame is a length of four byt
 frames are read many at once into a buffer that all connections of a plane share, and are copied out of it. A frame that
 does not fit gets memory from the plane's pool, and the socket reads straight into that. Memory grows with the bytes
 that arrive, not with the length that is claimed: the system gives a fresh block no page before it is written.
-`partial.py` decides how much memory unfinished frames of inbound connections may hold together.
+`partial.py` decides how much memory unfinished frames of inbound connections may hold together, `ration.py` how much they
+may bring between two turns of the node.
 
 When the node takes no more from a connection, the bytes that were read and not handed over stay here, 64 KiB at most,
 and the socket is not read. When the node goes on, it gets those bytes first. The same holds while the peer does not
@@ -19,6 +20,7 @@ from collections import deque
 from typing import Protocol, cast
 
 from actors.host.partial import FREE_BYTES, Room
+from actors.host.ration import Ration
 from actors.node.runtime.meters import Idle
 from fastpath.bytes.frame_pool import Pool
 
@@ -32,16 +34,17 @@ _length = struct.Struct(">i").unpack_from
 
 
 class Reader:
-    """The reading side of one plane: the buffer that its connections share, memory for large frames, and a count of
-    frames."""
+    """The reading side of one plane: the buffer that its connections share, memory for large frames, a count of frames, and
+    what they may bring at once; None: as much as they have."""
 
-    __slots__ = ("frames", "idle", "pool", "room", "scratch", "view")
+    __slots__ = ("frames", "idle", "pool", "ration", "room", "scratch", "view")
 
-    def __init__(self, partial_bytes_max: int) -> None:
+    def __init__(self, partial_bytes_max: int, ration: Ration | None = None) -> None:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
         self.pool = Pool(SPARE_BYTES_MAX)
         self.room = Room(partial_bytes_max)
+        self.ration = ration
         self.frames = 0
         self.idle = Idle()
 
@@ -57,6 +60,10 @@ class Owner(Protocol):
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def waits(self, link: "Link") -> None: ...
+    def stands(self, link: "Link") -> None:
+        """It has brought its share: begin another pass soon."""
+        ...
+
     def too_large(self, link: "Link", size: int) -> None: ...
 
 
@@ -96,6 +103,10 @@ class Link(asyncio.BufferedProtocol):
         self._outside = False
         """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
         self._paused_by_node = self._paused_by_peer = False
+        self._ration = reader.ration if conn > 0 else None
+        self._stands = False
+        """Whether it stands in the line of the ration."""
+        self.share, self.share_of = 0, -1
         self._dead = False
         self._written = 0
         self._ends: deque[int] = deque()
@@ -113,22 +124,29 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._dead = True
+        if self._stands and self._ration is not None:
+            self._stands = False
+            self._ration.leave(self)
         if self._frame is not None:
             self._frame = None
             self.reader.room.leave(self, _now_ms())
         self.owner.lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        share = SCRATCH_BYTES if self._ration is None else self._ration.share(self)
         if self._frame is not None:
-            return self._frame[self._have : self._room]
+            end = self._room if self._ration is None else min(self._have + share, self._room)
+            return self._frame[self._have : end]
         if self._head:
             kept = len(self._head)
             self.reader.view[:kept] = self._head
-            return self.reader.view[kept:]
-        return self.reader.view
+            return self.reader.view[kept : kept + share]
+        return self.reader.view if share >= SCRATCH_BYTES else self.reader.view[:share]
 
     def buffer_updated(self, nbytes: int) -> None:
         began_ns = time.monotonic_ns()
+        if self._ration is not None and self._ration.took(self, nbytes):
+            self.owner.stands(self)
         self._take(nbytes)
         self.reader.idle.busy_ns += time.monotonic_ns() - began_ns
 
@@ -260,7 +278,14 @@ class Link(asyncio.BufferedProtocol):
 
     def held_up(self) -> bool:
         """Whether this side has stopped reading it for now."""
-        return self._paused_by_node
+        return self._paused_by_node or self._stands
+
+    def stand(self, stands: bool) -> bool:
+        """It stands in the line of the ration; or no longer. Returns whether it is read now."""
+        self._stands = stands
+        self.moved_ms = _now_ms()
+        self._read_or_not()
+        return not (self._dead or self._paused())
 
     def _read_or_not(self) -> None:
         if not (self._dead or self._paused()) and self._kept is not None:
@@ -274,7 +299,7 @@ class Link(asyncio.BufferedProtocol):
 
     def _paused(self) -> bool:
         full = self._outside and self._frame is not None and self._have == self._room
-        return full or self._paused_by_node or self._paused_by_peer
+        return full or self._stands or self._paused_by_node or self._paused_by_peer
 
 
 def _now_ms() -> int:

@@ -25,6 +25,7 @@ from actors.config import NodeConfig
 from actors.host.client import dial
 from actors.host.handshakes import AGAIN_S, Handshakes
 from actors.host.link import Link, Reader
+from actors.host.ration import Ration
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
@@ -119,13 +120,16 @@ class Loop:
         """Whether a call of `_close_late` is scheduled."""
         self._dials: dict[int, asyncio.Task[None]] = {}
         queued_max = config.value("queued.max.request.bytes")
-        self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
+        self._ration = Ration()
+        self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX, self._ration)
         self._control = Reader(CONTROL_PARTIAL_BYTES_MAX)
         self._plane = config.control_plane_listener
         self._plane_reader = Reader(CONTROL_PARTIAL_BYTES_MAX)
         """The reader of the control-plane listener and of nothing else (KIP-291)."""
         self._next_conn = 1
         self._due = False
+        self._passing = False
+        """Whether a call of `_pass` is scheduled."""
         self._note_ns = 0
         """When the share of idle time is looked at next."""
         self._timer: asyncio.TimerHandle | None = None
@@ -502,6 +506,17 @@ class Loop:
             self._due = True
             self._loop.call_soon(self._turn)
         return self._node.received(conn, frame)
+
+    def stands(self, link: Link) -> None:
+        """A connection has brought its share: another pass begins before the next poll."""
+        if not self._passing:
+            self._passing = True
+            self._loop.call_soon(self._pass)
+
+    def _pass(self) -> None:
+        self._passing = self._ration.renew()
+        if self._passing:
+            self._loop.call_soon(self._pass)
 
     def congested(self, link: Link, congested: bool) -> None:
         """A peer does not read what it is sent, or reads again."""

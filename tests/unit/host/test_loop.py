@@ -454,6 +454,36 @@ def test_r291_10_30_31_the_control_plane_has_its_own_port_reader_and_queue_of_an
         one.end()
 
 
+def test_what_many_connections_have_sent_does_not_come_before_a_request_of_the_control_plane() -> None:
+    """60 of them have a frame of 100 KB in the sockets when the loop looks again. Between two turns it reads a bounded part
+    of that, and all arrive in the end."""
+    one = Running(broker() | PLANE, ["PLAINTEXT", "CP"])
+    size, go_on, came = 100_000, threading.Event(), []
+
+    def act(conn: int, heard: memoryview) -> None:
+        came.append(len(heard))
+        if len(heard) == 4:  # the loop stands still until all have sent
+            assert go_on.wait(5)
+
+    one.node.act = act
+    try:
+        with ExitStack() as stack:
+            control = stack.enter_context(closing(one.connect("CP")))
+            peers = [stack.enter_context(closing(one.connect())) for _ in range(60)]
+            one.until(lambda: len(one.node.seen) == 61)
+            peers[0].sendall(frame(b"wait"))
+            one.until(lambda: came)
+            for peer in peers:
+                peer.sendall(frame(bytes(size)))
+            control.sendall(frame(b"control"))
+            go_on.set()
+            one.until(lambda: len(came) == 62)
+        assert came.index(7) <= 12, came.index(7)
+    finally:
+        go_on.set()
+        one.end()
+
+
 def test_r291_16_without_a_control_plane_its_idle_share_is_no_number(running: Running) -> None:
     found = shown(running)
     assert found["ControlPlaneNetworkProcessorAvgIdlePercent"] != found["ControlPlaneNetworkProcessorAvgIdlePercent"]

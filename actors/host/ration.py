@@ -1,0 +1,86 @@
+"""How much is read between two turns of the node, and of which connections.
+
+A turn begins when everything has been read that one poll found. Without a bound a hundred connections that send requests of
+1 MB bring half a gigabyte in one poll, and for that time, 200 ms and more, the node hears of nothing that controllers say.
+This file alone decides how much the connections of a plane may bring in one pass. Rules:
+
+1. In a pass a connection may bring `SHARE_BYTES`, as long as all together have not brought `PASS_BYTES`; after that
+   `LEAST_BYTES`. So a small request passes whatever other connections do.
+2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
+   goes on as long as there is room in the pass.
+3. The next pass lets in so many of the line as may bring their share. Hosts take turns, and so do the connections of a host.
+
+Connections that this node has opened, and those of listeners for nodes alone, have no ration.
+"""
+
+from collections import deque
+from typing import Protocol
+
+PASS_BYTES = 1 << 20
+SHARE_BYTES = 256 << 10
+LEAST_BYTES = 16 << 10
+
+
+class Reads(Protocol):
+    """A connection, as the ration sees it."""
+
+    peer_host: str
+    share: int
+    """How many bytes it may still bring in pass `share_of`."""
+    share_of: int
+
+    def stand(self, stands: bool) -> bool:
+        """It stands in the line and is not read; or no longer. Returns whether it is read now."""
+        ...
+
+
+class Ration:
+    """What the connections of a plane may bring."""
+
+    def __init__(self) -> None:
+        self._pass = 0
+        self.left = PASS_BYTES
+        """Bytes that all together may still bring in this pass, before each gets the least."""
+        self._line: dict[str, deque[Reads]] = {}
+        """Those that stand, by host, in the order in which hosts are let in. Invariant: no host has an empty one."""
+
+    def share(self, one: Reads) -> int:
+        """How many bytes `one` may bring at once; more than 0."""
+        if one.share_of != self._pass:
+            one.share_of, one.share = self._pass, SHARE_BYTES if self.left > 0 else LEAST_BYTES
+        return one.share
+
+    def took(self, one: Reads, size: int) -> bool:
+        """`one` has brought `size` bytes after it was asked for its share. Returns whether it stands in the line now."""
+        self.left -= size
+        one.share -= size
+        if one.share > 0:
+            return False
+        if not self._line and self.left > 0:
+            one.share = min(SHARE_BYTES, self.left)
+            return False
+        self._line.setdefault(one.peer_host, deque()).append(one)
+        one.stand(True)
+        return True
+
+    def renew(self) -> bool:
+        """Begin the next pass. Returns whether any go on standing."""
+        self._pass += 1
+        self.left = PASS_BYTES
+        room = PASS_BYTES // SHARE_BYTES
+        while self._line and room > 0:
+            host, queue = next(iter(self._line.items()))
+            one = queue.popleft()
+            del self._line[host]
+            if queue:
+                self._line[host] = queue
+            if one.stand(False):
+                room -= 1
+        return bool(self._line)
+
+    def leave(self, one: Reads) -> None:
+        """A connection that stands in the line is gone."""
+        queue = self._line[one.peer_host]
+        queue.remove(one)
+        if not queue:
+            del self._line[one.peer_host]

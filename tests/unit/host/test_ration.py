@@ -1,0 +1,99 @@
+"""Who is read on, and who waits, when connections bring more than a turn should wait for."""
+
+from actors.host.ration import LEAST_BYTES, PASS_BYTES, SHARE_BYTES, Ration
+
+
+class Peer:
+    """A connection that always has more."""
+
+    def __init__(self, host: str = "10.0.0.1") -> None:
+        self.peer_host = host
+        self.share, self.share_of = 0, -1
+        self.stands = False
+        self.held = False
+        """Whether it is not read for another reason."""
+
+    def stand(self, stands: bool) -> bool:
+        assert stands is not self.stands
+        self.stands = stands
+        return not (stands or self.held)
+
+
+def read(ration: Ration, peer: Peer) -> int:
+    """Let one bring what it may in this pass; how much that was."""
+    size = 0
+    while True:
+        share = ration.share(peer)
+        size += share
+        if ration.took(peer, share):
+            return size
+
+
+def test_one_alone_brings_a_whole_pass_and_goes_on_in_the_next() -> None:
+    ration, one = Ration(), Peer()
+    for _ in range(3):
+        assert read(ration, one) == PASS_BYTES and one.stands
+        assert not ration.renew() and not one.stands
+
+
+def test_many_bring_a_pass_and_the_least_of_each() -> None:
+    ration, peers = Ration(), [Peer() for _ in range(50)]
+    brought = [read(ration, peer) for peer in peers]
+    assert brought == [PASS_BYTES] + [LEAST_BYTES] * 49
+    assert all(peer.stands for peer in peers)
+
+
+def test_the_line_takes_turns() -> None:
+    ration, peers = Ration(), [Peer() for _ in range(10)]
+    for peer in peers:
+        read(ration, peer)
+    let_in = []
+    for _ in range(5):
+        ration.renew()
+        reading = [peer for peer in peers if not peer.stands]
+        let_in.append([peers.index(peer) for peer in reading])
+        assert sum(read(ration, peer) for peer in reading) == PASS_BYTES
+    assert let_in == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 8, 9], [2, 3, 4, 5], [0, 1, 6, 7]]
+
+
+def test_a_host_with_many_connections_gets_as_much_as_a_host_with_one() -> None:
+    ration, many, one = Ration(), [Peer("10.0.0.1") for _ in range(20)], Peer("10.0.0.2")
+    for peer in (*many, one):
+        read(ration, peer)
+    for _ in range(5):
+        ration.renew()
+        assert not one.stands
+        assert sum(not peer.stands for peer in many) == PASS_BYTES // SHARE_BYTES - 1
+        for peer in (*(peer for peer in many if not peer.stands), one):
+            read(ration, peer)
+
+
+def test_one_that_does_not_stand_is_read_while_others_do() -> None:
+    ration, peers, small = Ration(), [Peer() for _ in range(9)], Peer()
+    for peer in peers:
+        read(ration, peer)
+    assert ration.renew()
+    for peer in peers:
+        if not peer.stands:
+            read(ration, peer)
+    assert ration.left == 0
+    assert ration.share(small) == LEAST_BYTES
+    assert not ration.took(small, 100)
+
+
+def test_one_that_is_not_read_anyway_takes_no_place() -> None:
+    ration, peers = Ration(), [Peer() for _ in range(10)]
+    for peer in peers:
+        read(ration, peer)
+        peer.held = peer in peers[:5]
+    ration.renew()
+    assert [peers.index(peer) for peer in peers if not peer.stands and not peer.held] == [5, 6, 7, 8]
+
+
+def test_one_that_is_gone_leaves_the_line() -> None:
+    ration, peers = Ration(), [Peer("10.0.0.1"), Peer("10.0.0.2")]
+    for peer in peers:
+        read(ration, peer)
+    ration.leave(peers[0])
+    assert not ration.renew()
+    assert peers[0].stands and not peers[1].stands
