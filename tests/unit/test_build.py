@@ -20,6 +20,7 @@ def oldest(requirements: list[str], name: str) -> str:
     return found.replace(">=", "==") + ".0"
 
 
+@pytest.mark.slow
 def test_the_oldest_cython_allowed_compiles_every_module(tmp_path: Path) -> None:
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
