@@ -28,6 +28,9 @@ from actors.host.on_processes import Cluster
 from tests.integration.conftest import command, until
 
 pytestmark = pytest.mark.timeout(240)
+VOTE_SECONDS_MAX = 15.0
+"""What a controller without a disk may need until it votes again, on a machine that does other things too. It takes half a
+second; on a machine of its own 5 s are promised."""
 VOTES = re.compile(r"controller (\d+) votes, (\d+\.\d) s after the command\n")
 
 
@@ -93,14 +96,14 @@ def test_a_quorum_grows_loses_disks_and_shrinks_by_one_command_each() -> None:
         os.kill(cluster.pids[1002], signal.SIGKILL)
         id, seconds = added(cluster, "1002")
         print(f"a follower that lost its disk votes again {seconds} s after the command")
-        assert id == 1002 and voters(cluster) == [1001, 1002, 1003, 1004]
+        assert seconds < VOTE_SECONDS_MAX and id == 1002 and voters(cluster) == [1001, 1002, 1003, 1004]
         grown(made)
 
         leader = cluster.leader_id()
         shutil.rmtree(cluster.dir / f"controller-{leader}")
         _, seconds = added(cluster, str(leader))
         print(f"a leader whose directory was removed while it ran votes again {seconds} s after the command")
-        assert voters(cluster) == [1001, 1002, 1003, 1004]
+        assert seconds < VOTE_SECONDS_MAX and voters(cluster) == [1001, 1002, 1003, 1004]
         refused = command("up", "--dir", str(cluster.dir), "--add-controller", "1003")
         assert refused.returncode == 1 and "controller 1003 votes with the disk that it has" in refused.stderr
         grown(made)

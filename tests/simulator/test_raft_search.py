@@ -18,9 +18,17 @@ def test_three_controllers_and_one_change() -> None:
 @pytest.mark.parametrize(
     ("bounds", "states"), [((3, 3, 2, 2), 112_938), ((4, 3, 2, 1), 584_386), ((4, 1, 2, 2), 501_910)]
 )
-def test_no_way_leads_to_a_violation(bounds: tuple[int, int, int, int], states: int) -> None:
+def test_no_way_leads_to_a_violation(
+    bounds: tuple[int, int, int, int], states: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     """(nodes, voters at first, epochs, changes). The count says that the search was as large as it should be."""
     found = Search(Bounds(*bounds)).run()
+    with capsys.disabled():
+        nodes, initial, epochs, changes = bounds
+        print(
+            f"\n{nodes} controllers, {initial} voters at first, {epochs} epochs, {changes} changes: "
+            f"{found.states:,} states, {found.violation or 'no violation'}"
+        )
     assert (found.violation, found.states) == (None, states)
 
 

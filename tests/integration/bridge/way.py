@@ -53,12 +53,18 @@ class Load:
         self.read: Counter[int] = Counter()
         self.longest_s = 0.0
         """The longest time between two acknowledgements."""
+        self._longest_s = 0.0
         self._last = time.monotonic()
         self._stop = threading.Event()
         self._reach = {"bootstrap.servers": servers, **(login or {})}
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._produce, self._consume)]
         for thread in self._threads:
             thread.start()
+
+    def stopped_s(self) -> float:
+        """The longest time between two acknowledgements since this was asked last."""
+        longest, self._longest_s = max(self._longest_s, time.monotonic() - self._last), 0.0
+        return longest
 
     def stop(self) -> None:
         """End the producer, let the consumer read what is left, and end it too."""
@@ -80,7 +86,8 @@ class Load:
 
     def _delivered(self, error: Any, sent: Message) -> None:
         now = time.monotonic()
-        self.longest_s, self._last = max(self.longest_s, now - self._last), now
+        self.longest_s = max(self.longest_s, now - self._last)
+        self._longest_s, self._last = max(self._longest_s, now - self._last), now
         if error is not None:
             self.failed.append(str(error))
         else:
