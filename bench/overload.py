@@ -17,6 +17,7 @@ Beside the JSON stands a chart (FILE.svg). Own commands, which the bench starts 
 
 import argparse
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -239,6 +240,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, help="where the JSON goes; the chart stands beside it")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no node is left behind
     found = {}
     for case in CASES:
         if any(word in str(case) for word in given.only):
