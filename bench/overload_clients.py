@@ -105,14 +105,12 @@ def probe(port: int, partitions: int, notes: str) -> None:
             count += 1
             value, acks = f"{os.getpid()}-{count}", (1, -1)[count // partitions % 2]
             sock.sendall(_produce("moved", number, value.encode(), acks, count))
-            selector.register(sock, selectors.EVENT_READ, (number, value, acks))
+            selector.register(sock, selectors.EVENT_READ, (number, value, acks, sock))
         for key, _ in selector.select(0.005):
-            sock = key.fileobj
-            assert isinstance(sock, socket.socket)
+            number, value, acks, sock = key.data
             frame = _frame(sock)
             at_ns = time.monotonic_ns()
             selector.unregister(sock)
-            number, value, acks = key.data
             (answer,) = framing.decode_response("Produce", PRODUCE, memoryview(frame)).responses[0].partition_responses
             if not answer.error_code:
                 os.write(out, f"{number} {answer.base_offset} {value} {acks} {at_ns}\n".encode())
