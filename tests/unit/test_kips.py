@@ -57,7 +57,7 @@ ADDED = {
     "R866": 16,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
-THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")
+THEMES = ("done", "not planned", "open")
 """How a state begins. Only `done` may stand without a reason, and only `done` needs a test."""
 
 
