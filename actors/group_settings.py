@@ -144,6 +144,11 @@ PAIRS = tuple(
 """The first is less than the second."""
 
 
+DYNAMIC = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+"""What a node says of groups and may say otherwise while it runs. It may then be outside of the node's bounds, and counts as
+far as they allow (`effective`), as with Apache Kafka."""
+
+
 class Limits(NamedTuple):
     """What a node says of a group's setting. `usual`: its value where a group has none. Bounds are None where there are
     none; with them come the names of the node's settings that they are."""
@@ -201,9 +206,7 @@ def effective(of_node: Mapping[str, Limits], given: Mapping[str, str]) -> dict[s
 
 def _value(of_node: Mapping[str, Limits], given: Mapping[str, str | None], name: str) -> Any:
     text, key, bounds = given.get(name), GROUP_CONFIGS[name], of_node[name]
-    if text is None or not key.allows(text):
-        return bounds.usual
-    value = key.parse(text)
+    value = bounds.usual if text is None or not key.allows(text) else key.parse(text)
     if bounds.low is not None:
         value = max(bounds.low, value)
     return value if bounds.high is None else min(bounds.high, value)

@@ -528,7 +528,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("group.consumer.max.heartbeat.interval.ms", INT, 15000, at_least(1),
              "Longest consumer.heartbeat.interval.ms of a group."),
         _key("group.consumer.assignment.interval.ms", INT, 1000, at_least(0),
-             "Least time between two target assignments of a consumer group."),
+             "Least time between two target assignments of a consumer group. One that is set at run time counts as far as "
+             "the node's bounds allow.", CLUSTER),
         _key("group.consumer.min.assignment.interval.ms", INT, 0, at_least(0),
              "Shortest consumer.assignment.interval.ms of a group."),
         _key("group.consumer.max.assignment.interval.ms", INT, 15000, at_least(0),
@@ -557,7 +558,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("group.share.max.heartbeat.interval.ms", INT, 15000, at_least(1),
              "Longest share.heartbeat.interval.ms of a group."),
         _key("group.share.assignment.interval.ms", INT, 1000, at_least(0),
-             "Least time between two target assignments of a share group."),
+             "Least time between two target assignments of a share group. One that is set at run time counts as far as "
+             "the node's bounds allow.", CLUSTER),
         _key("group.share.min.assignment.interval.ms", INT, 0, at_least(0),
              "Shortest share.assignment.interval.ms of a group."),
         _key("group.share.max.assignment.interval.ms", INT, 15000, at_least(0),
@@ -608,7 +610,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("share.coordinator.load.buffer.size", INT, 5242880, at_least(1), "partitions load in slices of 256 KiB"),
         _idle("share.coordinator.state.topic.compression.codec", INT, 0, None, "its records are not compressed"),
         _idle("share.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
-        _idle("share.coordinator.cached.buffer.max.bytes", INT, 1048588, at_least(512 * 1024), "no buffers are kept"),
+        _idle("share.coordinator.cached.buffer.max.bytes", INT, 1048588, at_least(512 * 1024), "no buffers are kept",
+              CLUSTER),
         # --- streams groups
         _key("group.streams.session.timeout.ms", INT, 45000, at_least(1),
              "When a member of a streams group that is not heard of is removed."),
@@ -623,7 +626,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("group.streams.max.heartbeat.interval.ms", INT, 15000, at_least(1),
              "Longest streams.heartbeat.interval.ms of a group."),
         _key("group.streams.assignment.interval.ms", INT, 1000, at_least(0),
-             "Least time between two target assignments of a streams group."),
+             "Least time between two target assignments of a streams group. One that is set at run time counts as far as "
+             "the node's bounds allow.", CLUSTER),
         _key("group.streams.min.assignment.interval.ms", INT, 0, at_least(0),
              "Shortest streams.assignment.interval.ms of a group."),
         _key("group.streams.max.assignment.interval.ms", INT, 15000, at_least(0),
@@ -637,6 +641,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("group.streams.assignor.offload.enable", BOOLEAN, True, None,
               "target assignments are always made outside the loop"),
         _idle("group.coordinator.threads", INT, 4, at_least(1), _ONE_THREAD),
+        _idle("group.coordinator.cached.buffer.max.bytes", INT, 1048588, at_least(512 * 1024), "no buffers are kept",
+              CLUSTER),
         _idle("group.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
         _key("offset.metadata.max.bytes", INT, 4096, at_least(0), "Largest text beside a committed offset."),
         _key("offsets.commit.timeout.ms", INT, 5000, at_least(1), "Longest wait until a commit is replicated."),

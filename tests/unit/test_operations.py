@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from actors import cli
+from actors import cli, group_settings
 from actors.node.roles.broker import log_dir_moves, throttles
 from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
@@ -125,7 +125,7 @@ def test_exit_codes_are_those_of_the_source() -> None:
 
 def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
     """A topic's settings are put together anew whenever one of these has changed; the cleaner asks before each slice,
-    the throttles whenever a broker's settings change."""
+    the throttles whenever a broker's settings change, and the settings of groups are looked up for each request."""
     topics = {synonym for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
     source = (ROOT / "actors/node/roles/broker/log_cleaner.py").read_text()
     cleaner = set(re.findall(r'value\("(log\.cleaner\.[a-z.]+)"\)', source))
@@ -135,7 +135,7 @@ def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
     others = {name for path in sources for name in re.findall(r'\bvalue\("([a-z.]+)"\)', path.read_text())}
     assert {
         name for name, key in BROKER_CONFIGS.items() if key.dynamic and key.effect
-    } <= topics | cleaner | moved | others
+    } <= topics | cleaner | moved | others | set(group_settings.DYNAMIC)
 
 
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:

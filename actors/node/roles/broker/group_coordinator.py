@@ -19,15 +19,14 @@ from actors.broker.groups.share.beginnings import Api, StateAsk, Told
 from actors.broker.groups.streams import groups as streams
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
-from actors.config import NodeConfig
-from actors.group_settings import GROUP_RESOURCE, effective, limits
+from actors.group_settings import DYNAMIC, GROUP_RESOURCE, Limits, effective, limits
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_host import CoordinatorHost
 from actors.node.roles.broker.group_topics import GroupTopics
-from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCache
 from actors.node.roles.broker.share_persister import CODES, SharePersister
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now, WorkKind
@@ -47,7 +46,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         share_persister: SharePersister,
     ) -> None:
         value = runtime.config.value
-        self.settings_of = _settings(runtime.config, cache)
+        self.settings_of = _settings(value, cache)
         """The settings of a group, by its id: name -> value (`group_settings.py`). Not to be changed."""
         self.topics = GroupTopics(cache)
         machine = Coordinator(
@@ -178,14 +177,24 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         return self._cache.image.topic(topic) >= 0
 
 
-def _settings(config: NodeConfig, cache: MetadataCache) -> Callable[[str], Mapping[str, Any]]:
-    """Every setting of a group: as it was set for the group, else for this node."""
-    of_node = limits(config.value)
-    usual = effective(of_node, {})
+def _settings(started: Callable[[str], Any], cache: MetadataCache) -> Callable[[str], Mapping[str, Any]]:
+    """Every setting of a group: as it was set for the group, else for this node, as that is now. `started`: the node's
+    settings as it was started with them."""
+    said: list[str | None] | None = None
+    """What the metadata had of the node's dynamic settings when what follows was looked up."""
+    of_node: Mapping[str, Limits] = {}
+    usual: Mapping[str, Any] = {}
     known: dict[str, tuple[Mapping[str, str], Mapping[str, Any]]] = {}
     """Group -> what it was given when this was looked up, and what that adds up to."""
 
     def settings_of(group: str) -> Mapping[str, Any]:
+        nonlocal said, of_node, usual
+        own, all = cache.image.config(BROKER_RESOURCE, str(cache.me)), cache.image.config(BROKER_RESOURCE, "")
+        now = [one.get(name) for one in (own, all) for name in DYNAMIC]
+        if said != now:
+            said, of_node = now, limits(lambda name: cache.value(name) if name in DYNAMIC else started(name))
+            usual = effective(of_node, {})
+            known.clear()
         given = cache.image.config(GROUP_RESOURCE, group)
         if not given:
             known.pop(group, None)

@@ -248,3 +248,28 @@ def test_another_broker_goes_on_with_the_group() -> None:
     )  # fmt: skip
     lab.settle()
     assert pending.reply is not None and (pending.reply.error_code, pending.reply.member_epoch) == (0, 2)
+
+
+def test_the_interval_of_assignments_may_be_changed_while_a_broker_runs_and_is_kept_within_its_bounds() -> None:
+    lab = cluster(**{"group.consumer.max.assignment.interval.ms": "2000"})
+    name = "group.consumer.assignment.interval.ms"
+    groups = lab.broker(1).groups
+
+    def counts(group: str = "g") -> int:
+        return groups.machine.settings.consumer.pace(group).assignment_interval_ms
+
+    assert counts() == 1000
+    for resource, text, ms in (
+        ("", "1500", 1500),
+        ("1", "0", 0),
+        ("1", "3000", 2000),
+        ("1", None, 1500),
+        ("", None, 1000),
+    ):
+        lab.commit(ops.ConfigSet(4, resource, name, text))
+        assert counts() == ms
+    lab.commit(ops.ConfigSet(4, "", name, "1500"))
+    lab.commit(ops.ConfigSet(32, "g", "consumer.assignment.interval.ms", "700"))
+    assert (counts(), counts("other")) == (700, 1500)
+    lab.commit(ops.ConfigSet(32, "g", "consumer.assignment.interval.ms", None))
+    assert counts() == 1500
