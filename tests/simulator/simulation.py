@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from actors.broker.coordination import partition_of
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.transactions.state import AT_REST
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
@@ -48,6 +49,7 @@ from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.checkers.served_offsets import ServedOffsets
+from tests.simulator.checkers.share_members import ShareMembers
 from tests.simulator.checkers.shared_records import SharedRecords
 from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.checkers.stated_invariants import StatedInvariants
@@ -72,6 +74,7 @@ from tests.simulator.clients.rules import RulesOperator, host, needs, user
 from tests.simulator.clients.session import SessionConsumer
 from tests.simulator.clients.share_consumer import DELIVERY_LIMIT, ShareConsumer
 from tests.simulator.clients.share_consumer import GROUP as SHARERS
+from tests.simulator.clients.share_member import ShareMember, begin_at_the_start
 from tests.simulator.clients.streams_member import CONFIG as STREAMS_GROUPS
 from tests.simulator.clients.streams_member import GROUP as STREAMS_GROUP
 from tests.simulator.clients.streams_member import StreamsMember
@@ -182,7 +185,9 @@ class Shape(NamedTuple):
     classic_members: int = 0
     """Classic members of the same group: whenever the last of the others has left, it is a classic group."""
     share_consumers: int = 0
-    """Members of a share group; with any, share.version is 1."""
+    """Who takes records of a share group, and is no member of it; with any, share.version is 1."""
+    share_members: int = 0
+    """Members of the share group, with all that a membership is; with any, share.version is 1."""
     streams_members: int = 0
     """Members of a group of KIP-1071; with any, streams.version is 1."""
     guarded: bool = False
@@ -416,6 +421,8 @@ class Simulation:
         self.strangers = strangers(self.world, self.cluster, random.Random(f"strangers {seed}"))
         self.clients: list[Client] = []
         self.shared = SharedRecords(self.world, self.cluster, SHARERS, DELIVERY_LIMIT)
+        offsets = int(self.shape.config["offsets.topic.num.partitions"])
+        self.sharing = ShareMembers(self.world, self.metadata, SHARERS, partition_of(SHARERS, offsets))
 
     def run(self) -> Result:
         """Run the whole world. Never raises what a checker or a node raises."""
@@ -441,7 +448,7 @@ class Simulation:
         return Cluster(
             self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
             guarded=shape.guarded, pushed=shape.pushed, group_version=1 if shape.consumer_members else 0,
-            share_version=1 if shape.share_consumers else 0,
+            share_version=1 if shape.share_consumers or shape.share_members else 0,
             streams_version=1 if shape.streams_members else 0,
         )  # fmt: skip
 
@@ -481,6 +488,10 @@ class Simulation:
             client.spawn(ShareConsumer(client, topics, self.shared).initialize())
             if not self._until(lambda: client.running == 0, 30_000):
                 raise Violation("liveness", "a share group of a fresh cluster does not begin within 30 s")
+        if self.shape.share_members:
+            client.spawn(begin_at_the_start(client))
+            if not self._until(lambda: client.running == 0, 30_000):
+                raise Violation("liveness", "settings of a share group are not taken within 30 s")
 
     async def _wanted(self, client: Client, topic: Topic) -> None:
         await create(client, topic.name, topic.partitions, topic.factor, topic.configs)
@@ -515,6 +526,8 @@ class Simulation:
             classic.client.spawn(classic.run())
         for number in range(self.shape.share_consumers):
             ShareConsumer(self._client(f"q{number}"), topics, self.shared).begin()
+        for number in range(self.shape.share_members):
+            self._share_member(f"g{number}", topics)
         for number in range(self.shape.streams_members):
             streams = self._streams_member(self._client(f"s{number}"), f"process{number % 3}")
             streams.client.spawn(streams.run())
@@ -538,6 +551,7 @@ class Simulation:
                 or self.shape.transactions
                 or self.shape.consumer_members
                 or self.shape.streams_members
+                or self.shape.share_members
             ):
                 client.spawn(alter(client, OFFSETS_TOPIC, configs))
             if self.shape.transactions:
@@ -599,13 +613,17 @@ class Simulation:
         wanted = count + sum(topics.values())
         if not self._until(lambda: self.history.counts["last"] >= wanted, WRITABLE_MS):
             raise Violation("liveness", f"not every partition takes a record within {WRITABLE_MS} ms of health")
+        if self.shape.share_members:
+            wanted_by_all = self._partitions_of(topics)
+            if not self._until(lambda: not self.sharing.uncovered(wanted_by_all), WRITABLE_MS):
+                raise Violation("liveness", f"no member of a share group has {self.sharing.uncovered(wanted_by_all)}")
         for client in self.clients:
             client.stopping = True
         if not self._until(lambda: all(client.running == 0 for client in self.clients), WRITABLE_MS):
             busy = [client.name for client in self.clients if client.running]
             raise Violation("liveness", f"{busy} have no answer after {WRITABLE_MS} ms without faults")
         self._end_transactions()
-        if self.shape.share_consumers:
+        if self.shape.share_consumers or self.shape.share_members:
             self._share_the_rest(topics)
         self._read_back(topics)
         if self.shape.transactions is not None:
@@ -653,20 +671,39 @@ class Simulation:
         return StreamsMember(client, STREAMS_GROUP, topic.name, topic.partitions, process)
 
     def _share_the_rest(self, topics: dict[str, int]) -> None:
-        """One member more accepts whatever is left; then every record was given to somebody."""
-        client = self._client("q-last")
-        last = ShareConsumer(client, topics, self.shared)
-        last.only_accepts = True
-        last.begin()
+        """One member more accepts whatever is left; then every record was given to somebody. Where there are members it is
+        given every partition, since the others are silent."""
+        if self.shape.share_members:
+            last = self._share_member("g-last", topics)
+            last.only_accepts = True
+            if not self._until(lambda: last.mine == self._partitions_of(topics), WRITABLE_MS):
+                raise Violation("liveness", f"the last member of a share group is given {last.mine}")
+        else:
+            last = ShareConsumer(self._client("q-last"), topics, self.shared)
+            last.only_accepts = True
+            last.begin()
         if not self._until(lambda: not self._unshared(), WRITABLE_MS):
             raise Violation("liveness", f"{self._unshared()} is left to a share group after {WRITABLE_MS} ms")
-        client.stopping = True
-        if not self._until(lambda: client.running == 0, WRITABLE_MS):
+        for client in self.clients:
+            client.stopping = True
+        if not self._until(lambda: all(client.running == 0 for client in self.clients), WRITABLE_MS):
             raise Violation("liveness", "the last member of a share group has no answer")
         for process in self.cluster.brokers.values():
             for partition in process.node.broker.replicas if process.node is not None else ():
                 if partition.leads and partition.topic in topics:
                     self.shared.judge((partition.topic_id, partition.number), partition.high_watermark)
+
+    def _share_member(self, name: str, topics: dict[str, int]) -> ShareConsumer:
+        """A member with its two clients, which have begun."""
+        consumer = ShareConsumer(self._client(name), topics, self.shared)
+        member = ShareMember(self._client(f"{name}-group"), topics, consumer, self.sharing)
+        member.client.spawn(member.run())
+        consumer.begin()
+        return consumer
+
+    def _partitions_of(self, topics: dict[str, int]) -> frozenset[tuple[bytes, int]]:
+        image = self.metadata.image
+        return frozenset((image.topic_id(image.topic(name)), n) for name, count in topics.items() for n in range(count))
 
     def _unshared(self) -> str:
         """A partition of which something is left; empty: none."""

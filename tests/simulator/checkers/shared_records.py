@@ -51,6 +51,8 @@ class SharedRecords:
     def __init__(self, world: World, cluster: Cluster, group: str, delivery_limit: int) -> None:
         self.group = group
         self.facts: dict[Key, dict[int, _Fact]] = {}
+        self.ids: dict[str, str] = {}
+        """Session of a member at a broker -> the member's id, where that is another name."""
         self._world = world
         self._cluster = cluster
         self._limit = delivery_limit
@@ -75,7 +77,7 @@ class SharedRecords:
                 if locked and self._session(broker, fact.holder) is session:
                     raise Violation("one_holder_at_a_time", f"{what}, which {fact.holder} has")
             fact.holder, fact.count = member, count
-            fact.token = token if _has(token[0], member, offset) else None
+            fact.token = token if _has(token[0], self._id(member), offset) else None
             fact.heard_us, fact.until_us = self._world.time_us, asked_us + (lock_ms - ROUNDED_MS) * 1000
 
     def says(self, member: str, key: Key, first: int, last: int, *, final: bool) -> None:
@@ -124,7 +126,10 @@ class SharedRecords:
 
     def _session(self, broker: str, member: str) -> Any:
         node = self._cluster.brokers[int(broker[1:])].node
-        return None if node is None else node.broker.shares.sessions.by_owner.get(Owner(self.group, member))
+        return None if node is None else node.broker.shares.sessions.by_owner.get(Owner(self.group, self._id(member)))
+
+    def _id(self, member: str) -> str:
+        return self.ids.get(member, member)
 
 
 def _has(held: Any, member: str, offset: int) -> bool:

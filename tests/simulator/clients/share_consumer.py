@@ -43,6 +43,8 @@ class ShareConsumer:
         self.checker = checker
         self.only_accepts = False
         """Whether it is the one that finishes the work of all."""
+        self.mine: frozenset[Key] | None = None
+        """What its group coordinator has given it; None: it is no member, and takes what there is."""
 
     def begin(self) -> None:
         """A task for each broker."""
@@ -84,12 +86,17 @@ class ShareConsumer:
             await client.sleep(client.random.randint(50, 400))
 
     def _member(self, broker: str) -> str:
-        return f"{self.client.name}@{broker}"
+        """Its session at a broker, by name. A member of a group has one id at all of them."""
+        name = f"{self.client.name}@{broker}"
+        if self.mine is not None:
+            self.checker.ids[name] = self.client.name
+        return name
 
     async def _session(self, broker: str) -> None:
         """Fetch and acknowledge until something is wrong with the session, or the member wants another one."""
         client, epoch = self.client, 0
         has: list[Run] = []
+        wanted: list[Key] = []
         while not client.stopping:
             led = [key for key in self._partitions() if client.leaders.get((key[0], key[2])) == broker]
             if not led:
@@ -101,11 +108,12 @@ class ShareConsumer:
             ends = epoch > 0 and not self.only_accepts and chance < 6
             said, has = self._choose(has)
             alone = epoch > 0 and (ends or client.random.randrange(3) == 0)
-            named = [(topic_id, number) for _, topic_id, number in led]
             if alone:
                 ok = await self._acknowledge(broker, -1 if ends else epoch, said)
             else:
-                ok = await self._fetch(broker, epoch, named, said, has)
+                before, wanted = wanted, [(topic_id, number) for _, topic_id, number in led]
+                gone = [key for key in dict.fromkeys((*before, *(run[0] for run, _ in said))) if key not in wanted]
+                ok = await self._fetch(broker, epoch, wanted, gone, said, has)
             if not ok or ends:
                 return
             epoch += 1
@@ -118,6 +126,7 @@ class ShareConsumer:
             for topic, count in self.topics.items()
             if topic in ids
             for number in range(count)
+            if self.mine is None or (ids[topic], number) in self.mine
         ]
 
     def _choose(self, has: list[Run]) -> tuple[list[tuple[Run, int]], list[Run]]:
@@ -143,8 +152,9 @@ class ShareConsumer:
         return found
 
     async def _fetch(
-        self, broker: str, epoch: int, named: list[Key], said: list[tuple[Run, int]], has: list[Run]
+        self, broker: str, epoch: int, named: list[Key], gone: list[Key], said: list[tuple[Run, int]], has: list[Run]
     ) -> bool:
+        """`gone`: it fetches from them no more, and may still acknowledge what it has of them."""
         client, kind, member = self.client, message("ShareFetchRequest"), self._member(broker)
         acks = self._batches(kind, said)
         topics: dict[bytes, list[Any]] = {}
@@ -157,6 +167,7 @@ class ShareConsumer:
             min_bytes=1, max_bytes=1 << 16, max_records=client.random.choice((1, 5, 50)), batch_size=10,
             share_acquire_mode=client.random.randrange(2),
             topics=[kind.FetchTopic(topic_id=id, partitions=parts) for id, parts in topics.items()],
+            forgotten_topics_data=[kind.ForgottenTopic(topic_id=id, partitions=[number]) for id, number in gone],
         )  # fmt: skip
         asked_us = client.world.time_us
         reply = await client.ask(broker, "ShareFetch", FETCH, request, 4_000)

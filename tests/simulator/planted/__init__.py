@@ -19,6 +19,7 @@ from tests.simulator.planted import (
     quorum,
     replicas,
     share_groups,
+    share_members,
     share_state,
     strangers,
     streams_groups,
@@ -28,5 +29,6 @@ from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
     "PLANTED", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
-    "pushes", "quorum", "replicas", "share_groups", "share_state", "strangers", "streams_groups", "transactions",
+    "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers", "streams_groups",
+    "transactions",
 ]  # fmt: skip

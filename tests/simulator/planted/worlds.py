@@ -13,6 +13,7 @@ from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.share_consumer import CONFIG as SHARE_GROUPS
+from tests.simulator.clients.share_member import CONFIG as SHARE_MEMBERS
 from tests.simulator.clients.streams_member import CONFIG as STREAMS_GROUPS
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.clients.transactional import Plan
@@ -241,6 +242,13 @@ def _shared(seed: int) -> Shape:
     return found._replace(share_consumers=3)
 
 
+def _sharing(seed: int) -> Shape:
+    """Members of a share group that join, leave and are silent, four for two topics of two partitions and one."""
+    topics = [_topic("t0", 2, 3, 1), _topic("t1", 1, 3, 1)]
+    found = _shape("sharing", topics, REBALANCED | BY_HALF | SHARE_MEMBERS, producers=1)(seed)
+    return found._replace(share_members=4)
+
+
 def _streams(seed: int) -> Shape:
     """Members of KIP-1071 alone, four in three processes for four tasks, each of which has a copy."""
     found = _shape("streams", [_topic("t0", 4, 3, 1)], REBALANCED | STREAMS_GROUPS, producers=1)(seed)
@@ -377,6 +385,12 @@ WORLDS: dict[str, Kind] = {
         _shared,
         partial(AimedFaults, menu=SHARED),
         faulty_ms=15_000,
+        pause_ms=(100, 1_200),
+    ),
+    "sharing": Kind(
+        _sharing,
+        partial(AimedFaults, menu=SHARED),
+        faulty_ms=25_000,
         pause_ms=(100, 1_200),
     ),
     "streams": Kind(
