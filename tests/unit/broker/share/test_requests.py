@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
+from actors.broker.admission import Refused
+from actors.broker.share import sessions
 from actors.broker.share.keys import SharePartitionKey
+from actors.broker.share.sessions import Owner, ShareSessions
 from actors.metadata import ops
 from actors.metadata.features import SHARE_VERSION
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
+from actors.node.roles.broker.share_persister import SharePersister
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import headers
@@ -337,3 +341,116 @@ def test_a_strict_limit_and_the_number_of_bytes() -> None:
     assert scene.fetch("a", max_records=3, share_acquire_mode=1) == [(0, 2, 1)]
     assert scene.fetch("a", max_records=4) == [(3, 9, 1)]
     assert scene.fetch("a", max_bytes=1) == [(10, 19, 1)]
+
+
+FAR = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("acks", "code"),
+    [
+        ([(0, FAR, ACCEPT)], ErrorCode.INVALID_REQUEST),
+        ([(0, 10, ACCEPT)], ErrorCode.INVALID_REQUEST),
+        ([(FAR, FAR, ACCEPT)], ErrorCode.INVALID_REQUEST),
+        ([(5, 4, ACCEPT)], ErrorCode.INVALID_REQUEST),
+        ([(0, 9, [ACCEPT] * 9)], ErrorCode.INVALID_REQUEST),
+        ([(0, 9, [])], ErrorCode.INVALID_REQUEST),
+        ([(0, 9, 99)], ErrorCode.INVALID_REQUEST),
+        ([(0, 9, -1)], ErrorCode.INVALID_REQUEST),
+        ([(0, 4, ACCEPT), (2, 9, ACCEPT)], ErrorCode.INVALID_REQUEST),
+        ([(10, 19, ACCEPT)], ErrorCode.INVALID_RECORD_STATE),
+        ([(0, 19, ACCEPT)], ErrorCode.INVALID_RECORD_STATE),
+    ],
+)
+def test_a_member_that_lies_of_its_records_changes_nothing(acks: Any, code: ErrorCode) -> None:
+    """Records behind the end, types that do not fit, and records of another member: nothing of the request holds."""
+    scene = Consumers()
+    scene.produce(10)
+    assert scene.fetch("a") == [(0, 9, 1)]
+    if acks[0][1] == 19:
+        scene.produce(10)
+        assert scene.fetch("b") == [(10, 19, 1)]
+    assert scene.said("a", *acks) is code
+    (held,) = scene.lab.broker(1).shares._held.values()
+    assert held.share.idle and held.share.window is not None and held.share.window.start == 0
+    held.share.window.check()
+    assert scene.said("a", (0, 9, ACCEPT)) is NONE
+    if acks[0][1] == 19:
+        assert scene.said("b", (10, 19, ACCEPT)) is NONE
+
+
+def test_partitions_of_all_sessions_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member may name a quarter of a million partitions, and so may the next one."""
+    monkeypatch.setattr(sessions, "ENTRIES_MAX", 3)
+    found = ShareSessions(10)
+    first = found.begin(Owner("g", "a"), 1)
+    assert found.add(first, [(TOPIC_ID, 0), (TOPIC_ID, 1), (TOPIC_ID, 1)]) == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+    second = found.begin(Owner("g", "b"), 1)
+    with pytest.raises(Refused) as refused:
+        found.add(second, [(TOPIC_ID, 0), (TOPIC_ID, 7)])
+    assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED and not second.partitions
+    assert found.add(second, [(TOPIC_ID, 0)]) == [(TOPIC_ID, 0)]
+    with pytest.raises(Refused):
+        found.begin(Owner("g", "c"), 1)
+    found.end(first)
+    assert found.add(second, [(TOPIC_ID, 8), (TOPIC_ID, 9)]) and found.uses.keys() == {
+        SharePartitionKey("g", TOPIC_ID, number) for number in (0, 8, 9)
+    }
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        [(5, 4, 2, 1)],
+        [(0, 5, 2, 1), (3, 9, 2, 1)],
+        [(5, 9, 2, 1), (0, 3, 2, 1)],
+        [(-7, -1, 2, 1)],
+        [(0, 4, 1, 1)],
+        [(0, 4, 77, 1)],
+    ],
+)
+def test_a_stored_state_that_makes_no_sense_ends_that_share_partition_alone(
+    monkeypatch: pytest.MonkeyPatch, stored: list[tuple[int, int, int, int]]
+) -> None:
+    """What a share coordinator tells was read from a log: batches that overlap, run backwards or have states that are
+    none. Once it is right again the group goes on."""
+    scene = Consumers()
+    scene.produce(10)
+    persister, read = scene.lab.broker(1).share_persister, SharePersister.read
+    batch = message("ReadShareGroupStateResponse").StateBatch
+
+    def damaged(self: Any, key: SharePartitionKey, leader_epoch: int, then: Any) -> None:
+        def told(result: Any) -> None:
+            result.start_offset = 0
+            result.state_batches = [
+                batch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+                for first, last, state, count in stored
+            ]
+            then(result)
+
+        read(self, key, leader_epoch, told)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(persister), "read", damaged)
+        reply = scene.answer(scene.begin("a"))
+        assert [one.error_code for one in reply.responses[0].partitions] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert any("its state makes no sense" in line for line in scene.lab.nodes[1].log.lines)
+        assert len(scene.lab.broker(1).shares) == 0
+    assert scene.fetch("a") == [(0, 9, 1)]
+
+
+def test_a_group_that_is_none_or_has_not_begun_gets_nothing_and_leaves_nothing() -> None:
+    """Whoever may read the topic may name any group: of one that has not begun nothing is remembered."""
+    scene = Consumers()
+    scene.produce(10)
+    kind = scene.kind
+    topics = [kind.FetchTopic(topic_id=TOPIC_ID, partitions=[kind.FetchPartition(partition_index=0)])]
+    request = kind(group_id="other", member_id="m", max_wait_ms=100, max_records=9, max_bytes=99, topics=topics)
+    reply = scene.answer(scene.lab.call(1, "ShareFetch", 2, request, connection=8))
+    (one,) = reply.responses[0].partitions
+    assert one.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_SERVER_ERROR) and not one.acquired_records
+    scene.lab.nodes[1].node.closed(8, False)
+    scene.lab.settle()
+    shares = scene.lab.broker(1).shares
+    assert (len(shares), shares.sessions.uses, shares.sessions._entries) == (0, {}, 0)
+    assert scene.fetch("a") == [(0, 9, 1)]

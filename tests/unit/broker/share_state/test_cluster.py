@@ -69,6 +69,31 @@ def test_what_was_written_is_read_by_who_leads_next() -> None:
     assert batches(read(found)) == [(0, 4, 2, 1), (7, 7, 2, 1)]
 
 
+def test_who_has_a_damaged_log_coordinates_nothing_and_another_member_goes_on() -> None:
+    """A record that says something else would give out again what is done, or lose what is not."""
+    found = made()
+    assert initialize(found) is ErrorCode.NONE and write(found, 0, 4) is ErrorCode.NONE
+    log = found.partition(2, 0, SHARE_STATE_TOPIC).log
+    log.disk.corrupt(log.active.path(".log"), 80)
+    found.change([1, 2], 2, topic_id=STATE_ID)
+    found.settle()
+    assert found.partition(2, 0, SHARE_STATE_TOPIC).unreadable
+    assert any("needs another coordinator" in line for line in found.nodes[2].log.lines)
+    kind = message("ReadShareGroupStateRequest")
+    part = kind.PartitionData(partition=0, leader_epoch=-1)
+    request = kind(group_id="g", topics=[kind.ReadStateData(topic_id=TOPIC_ID, partitions=[part])])
+    pending = found.call(2, "ReadShareGroupState", 0, request)
+    found.settle()
+    (result,) = pending.reply.results[0].partitions
+    assert (
+        result.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        and not result.state_batches
+    )
+    found.change([1], 1, topic_id=STATE_ID)
+    found.settle()
+    assert batches(read(found)) == [(0, 4, 2, 1)]
+
+
 def test_a_summary_tells_epochs_and_offsets() -> None:
     found = made()
     initialize(found, start=5)

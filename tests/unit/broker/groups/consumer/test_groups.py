@@ -1,6 +1,7 @@
 """Consumer groups in their coordinator: what is written, what waits for what, and what becomes of names, limits and time."""
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -9,6 +10,9 @@ from actors.broker.groups.consumer.records import GROUP, Key, record
 from actors.broker.groups.records import CommittedOffset
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import SESSION_MS, World
+
+MEMBER_BYTES_MAX = 1_200
+"""Of one that has told its names and one topic, without what the log has of it."""
 
 
 def settle(world: World, members: dict[str, dict[str, tuple[int, ...]]], rounds: int = 6) -> None:
@@ -143,6 +147,24 @@ def test_a_group_takes_no_more_members_than_its_size() -> None:
     assert world.join("b", "t").error is ErrorCode.NONE, "who is in it may join again"
 
 
+def test_a_member_costs_little_and_goes_when_it_is_silent() -> None:
+    """A peer may make as many members as it has time for: each is gone after its session, and until then is small."""
+    members = 500
+    world = World(interval_ms=3_600_000, size_max=members, t=1)
+    for number in range(members):
+        assert world.join(f"member-{number}", "t").error is ErrorCode.NONE
+    assert world.join("one more", "t").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    tracemalloc.start()
+    try:
+        other = world.heir()
+        held = tracemalloc.get_traced_memory()[0] / members
+    finally:
+        tracemalloc.stop()
+    assert len(other.group().members) == members and held < MEMBER_BYTES_MAX, f"{held:.0f} bytes a member"
+    other.pass_ms(SESSION_MS + 1)
+    assert other.group().state() == "Empty" and not other.group().members and not other.group().targets
+
+
 @pytest.mark.parametrize(
     ("ticket", "words"),
     [
@@ -159,6 +181,8 @@ def test_a_group_takes_no_more_members_than_its_size() -> None:
         (lambda world: world.beat("a", 0, {}, ("t",), rebalance_ms=1, rack=""), "RackId"),
         (lambda world: world.beat("a" * 2000, 0, {}, ("t",), rebalance_ms=1), "characters"),
         (lambda world: world.beat("a", 0, {}, ("t" * 300,), rebalance_ms=1), "no topic"),
+        (lambda world: world.beat("a", 0, {}, ("t" * 249,) * 1_053, rebalance_ms=1), "together"),
+        (lambda world: world.beat("a", 0, {}, ("t",), rebalance_ms=1, rack="r" * 1025), "RackId"),
     ],
 )
 def test_malformed_requests_change_nothing_and_say_what_is_wrong(ticket, words: str) -> None:

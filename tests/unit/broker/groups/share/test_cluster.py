@@ -88,6 +88,8 @@ def test_who_leaves_and_who_is_silent_is_gone() -> None:
         ({"rack_id": "", "epoch": 0}, ErrorCode.INVALID_REQUEST),
         ({"epoch": 0, "topics": ()}, ErrorCode.INVALID_REQUEST),
         ({"topics": ("x" * 250,)}, ErrorCode.INVALID_REQUEST),
+        ({"topics": ("x" * 249,) * 1_053}, ErrorCode.INVALID_REQUEST),
+        ({"rack_id": "r" * 1025}, ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_what_is_wrong_with_a_heartbeat_is_said(fields: dict, code: ErrorCode) -> None:

@@ -68,6 +68,14 @@ def test_a_full_group_takes_nobody_else() -> None:
     assert world.join("a", READS).error is ErrorCode.NONE, "who is in it may come again"
 
 
+def test_tags_and_names_that_are_too_long_are_refused_and_leave_nothing() -> None:
+    world = World(lines=2)
+    for more in ({"tags": (("k", "v" * (1 << 14)),)}, {"process": "p" * 1025}):
+        beat = world.join("a", READS, **more)
+        assert beat.error is ErrorCode.INVALID_REQUEST and "characters" in (beat.message or "")
+    assert world.machine.groups("streams") == [] and world.log == []
+
+
 def test_a_topology_with_too_many_tasks_is_refused() -> None:
     with pytest.raises(Refused) as refused:
         partition(READS, lambda topic: TASKS_MAX + 1)
