@@ -26,6 +26,7 @@ CONFIG = {
     "share.coordinator.state.topic.prune.interval.ms": "2000",
 }
 FETCH, ACKNOWLEDGE, FIND, SHARE_KEY = 2, 2, 6, 2
+ALL_LEFT = 1_000
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 SAID = (ACCEPT,) * 14 + (RELEASE,) * 2 + (REJECT, RENEW, 0, 0)
 """What is said of some records; 0: nothing, until the lock ends."""
@@ -162,9 +163,11 @@ class ShareConsumer:
             part = kind.FetchPartition(partition_index=key[1], acknowledgement_batches=acks.get(key, []))
             topics.setdefault(key[0], []).append(part)
         self._says(member, said)
+        finishes = self.only_accepts and self.mine is not None  # nobody may have been given anything for a minute
         request = kind(
             group_id=GROUP, member_id=member, share_session_epoch=epoch, max_wait_ms=client.random.choice((0, 300, 900)),
-            min_bytes=1, max_bytes=1 << 16, max_records=client.random.choice((1, 5, 50)), batch_size=10,
+            min_bytes=1, max_bytes=1 << 16,
+            max_records=ALL_LEFT if finishes else client.random.choice((1, 5, 50)), batch_size=10,
             share_acquire_mode=client.random.randrange(2),
             topics=[kind.FetchTopic(topic_id=id, partitions=parts) for id, parts in topics.items()],
             forgotten_topics_data=[kind.ForgottenTopic(topic_id=id, partitions=[number]) for id, number in gone],
