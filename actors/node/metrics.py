@@ -11,12 +11,15 @@ Rules:
 3. Busy time is measured by the host's stopwatch, which decides when a turn ends and nothing else.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from actors.broker.lifecycle import State
 from actors.broker.telemetry.clients import Clients
+from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
@@ -40,6 +43,13 @@ CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 SOCKETS = "kafka.network:type=SocketServer,name="
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
+SHARE_SESSIONS = "kafka.server:type=ShareSessionCache,name="
+SHARE_PARTITIONS = "kafka.server:type=SharePartitionMetrics,name="
+GROUP_COORDINATOR = "kafka.server:type=group-coordinator-metrics"
+SHARE_COORDINATOR = "kafka.server:type=share-coordinator-metrics"
+SHARE_STATES = ("Empty", "Stable", "Dead")
+SHARE_PARTITIONS_SHOWN_MAX = 1_000
+"""Share partitions whose numbers are shown: groups are as many as clients like."""
 BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
 RELEASED_STATE = {State.INITIAL: 1, State.FENCED: 3, State.ACTIVE: 3, State.SHUTDOWN: 7}
 STOPPING = 6
@@ -149,6 +159,8 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     found += _quotas(role, now_ms)
+    if role.groups.serves_share_groups():
+        found += _share_groups(role)
     stages = [partition.isr.stage for partition in led]
     for stage in sorted({stage.value for stage in stages}):
         found += gauge(f"{REPLICAS}IsrProposals,stage={stage}", sum(one.value == stage for one in stages))
@@ -161,6 +173,40 @@ def _quotas(role: BrokerRole, now_ms: int) -> list[Sample]:
         for name, account in role.quotas.accounts[key].newest(ACCOUNTS_SHOWN_MAX, now_ms):
             found.append(Sample(_of_client(type, name), attribute, account.measure.measure(now_ms)))
             found.append(_throttled(type, name, account, now_ms))
+    return found
+
+
+def _share_groups(role: BrokerRole) -> list[Sample]:
+    """Of share groups (KIP-932): sessions and share partitions of those that fetch here, and what both coordinators have."""
+    sessions = role.shares.sessions
+    found = gauge(SHARE_SESSIONS + "ShareSessionsCount", len(sessions.by_owner))
+    found += gauge(SHARE_SESSIONS + "SharePartitionsCount", sessions.entries)
+    for held in islice(role.shares, SHARE_PARTITIONS_SHOWN_MAX):
+        window = held.share.window
+        if window is not None:
+            key = held.share.key
+            of = f",group={quote(key.group)},topic={held.partition.topic},partition={key.number}"
+            found += gauge(f"{SHARE_PARTITIONS}InFlightMessageCount{of}", window.records)
+            found += gauge(f"{SHARE_PARTITIONS}InFlightBatchCount{of}", len(window.batches))
+    machine = role.groups.machine
+    states = Counter(
+        group.state()
+        for shard in machine.shards.values()
+        if shard.loaded
+        for group in machine.kinds.share.groups(shard).values()
+    )
+    found.append(Sample(GROUP_COORDINATOR + ",protocol=share", "group-count", float(sum(states.values()))))
+    for state in SHARE_STATES:
+        found.append(Sample(f"{GROUP_COORDINATOR},state={state}", "share-group-count", float(states[state])))
+    loaded = [shard.loaded for shard in role.share_state.machine.shards.values()]
+    for state, count in (("active", sum(loaded)), ("loading", len(loaded) - sum(loaded))):
+        found.append(Sample(f"{SHARE_COORDINATOR},state={state}", "num-partitions", float(count)))
+    for number, offset in sorted(role.share_state.pruned.items()):
+        found.append(
+            Sample(
+                f"{SHARE_COORDINATOR},topic={SHARE_STATE_TOPIC},partition={number}", "last-pruned-offset", float(offset)
+            )
+        )
     return found
 
 

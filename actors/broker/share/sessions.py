@@ -57,6 +57,11 @@ class ShareSessions:
         self._entries = 0
         """Invariant: the partitions of all sessions."""
 
+    @property
+    def entries(self) -> int:
+        """The partitions of all sessions."""
+        return self._entries
+
     def begin(self, owner: Owner, connection: int) -> ShareSession:
         """A new session. The old one of that owner must have been ended. Raises Refused: SHARE_SESSION_LIMIT_REACHED."""
         if len(self.by_owner) >= self.sessions_max or self._entries >= ENTRIES_MAX:

@@ -47,6 +47,8 @@ class ShareCoordinator(CoordinatorHost[Coordinator]):
         super().__init__(runtime, requests, cache, replicas, appends, SHARE_STATE_TOPIC, machine)
         self._prune_interval_ms = value("share.coordinator.state.topic.prune.interval.ms")
         self._prune_ms = -1
+        self.pruned: dict[int, int] = {}
+        """Partition of the topic -> below which offset its log was deleted last."""
 
     # ---- requests
 
@@ -110,5 +112,6 @@ class ShareCoordinator(CoordinatorHost[Coordinator]):
             offset = min(offset, partition.high_watermark)
             if offset > partition.log.log_start_offset:
                 partition.log.delete_records(offset)
+                self.pruned[number] = offset
                 self._replicas.started(partition)
         self._appends.signal()

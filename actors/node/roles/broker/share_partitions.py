@@ -82,6 +82,9 @@ class SharePartitions:
     def __len__(self) -> int:
         return len(self._held)
 
+    def __iter__(self) -> Iterator[Held]:
+        return iter(self._held.values())
+
     # ---- sessions
 
     def begin(self, owner: Owner, connection: int) -> ShareSession:
