@@ -39,8 +39,8 @@ $(VENV)/.built: $(VENV)/.made setup.py $(SOURCES)
 	$(PY) setup.py -q build_ext --inplace
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.built
-	@test -e $@ || RAYFT_BUILT=1 $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
+$(VENV)/.installed: $(VENV)/.built pyproject.toml
+	@test $@ -nt pyproject.toml || RAYFT_BUILT=1 $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed pyproject.toml

@@ -105,6 +105,7 @@ ALLOWED: dict[str, set[str]] = {
 MORE: dict[str, set[str]] = {
     "actors.authentication.access_tokens": {"jwt"},
     "actors.authentication.key_set": {"jwt"},
+    "actors.broker.patterns": {"re2"},
     "actors.host.metrics": {"prometheus_client"},
     "actors.host.tls": {"cryptography", "actors.tls_settings"},
     "actors.host.certificates": {"cryptography"},

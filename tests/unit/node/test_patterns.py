@@ -1,4 +1,4 @@
-"""Regular expressions of clients: the answers of Python's `re`, without its time."""
+"""Regular expressions of clients: the answers of Python's `re` where the syntax is the same, without its time."""
 
 import re
 import time
@@ -39,11 +39,42 @@ def test_no_expression_takes_long(pattern: str) -> None:
     assert time.process_time() - began_s < 2
 
 
+def test_ten_thousand_names_that_an_automaton_has_no_memory_for_take_seconds() -> None:
+    """The sets of states that these names lead to are millions."""
+    names = ["".join("ab"[(row * column >> 3) & 1] for column in range(249)) for row in range(10_000)]
+    pattern = Pattern("(a|b)*a(a|b){60}(a|b)*a(a|b){60}b?")
+    began_s = time.process_time()
+    assert 0 < sum(map(pattern.fullmatch, names)) < len(names)
+    assert time.process_time() - began_s < 60
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(?i)ORDERS-[[:digit:]]+", "orders-17"),
+        (r"\Qa.b\E", "a.b"),
+        (r"x\b.y", "x-y"),
+        (r"\p{Greek}+", "αβγ"),
+        ("(?s)a.b", "a\nb"),
+    ],
+)
+def test_syntax_that_only_re2_has(pattern: str, text: str) -> None:
+    assert Pattern(pattern).fullmatch(text)
+    assert not Pattern(pattern).fullmatch("b")
+
+
 @pytest.mark.parametrize(
     "pattern",
-    ["(", "[", "*", "a{2,1}", "(a)\\1", "(?=a)", "(?<!a)b", "(?i)a", "(?P<n>a)(?P=n)", "\\bq", "a{1001}", "(" * 400,
-     "(?:a{30}){40}", "a" * (PATTERN_CHARACTERS_MAX + 1)],
+    ["(", "[", "a{2,1}", "(a)\\1", "(?=a)", "(?<!a)b", "(?P<n>a)(?P=n)", "a{1001}", "a**",
+     "(?:a{30}){40}", r"(?:\pL{100}){9}",
+     "a" * (PATTERN_CHARACTERS_MAX + 1)],
 )  # fmt: skip
 def test_what_is_refused(pattern: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match=r"."):
         Pattern(pattern)
+
+
+def test_a_refusal_says_what_is_wrong(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Refused, match=r"missing \)"):
+        Pattern("(a")
+    assert capfd.readouterr() == ("", "")  # what clients send writes no lines
