@@ -32,6 +32,8 @@ from bench import apache, frames
 
 SETTLE_SECONDS = 1.0
 RESULTS = Path(__file__).parent / "results"
+USUAL = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "1"}
+"""The settings that users of both would have."""
 
 
 class Side(NamedTuple):
@@ -92,14 +94,15 @@ class Side(NamedTuple):
 
 
 @contextmanager
-def running(name: str, controllers: int, brokers: int) -> Iterator[Side]:
-    """A cluster of either software with the same topology, and the settings that users of both would have."""
-    config = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "1"}
+def running(
+    name: str, controllers: int, brokers: int, config: Mapping[str, str] = USUAL, heap: str = "512m"
+) -> Iterator[Side]:
+    """A cluster of either software with the same topology and the same settings. `heap`: of Apache Kafka's nodes."""
     if name == "rayft":
         with rayft.Cluster(controllers=controllers, brokers=brokers, config=config) as cluster:
             yield Side(name, cluster)
     else:
-        with apache.ApacheKafka(controllers, brokers, config, heap="512m") as kafka:
+        with apache.ApacheKafka(controllers, brokers, config, heap=heap) as kafka:
             yield Side(name, kafka)
 
 

@@ -27,6 +27,10 @@ class Connection:
     def exchange(self, data: bytes) -> bytes:
         """Send a prepared frame. Returns the answer without its length."""
         self.socket.sendall(data)
+        return self.answer()
+
+    def answer(self) -> bytes:
+        """Read the next frame without its length."""
         size = int.from_bytes(self._read(4), "big")
         return self._read(size)
 

@@ -65,7 +65,6 @@ class Crowd:
         self.moves: list[Move] = []
         self.beats = 0
         """Heartbeats that were answered."""
-        self.short_intervals = 0
         self.cpu_seconds = 0.0
         """Of this process, while it was in `until`."""
         self._epochs: Counter[int] = Counter()

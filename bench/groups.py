@@ -19,8 +19,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -28,10 +28,9 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-import rayft
 from actors.wire.messages import message
 from bench import apache, frames
-from bench.end_to_end import RESULTS, Side, machine
+from bench.end_to_end import RESULTS, Side, machine, running
 from bench.group_members import Crowd
 
 TOPIC = "shared-by-a-thousand"
@@ -57,17 +56,6 @@ class Window(NamedTuple):
     """The longest time in which a moved partition had no owner."""
     longest_gap_of_others: float
     """The same of all partitions that did not go to the new member."""
-
-
-@contextmanager
-def running(name: str, config: dict[str, str]) -> Iterator[Side]:
-    """A cluster of either software, with a controller of its own and the same settings."""
-    if name == "rayft":
-        with rayft.Cluster(controllers=1, brokers=1, config=config) as cluster:
-            yield Side(name, cluster)
-    else:
-        with apache.ApacheKafka(1, 1, config, heap="1g") as kafka:
-            yield Side(name, kafka)
 
 
 def create(side: Side, partitions: int) -> None:
@@ -198,7 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
         "group.consumer.heartbeat.interval.ms": str(given.heartbeat_ms),
         "group.consumer.assignment.interval.ms": str(given.assignment_ms),
     }
-    with running("rayft", config) as mine, running("kafka", config) as theirs:
+    with running("rayft", 1, 1, config) as mine, running("kafka", 1, 1, config, "1g") as theirs:
         for side in (mine, theirs):
             create(side, given.partitions)
         row = measured((mine, theirs), given.members, given.partitions, given.windows)

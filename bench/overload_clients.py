@@ -1,5 +1,5 @@
-"""What runs beside the cluster of `bench.overload`: clients that keep a queue full, one that notes
-what is acknowledged, a clock.
+"""What runs beside the cluster of `bench.overload`: clients that keep a queue full, one that notes what is
+acknowledged, a clock.
 
 `load` is the clients: connections with requests one behind the other. `probe` writes small records, each with a name of its
 own, and notes which were acknowledged when. `clock` sleeps for a millisecond again and again and notes how late it is woken,
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from actors.wire import framing
 from actors.wire.messages import message
+from bench import frames
 
 IN_FLIGHT = 8
 """Requests that a client of `load` has under way."""
@@ -34,7 +35,7 @@ def _produce(topic: str, partition: int, value: bytes, acks: int, correlation: i
     data = kind.PartitionProduceData(index=partition, records=builder.build())
     topics = [kind.TopicProduceData(name=topic, partition_data=[data])]
     request = kind(acks=acks, timeout_ms=30_000, topic_data=topics)
-    return b"".join(framing.encode_request("Produce", PRODUCE, correlation, "bench", request))
+    return frames.frame("Produce", PRODUCE, request, correlation)
 
 
 # ---- load
@@ -42,20 +43,20 @@ def _produce(topic: str, partition: int, value: bytes, acks: int, correlation: i
 
 def load(port: int, connections: int, size: int) -> None:
     """Keep a broker's queue full until this process is ended."""
-    frames = [_produce("load", number, os.urandom(size), 1, number) for number in range(8)]
+    requests = [_produce("load", number, os.urandom(size), 1, number) for number in range(8)]
     selector = selectors.DefaultSelector()
     for number in range(connections):
         sock = socket.create_connection(("127.0.0.1", port))
         sock.setblocking(False)
         selector.register(
-            sock, selectors.EVENT_READ | selectors.EVENT_WRITE, [memoryview(frames[number % 8]), 0, 0, bytearray()]
+            sock, selectors.EVENT_READ | selectors.EVENT_WRITE, [memoryview(requests[number % 8]), 0, 0, bytearray()]
         )
     while True:
         for key, events in selector.select():
-            _converse(selector, key, events, frames)
+            _converse(selector, key, events, requests)
 
 
-def _converse(selector: selectors.BaseSelector, key: Any, events: int, frames: Sequence[bytes]) -> None:
+def _converse(selector: selectors.BaseSelector, key: Any, events: int, requests: Sequence[bytes]) -> None:
     sock, state = key.fileobj, key.data
     left, sent, answered, read = state
     try:
@@ -68,7 +69,7 @@ def _converse(selector: selectors.BaseSelector, key: Any, events: int, frames: S
             left = left[sock.send(left) :]
             if not left:
                 sent += 1
-                left = memoryview(frames[sent % len(frames)])
+                left = memoryview(requests[sent % len(requests)])
     except BlockingIOError:
         pass
     state[:] = left, sent, answered, read
@@ -95,42 +96,32 @@ def probe(port: int, partitions: int, notes: str) -> None:
     """Write records to each partition of `moved`, with acks=1 and acks=all in turn, and note what is acknowledged."""
     out = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     selector = selectors.DefaultSelector()
-    due: deque[tuple[float, int, socket.socket]] = deque()
+    due: deque[tuple[float, int, frames.Connection]] = deque()
     for number in range(partitions):
-        due.append((0.0, number, socket.create_connection(("127.0.0.1", port))))
+        due.append((0.0, number, frames.Connection(("127.0.0.1", port))))
     count = 0
     while True:
         while due and due[0][0] <= time.monotonic():
-            _, number, sock = due.popleft()
+            _, number, connection = due.popleft()
             count += 1
             value, acks = f"{os.getpid()}-{count}", (1, -1)[count // partitions % 2]
-            sock.sendall(_produce("moved", number, value.encode(), acks, count))
-            selector.register(sock, selectors.EVENT_READ, (number, value, acks, sock))
+            connection.socket.sendall(_produce("moved", number, value.encode(), acks, count))
+            selector.register(connection.socket, selectors.EVENT_READ, (number, value, acks, connection))
         for key, _ in selector.select(0.005):
-            number, value, acks, sock = key.data
-            frame = _frame(sock)
+            number, value, acks, connection = key.data
+            frame = connection.answer()
             at_ns = time.monotonic_ns()
-            selector.unregister(sock)
-            (answer,) = framing.decode_response("Produce", PRODUCE, memoryview(frame)).responses[0].partition_responses
+            selector.unregister(connection.socket)
+            (answer,) = framing.decode_response("Produce", PRODUCE, frame).responses[0].partition_responses
             if not answer.error_code:
                 os.write(out, f"{number} {answer.base_offset} {value} {acks} {at_ns}\n".encode())
-            due.append((time.monotonic() + PROBE_S, number, sock))
+            due.append((time.monotonic() + PROBE_S, number, connection))
 
 
 def acknowledged(text: str) -> list[Acknowledged]:
     """What `probe` has noted."""
     rows = (line.split() for line in text.splitlines())
     return [Acknowledged(int(row[0]), int(row[1]), row[2], int(row[3]), int(row[4])) for row in rows]
-
-
-def _frame(sock: socket.socket) -> bytearray:
-    data = bytearray()
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-        piece = sock.recv(65536)
-        if not piece:
-            raise ConnectionError("the broker has closed the connection")
-        data += piece
-    return data[4:]
 
 
 # ---- clock
@@ -148,18 +139,11 @@ def clock(notes: str) -> None:
 # ---- the operator
 
 
-class Operator:
+class Operator(frames.Connection):
     """Questions to the broker that answers them."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        self._correlation = 0
-
-    def ask(self, name: str, version: int, request: Any) -> Any:
-        """One request and its answer."""
-        self._correlation += 1
-        self._socket.sendall(b"".join(framing.encode_request(name, version, self._correlation, "bench", request)))
-        return framing.decode_response(name, version, memoryview(_frame(self._socket)))
+        super().__init__(("127.0.0.1", port), 60)
 
     def create(self, name: str, assignments: Sequence[Sequence[int]], configs: dict[str, str]) -> None:
         """A topic with these replicas."""

@@ -18,8 +18,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -27,9 +27,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-import rayft
 from bench import apache, frames
-from bench.end_to_end import RESULTS, Side, machine
+from bench.end_to_end import RESULTS, Side, machine, running
 
 TOPIC, PARTITIONS, RECORD_BYTES = "shared", 6, 100
 WARM_WINDOWS = 2
@@ -52,22 +51,13 @@ class Window(NamedTuple):
     """The same of the client."""
 
 
-@contextmanager
-def running(name: str) -> Iterator[Side]:
-    """A cluster of either software, with a controller of its own and the same settings."""
-    config = {
-        "num.partitions": "1",
-        "offsets.topic.replication.factor": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "10",
-    }
-    if name == "rayft":
-        with rayft.Cluster(controllers=1, brokers=1, config=config) as cluster:
-            yield Side(name, cluster)
-    else:
-        with apache.ApacheKafka(1, 1, config, heap="512m") as kafka:
-            yield Side(name, kafka)
+CONFIG = {
+    "num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "10",
+}
 
 
 class Client:
@@ -159,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(apache.MISSING, file=sys.stderr)
         return 2
     console, rows = Console(width=140), list[Row]()
-    with running("rayft") as mine, running("kafka") as theirs:
+    with running("rayft", 1, 1, CONFIG) as mine, running("kafka", 1, 1, CONFIG) as theirs:
         for rate in given.rate:
             for consumers in given.consumers:
                 row = measured((mine, theirs), consumers, rate, given.windows, given.seconds)

@@ -32,8 +32,7 @@ from confluent_kafka import Producer
 from rich.console import Console
 from rich.table import Table
 
-import rayft
-from bench import apache, frames
+from bench import apache, end_to_end, frames
 from bench.end_to_end import RESULTS, Side, machine
 
 CLIENTS = ("java", "librdkafka")
@@ -71,12 +70,8 @@ def running(name: str, brokers: int) -> Iterator[Side]:
         "transaction.state.log.num.partitions": "50",
         "min.insync.replicas": str(min(replicas, 2)),
     }
-    if name == "rayft":
-        with rayft.Cluster(controllers=1, brokers=brokers, config=config) as cluster:
-            yield _with_topic(Side(name, cluster), replicas)
-    else:
-        with apache.ApacheKafka(1, brokers, config, heap="512m") as kafka:
-            yield _with_topic(Side(name, kafka), replicas)
+    with end_to_end.running(name, 1, brokers, config) as side:
+        yield _with_topic(side, replicas)
 
 
 def _with_topic(side: Side, replicas: int) -> Side:
