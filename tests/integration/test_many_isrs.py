@@ -4,7 +4,7 @@ Real processes: one controller, two brokers. The metadata log of the controller 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
 from actors.host import probe
-from actors.metadata.batches import is_control
-from actors.metadata.dialects import dialect
 from actors.metadata.ops import PartitionsChanged
-from actors.ports import Batch
-from fastpath.records import batch as batches
+from tests.integration.metadata_log import operations
 
 TOPICS, PARTITIONS = 100, 1000
 WAIT_S = 240.0
@@ -43,8 +40,8 @@ def test_r497_29_a_broker_comes_back_to_a_hundred_thousand_isrs(
         seconds = waited(alive, lambda found: found.under_replicated == 0)
         directory = cluster.dir / "controller-1001" / "__kafka_metadata-0"
     joined, fell_out = 0, 0
-    for op in changes(directory, before):
-        for one in op:
+    for op in operations(directory, before):
+        for one in op if isinstance(op, PartitionsChanged) else ():
             if one.isr is not None and joined < TOPICS * PARTITIONS:
                 joined += len(one.isr) == 2
                 fell_out += len(one.isr) < 2
@@ -64,14 +61,3 @@ def waited(alive: list[tuple[str, int]], holds: Callable[[Any], bool]) -> float:
             pass
         time.sleep(0.5)
     raise AssertionError("it does not come")
-
-
-def changes(directory: Path, offset: int) -> Iterator[PartitionsChanged]:
-    """What the log says of ISRs and leaders from an offset on."""
-    for log in sorted(directory.glob("*.log")):
-        data = memoryview(log.read_bytes())
-        for header in batches.headers(data):
-            part = data[header.position : header.position + header.size]
-            if header.base_offset >= offset and not is_control(part):
-                found = Batch(header.base_offset, header.base_offset + header.count - 1, 0, part)
-                yield from (op for _, op in dialect(2).decode(found) if isinstance(op, PartitionsChanged))

@@ -45,8 +45,8 @@ FOUND = [
     ("pushed_metadata", "", 1100179),
 ]
 """(property that did not hold, kind of world or none, seed)."""
-WHOLE = [pytest.param(*row, marks=pytest.mark.slow) for row in FOUND if row[1] not in WORLDS]
-"""Worlds like those of `test_seeds.py`, of which `make test` runs new ones instead: each takes ten seconds and more."""
+ROWS = [pytest.param(*row, marks=() if row[1] in WORLDS else pytest.mark.slow) for row in FOUND]
+"""Whole worlds are like those of `test_seeds.py`, of which `make test` runs others: each takes ten seconds and more."""
 
 
 def found(checker: str, kind: str, seed: int) -> Result:
@@ -62,7 +62,7 @@ def found(checker: str, kind: str, seed: int) -> Result:
 ahead = in_processes({"test_it_holds_now": found})
 
 
-@pytest.mark.parametrize(("checker", "kind", "seed"), [*(row for row in FOUND if row[1] in WORLDS), *WHOLE])
+@pytest.mark.parametrize(("checker", "kind", "seed"), ROWS)
 def test_it_holds_now(checker: str, kind: str, seed: int, ahead: Ahead) -> None:
     result = ahead()
     assert result.ok, f"{result.checker} ({checker} the first time): {result.text}"

@@ -120,22 +120,19 @@ def test_a_cluster_with_two_listeners_goes_the_whole_way(
 
             options = ("--listener", "INTERNAL", "--config", file)
             with bridged(zookeeper, tmp_path / "rayft", 2, *options) as cluster:
-                taken = len(load.acknowledged)
-                until(lambda: len(load.acknowledged) > taken + 300, "produced under the new controller")
+                load.goes_on(300, "under the new controller")
                 kafka.terminate(2)
                 kafka.start(2)
                 kafka.answers(2, kafka.ports[2])
                 fresh = AdminClient({"bootstrap.servers": kafka.bootstrap_servers} | ALICE)
                 fresh.create_topics([NewTopic("later", 2, 2)])["later"].result(60)
                 move_everything(door(cluster, 3), [3, 4])
-                moved = len(load.acknowledged)
-                until(lambda: len(load.acknowledged) > moved + 300, "produced to the new brokers")
+                load.goes_on(300, "to the new brokers")
                 for id in (1, 2):
                     assert kafka.terminate(id) in (0, 143)
                 rayft("bridge", "--zookeeper", zookeeper.address, "--dir", str(tmp_path / "rayft"), "--finish")
                 zookeeper.terminate(0)
-                alone = len(load.acknowledged)
-                until(lambda: len(load.acknowledged) > alone + 300, "produced without ZooKeeper")
+                load.goes_on(300, "without ZooKeeper")
                 load.stop()
                 assert load.failed == []
                 assert sorted(load.read) == list(range(load.sent)), "nothing is lost"

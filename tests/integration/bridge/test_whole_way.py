@@ -18,7 +18,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors.host import plan, screen, storage
 from actors.host.zookeeper_session import Session
-from actors.metadata.dialects import dialect
 from actors.zookeeper import Children, Get
 from tests.integration.bridge.way import (
     ALICE,
@@ -38,6 +37,7 @@ from tests.integration.bridge.way import (
     written,
 )
 from tests.integration.bridge.zookeeper_mode import COORDINATORS, ZooKeeper, ZooKeeperBrokers
+from tests.integration.metadata_log import operations
 
 MANY = {TOPIC: 120, "quiet": 80}
 """Topic -> partitions."""
@@ -64,23 +64,20 @@ def test_the_whole_way_over(release: str, tmp_path: Path, capsys: pytest.Capture
             stops: dict[str, float] = {}
             options = ("--listener", "INTERNAL", "--config", file)
             with bridged(zookeeper, tmp_path / "rayft", 3, *options) as cluster:
-                taken = len(load.acknowledged)
-                until(lambda: len(load.acknowledged) > taken + 500, "produced under the new controller")
+                load.goes_on(500, "under the new controller")
                 stops["taken over"] = load.stopped_s()
                 new = [member.config.broker_id for member in cluster.brokers]
                 assert new == [4, 5, 6]
                 began = time.monotonic()
                 move_everything(door(cluster, 4), new)
                 took_s = time.monotonic() - began
-                moved = len(load.acknowledged)
-                until(lambda: len(load.acknowledged) > moved + 500, "produced to the new brokers")
+                load.goes_on(500, "to the new brokers")
                 stops["moved"] = load.stopped_s()
                 for id in (1, 2, 3):
                     assert kafka.terminate(id) in (0, 143)
                 rayft("bridge", "--zookeeper", zookeeper.address, "--dir", str(tmp_path / "rayft"), "--finish")
                 zookeeper.terminate(0)
-                alone = len(load.acknowledged)
-                until(lambda: len(load.acknowledged) > alone + 500, "produced without ZooKeeper")
+                load.goes_on(500, "without ZooKeeper")
                 stops["old brokers and ZooKeeper stopped"] = load.stopped_s()
                 load.stop()
                 assert load.failed == []
@@ -103,19 +100,7 @@ def phases(stops: Mapping[str, float]) -> str:
 def image_has_everything(cluster: plan.Plan) -> None:
     """Settings and credentials are in the metadata log."""
     directory = Path(storage.check(cluster.controllers[0].config)[0].path) / "__kafka_metadata-0"
-    from fastpath.records import batch as batches
-
-    names: Counter[str] = Counter()
-    for log in sorted(directory.glob("*.log")):
-        data = memoryview(log.read_bytes())
-        for header in batches.headers(data):
-            from actors.metadata.batches import is_control
-            from actors.ports import Batch
-
-            part = data[header.position : header.position + header.size]
-            if not is_control(part):
-                found = Batch(header.base_offset, header.base_offset + header.count - 1, 0, part)
-                names.update(type(op).__name__ + getattr(op, "kind", "") for _, op in dialect(2).decode(found))
+    names = Counter(type(op).__name__ + getattr(op, "kind", "") for op in operations(directory))
     assert names["EntitySetscram"] == len(PASSWORDS) and names["ConfigSet"] >= 1
 
 
@@ -128,19 +113,16 @@ def test_the_way_back_half_way(tmp_path: Path) -> None:
         load = Load(kafka.bootstrap_servers)
         until(lambda: len(load.read) > 200, "the group reads before the takeover")
         with bridged(zookeeper, tmp_path / "rayft", 0):
-            taken = len(load.acknowledged)
-            until(lambda: len(load.acknowledged) > taken + 300, "produced under the new controller")
+            load.goes_on(300, "under the new controller")
             kafka.terminate(3)
             kafka.start(3)
             until(lambda: 3 in brokers_of(zookeeper), "a broker comes back under the new controller")
             rayft("bridge", "--zookeeper", zookeeper.address, "--dir", str(tmp_path / "rayft"), "--back")
             until(lambda: controller_of(zookeeper) in (1, 2, 3), "an old broker is the controller")
-        back = len(load.acknowledged)
-        until(lambda: len(load.acknowledged) > back + 300, "produced after the way back")
+        load.goes_on(300, "after the way back")
         kafka.kill(2)
         kafka.start(2)
-        more = len(load.acknowledged)
-        until(lambda: len(load.acknowledged) > more + 300, "the old controller elects leaders")
+        load.goes_on(300, "under leaders that the old controller has elected")
         load.stop()
         assert load.failed == [] and sorted(load.read) == list(range(load.sent))
 
@@ -179,8 +161,7 @@ def test_what_fails_half_way_loses_nothing(tmp_path: Path, capsys: pytest.Captur
         stops: dict[str, float] = {}
 
         def produced(what: str) -> None:
-            have = len(load.acknowledged)
-            until(lambda: len(load.acknowledged) > have + 300, what)
+            load.goes_on(300, what)
             stops[what] = max(stops.get(what, 0.0), load.stopped_s())
 
         load.stopped_s()

@@ -61,6 +61,11 @@ class Load:
         for thread in self._threads:
             thread.start()
 
+    def goes_on(self, records: int, when: str) -> None:
+        """Wait until so many records more are acknowledged."""
+        before = len(self.acknowledged)
+        until(lambda: len(self.acknowledged) > before + records, f"produced {when}")
+
     def stopped_s(self) -> float:
         """The longest time between two acknowledgements since this was asked last."""
         longest, self._longest_s = max(self._longest_s, time.monotonic() - self._last), 0.0
