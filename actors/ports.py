@@ -72,7 +72,8 @@ class File(Protocol):
         """Bytes appended so far, durable or not."""
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Append all parts in order. Returns the new size. Raises DiskFull (nothing is kept) or DiskFailed."""
+        """Append all parts in order. Returns the new size. Raises DiskFull (nothing is kept) or DiskFailed, which is also
+        raised by every other write where the file is missing."""
 
     def read(self, position: int, size: int) -> memoryview | None:
         """Up to `size` bytes at `position` (fewer at the end). None: not in memory; use `Work` and `read_cold`."""
@@ -112,7 +113,8 @@ class Disk(Protocol):
         """Whether a file or directory of that name exists."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory. It is durable after a `Sync` that names its directory."""
+        """Rename a file or directory. It is durable after a `Sync` that names its directory. Raises DiskFailed, also where
+        nothing has the old name."""
 
     def remove(self, path: str) -> None:
         """Unlink a file, or a directory with all its content. A missing one is no error. Blocks: at start-up and in

@@ -9,7 +9,9 @@ This file alone handles file descriptors and the errors that the kernel reports 
 2. A read asks the page cache only (RWF_NOWAIT). What is not there is None: a read never waits. On file systems without
    this flag (tmpfs) reads are plain.
 3. An append is all or nothing: when the disk is full, the file is truncated to its old size.
-4. After an error of the device, every later call on the file fails too. The error names path and position.
+4. After an error of the device, every later call on the file fails too. The error names path and position. What is to be
+   written or renamed and is not there has failed too: the node removes nothing that it writes, so the whole directory was
+   unmounted or moved away. A file that is opened or read may be missing: FileNotFoundError.
 5. A cold read may run in a thread beside the loop, because it uses a descriptor of its own.
 """
 
@@ -62,7 +64,7 @@ class LocalFile:
 
     def append(self, parts: Sequence[Buffer]) -> int:
         """Append all parts. Raises DiskFull (nothing is kept) or DiskFailed."""
-        fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
+        fd = self._fd if self._fd >= 0 and self._failed is None else self._open_for("append")
         if self._disk.crowded:
             self._disk.used(self)
         size = self._size
@@ -148,7 +150,7 @@ class LocalFile:
         """Overwrite bytes that exist, which lie below `size`. Raises DiskFull, DiskFailed."""
         view = memoryview(data).cast("B")
         assert position + len(view) <= self._size, "overwrite is for bytes that exist"
-        fd = self._open()
+        fd = self._open_for("overwrite")
         try:
             done = 0
             while done < len(view):
@@ -161,8 +163,9 @@ class LocalFile:
     def truncate(self, size: int) -> None:
         """Make the file shorter. Raises DiskFailed."""
         assert size <= self._size, "truncate only cuts"
+        fd = self._open_for("truncate")
         try:
-            os.ftruncate(self._open(), size)
+            os.ftruncate(fd, size)
         except OSError as error:
             raise self._fail(error, "truncate", size) from None
         self._size = size
@@ -225,6 +228,13 @@ class LocalFile:
                 raise self._fail(error, "open", 0) from None
         disk.used(self)
         return self._fd
+
+    def _open_for(self, doing: str) -> int:
+        """The descriptor, to write. Raises DiskFailed, also where the file is missing."""
+        try:
+            return self._open()
+        except FileNotFoundError as error:
+            raise self._fail(error, doing, self._size) from None
 
     def _own_descriptor(self) -> int:
         if self._failed is not None:
@@ -345,11 +355,9 @@ class LocalDisk:
         return os.path.exists(f"{self.root}/{path}")
 
     def rename(self, old: str, new: str) -> None:
-        """Rename; open files follow. Raises FileNotFoundError, DiskFailed."""
+        """Rename; open files follow. Raises DiskFailed, also where nothing has the old name."""
         try:
             os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
-        except FileNotFoundError:
-            raise
         except OSError as error:
             raise DiskFailed(error.errno, f"rename failed: {error.strerror}", old) from None
         with self._naming:
@@ -423,6 +431,8 @@ class LocalDisk:
             except FileNotFoundError:
                 if directory in self._gone:
                     return
+                if not os.path.isdir(self.root):
+                    raise
                 os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
                 made = True
                 durable.write_file(temporary, content)

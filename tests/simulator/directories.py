@@ -4,8 +4,9 @@ them.
 This file alone decides when a directory fails and what is in it afterwards. Rules:
 
 1. Once or twice in a world the second directory of a broker fails: from then on every write, rename and sync in it
-   raises, and in half of the failures every read from the disk too. Only one directory fails at a time. The first
-   directory holds the metadata log; a broker does not go on without it, and other faults hit it.
+   raises, in half of the failures every read from the disk too, and in a quarter no name in it is found any more, as after
+   an unmount. Only one directory fails at a time. The first directory holds the metadata log; a broker does not go on
+   without it, and other faults hit it.
 2. The directory comes back with a new process of its broker, however the old one ended. It is then in one of four
    states: whole, with all that was written; cut, with what a power cut leaves; new, an empty one with an id of its own;
    or away, an empty one now, and the old one again with a later process.
@@ -120,7 +121,8 @@ class FailingDirectories:
         disk = process.more[0]
         self._losing = faults._guard(process)
         self._failed = failed = process, disk
-        disk.fail(reads=not self._choose.randrange(2))
+        kind = self._choose.randrange(4)
+        disk.fail(reads=kind < 2, gone=kind == 2)
         faults.counts["log directory fails"] += 1
         faults.world.say(process.name, f"FAULT the second log directory fails{', guarded' if self._losing else ''}")
         faults.world.after(NOTICED_MS * 1000, lambda: self._unnoticed(failed))
@@ -139,7 +141,7 @@ class FailingDirectories:
 
     def _in_isr(self, process: Process, disk: VirtualDisk) -> bool:
         """Whether the broker counts as in sync with anything in that directory."""
-        return any(disk.exists(self._name(row)) for row in self._rows(process))
+        return any(disk.holds(self._name(row)) for row in self._rows(process))
 
     def _rows(self, process: Process) -> list[int]:
         """Partitions whose ISR has this broker, which may be registered or not."""
@@ -152,7 +154,7 @@ class FailingDirectories:
         return partition_name(image.topic_name(image.topic_of(row)), image.number(row))
 
     def _has_files(self, process: Process, row: int) -> bool:
-        return any(disk.exists(self._name(row)) for disk in process.disks)
+        return any(disk.holds(self._name(row)) for disk in process.disks)
 
     def _bare(self, process: Process) -> bool:
         """Whether the broker is the only member of an ISR of a partition that was never written to."""

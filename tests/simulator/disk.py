@@ -82,13 +82,15 @@ class VirtualFile:
     def read(self, position: int, size: int) -> memoryview | None:
         if self.disk.cold is not None and self.disk.cold(self.path, position, size):
             return None
+        if self.closed and self.disk.gone:
+            raise FileNotFoundError(errno.ENOENT, "closed and gone", self.path)
         return self._bytes(position, size)
 
     def read_cold(self, position: int, size: int) -> memoryview:
         if self.disk.unreadable is not None and self.disk.unreadable(self.path, position, size):
             self.disk.refused += 1
             raise DiskFailed(errno.EIO, f"read failed at byte {position}", self.path)
-        if self.closed and self.disk.files.get(self.path) is not self.inode:
+        if self.disk.gone or (self.closed and self.disk.files.get(self.path) is not self.inode):
             raise FileNotFoundError(errno.ENOENT, "closed and removed", self.path)
         return self._bytes(position, size)
 
@@ -131,6 +133,8 @@ class VirtualDisk:
         """path -> whether its sync fails."""
         self.failed = False
         """Whether the device has failed altogether: names cannot be changed either."""
+        self.gone = False
+        """Whether the directory was unmounted or moved away: the node finds no name in it. Tests look at `files`."""
         self.appended_bytes = 0
         self.syncs = 0
         self.failed_syncs = 0
@@ -141,7 +145,7 @@ class VirtualDisk:
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> VirtualFile:
-        inode = self.files.get(path)
+        inode = None if self.gone else self.files.get(path)
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
@@ -150,10 +154,16 @@ class VirtualDisk:
         return VirtualFile(self, inode)
 
     def names(self, path: str) -> list[str]:
+        if self.gone:
+            return []
         prefix = f"{path}/" if path else ""
         return sorted({name[len(prefix) :].split("/")[0] for name in self.files if name.startswith(prefix)})
 
     def exists(self, path: str) -> bool:
+        return not self.gone and self.holds(path)
+
+    def holds(self, path: str) -> bool:
+        """Whether there is such a file or directory, also while the node does not find it."""
         if path in self.files:
             return True
         prefix = f"{path}/"
@@ -166,7 +176,8 @@ class VirtualDisk:
         self._works(old)
         moved = {name: self.files[name] for name in self._all(old)}
         if not moved:
-            raise FileNotFoundError(errno.ENOENT, "no such file", old)
+            self.refused += 1
+            raise DiskFailed(errno.ENOENT, "rename failed: no such file", old)
         for name in moved:
             del self.files[name]
         for name, inode in moved.items():
@@ -221,27 +232,29 @@ class VirtualDisk:
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
-    def fail(self, *, reads: bool) -> None:
-        """From now on nothing can be written, renamed, removed or synced. `reads`: nor read from the device."""
+    def fail(self, *, reads: bool, gone: bool = False) -> None:
+        """From now on nothing can be written, renamed, removed or synced. `reads`: nor read from the device. `gone`: nor
+        found."""
         self.failed = True
+        self.gone = gone
         self.append_fails = self.sync_fails = lambda path: True
         if reads:
             self.cold = self.unreadable = lambda path, position, size: True
 
     def work(self) -> None:
         """The device was repaired, and has its content."""
-        self.failed = False
+        self.failed = self.gone = False
         self.append_fails = self.sync_fails = self.cold = self.unreadable = None
 
     @contextmanager
     def readable(self) -> Iterator[None]:
         """A context in which every read succeeds at once, for a checker that looks at the content."""
-        before = self.cold, self.unreadable
-        self.cold = self.unreadable = None
+        before = self.cold, self.unreadable, self.gone
+        self.cold, self.unreadable, self.gone = None, None, False
         try:
             yield
         finally:
-            self.cold, self.unreadable = before
+            self.cold, self.unreadable, self.gone = before
 
     def _works(self, path: str) -> None:
         if self.failed:

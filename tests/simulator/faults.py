@@ -265,7 +265,7 @@ class Faults:
         disk = self.rotten.get((name, directory))
         if disk is None:
             return False
-        if disk not in self.cluster.brokers[int(name[1:])].disks or not disk.exists(directory):
+        if disk not in self.cluster.brokers[int(name[1:])].disks or not disk.holds(directory):
             del self.rotten[name, directory]
             return False
         return True

@@ -1,6 +1,7 @@
 """Replicas that are moved between the log directories of a broker: under load, through crashes, with disks that fail or are
 full (KIP-113)."""
 
+import errno
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from actors.broker.log.directory import parse_name
+from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -337,7 +339,8 @@ def test_the_future_log_goes_with_its_replica(how: str) -> None:
     assert sum(broker(t, 2).storage._counts) == len(list(broker(t, 2).replicas))
 
 
-def test_the_target_fails_and_the_replica_is_served_on() -> None:
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_target_fails_and_the_replica_is_served_on(gone: bool) -> None:
     t = filled(SLOW)
     if home(t, 1) == 1:
         change(t, 4, "", **{LIMIT.replace(".", "_"): "1000000000"})
@@ -346,7 +349,7 @@ def test_the_target_fails_and_the_replica_is_served_on() -> None:
         change(t, 4, "", **{LIMIT.replace(".", "_"): "2000"})
     assert ask(t, 1, 1) == 0
     t.until(lambda: running(t, 1).move.future.log_end_offset > 5)
-    disks(t, 1)[1].fail(reads=True)
+    disks(t, 1)[1].fail(reads=not gone, gone=gone)
     t.until(lambda: broker(t, 1).storage.offline_directories == 1)
     assert t.produce(b"after", leader=1) == 30
     t.world.run_for(1_000)
@@ -359,7 +362,42 @@ def test_the_target_fails_and_the_replica_is_served_on() -> None:
     whole(t, 31)
 
 
-def test_the_source_fails_and_the_move_goes_on_after_the_repair() -> None:
+ASKED = {"append": ("take_room", 1), "open": ("open", 8), "rename": ("rename", 1), "sync": ("_may_fail", 4)}
+"""What a disk is asked during a move, and how often at least."""
+
+
+@pytest.mark.parametrize(("step", "number"), [(step, n) for step, (_, most) in ASKED.items() for n in range(most)])
+def test_the_target_is_gone_at_every_step(step: str, number: int) -> None:
+    t = filled()
+    target = 1
+    if home(t, 1) == 1:
+        assert ask(t, 1, 0) == 0
+        t.until(lambda: moved(t, 1, 0))
+    disk, left = disks(t, 1)[target], [number]
+    name = ASKED[step][0]
+    before = getattr(disk, name)
+
+    def gone(*arguments: Any, **more: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            return before(*arguments, **more)
+        setattr(disk, name, before)
+        disk.fail(reads=False, gone=True)
+        if step == "append":
+            raise DiskFailed(errno.ENOENT, "append failed", arguments[0].path)
+        return before(*arguments, **more)
+
+    setattr(disk, name, gone)
+    ask(t, 1, target)
+    t.until(lambda: broker(t, 1).storage.offline_directories == 1)
+    assert t.produce(b"after", leader=1) >= 0
+    t.world.run_for(1_000)
+    assert home(t, 1) == 0 and running(t, 1) is None and not broker(t, 1).storage.futures
+    assert all("is offline with 0 partitions" in error for error in t.world.errors)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_source_fails_and_the_move_goes_on_after_the_repair(gone: bool) -> None:
     t = filled(SLOW)
     if home(t, 2) == 0:
         change(t, 4, "", **{LIMIT.replace(".", "_"): "1000000000"})
@@ -368,7 +406,7 @@ def test_the_source_fails_and_the_move_goes_on_after_the_repair() -> None:
         change(t, 4, "", **{LIMIT.replace(".", "_"): "2000"})
     assert ask(t, 2, 0) == 0
     t.until(lambda: running(t, 2).move.future.log_end_offset > 5)
-    disks(t, 2)[1].fail(reads=True)
+    disks(t, 2)[1].fail(reads=not gone, gone=gone)
     t.until(lambda: t.isr == {1, 3})
     t.produce(b"after")
     t.world.run_for(1_000)

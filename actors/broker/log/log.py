@@ -41,7 +41,7 @@ from actors.broker.log.times import (
 )
 from actors.broker.log.transaction_index import Aborted, CorruptTransactionIndex, aborted, overlapping
 from actors.config import TopicSettings
-from actors.ports import Buffer, Disk, DiskFull, File
+from actors.ports import Buffer, Disk, DiskFailed, DiskFull, File
 from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16
@@ -596,7 +596,8 @@ class PartitionLog:
         return waiting >= self.settings.flush_messages or now_ms - self._flush_ms >= self.settings.flush_ms
 
     def flush(self, now_ms: int = -1) -> Flush:
-        """What to sync so that the log becomes durable as it is now. Brings index files up to date; raises DiskFull."""
+        """What to sync so that the log becomes durable as it is now. Brings index files up to date; raises DiskFull,
+        DiskFailed."""
         files: list[File] = []
         for segment in reversed(self.segments):
             files += segment.write_index()
@@ -607,7 +608,7 @@ class PartitionLog:
         files += [one.log for one in self.shortened if one in self.segments and one.log not in files]
         if not self._named and self.segments:
             if self._name is None:
-                self._name = self.disk.open(f"{self.directory}/{PARTITION_METADATA}")
+                self._name = self._own_name()
             files.append(self._name)
         replacements = [(self.disk, self._snapshot_path(offset), content) for offset, content in self._pending.items()]
         indexes = [(one, content) for one in self.rebuilt if (content := one.aborted.replacement()) is not None]
@@ -621,6 +622,13 @@ class PartitionLog:
         cut = self._generation != self._durable_generation
         snapshots = tuple(self._pending)
         return Flush(self.log_end_offset, files, replacements, self._generation, snapshots, epochs, tuple(indexes), cut)
+
+    def _own_name(self) -> File:
+        path = f"{self.directory}/{PARTITION_METADATA}"
+        try:
+            return self.disk.open(path)
+        except FileNotFoundError as error:  # the log directory was unmounted or moved away
+            raise DiskFailed(error.errno, "the file is gone", path) from None
 
     def flushed(self, flush: Flush) -> None:
         """The sync of `flush` is done. If a sync never ends, the next flush covers all of it."""

@@ -294,7 +294,7 @@ class Move:
             # What is wrong with the current log the job finds too, and then it is known whose fault it is.
             try:
                 read = current.read(future.log_end_offset, left)
-            except (DiskFailed, CorruptBatch):
+            except (DiskFailed, CorruptBatch, FileNotFoundError):
                 break
             if read is None:
                 break

@@ -4,7 +4,7 @@ import errno
 import os
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,11 @@ from actors.ports import DiskFailed, DiskFull
 @pytest.fixture
 def disk(tmp_path: Path) -> LocalDisk:
     return LocalDisk(str(tmp_path))
+
+
+def move_away(tmp_path: Path) -> None:
+    """The whole log directory has another name now."""
+    tmp_path.rename(tmp_path.with_name(f"{tmp_path.name}-gone"))
 
 
 def test_bytes_come_back(disk: LocalDisk, tmp_path: Path) -> None:
@@ -188,6 +193,33 @@ def test_a_rename_is_followed_by_open_files(disk: LocalDisk, tmp_path: Path) -> 
     disk.remove("a-0.gone-delete")
     assert os.listdir(tmp_path) == []
     disk.remove("a-0.gone-delete")
+
+
+@pytest.mark.parametrize("how", ["append", "overwrite", "truncate", "rename"])
+def test_what_is_written_and_missing_has_failed(disk: LocalDisk, tmp_path: Path, how: str) -> None:
+    """The whole directory was unmounted or moved away. A FileNotFoundError would say that the node has removed it."""
+    file = disk.open("t-0/0.log", create=True)
+    file.append((b"abc",))
+    file.close()
+    file = disk.open("t-0/0.log")
+    move_away(tmp_path)
+    calls: dict[str, Callable[[], object]] = {
+        "append": lambda: file.append((b"d",)),
+        "overwrite": lambda: file.overwrite(0, b"d"),
+        "truncate": lambda: file.truncate(0),
+        "rename": lambda: disk.rename("t-0", "t-1"),
+    }
+    with pytest.raises(DiskFailed):
+        calls[how]()
+
+
+def test_replace_does_not_bring_the_log_directory_back(disk: LocalDisk, tmp_path: Path) -> None:
+    disk.open("t-0/0.log", create=True)
+    move_away(tmp_path)
+    for path in ("checkpoint", "t-0/partition.metadata"):
+        with pytest.raises(DiskFailed):
+            disk.replace(path, b"x")
+    assert not tmp_path.exists()
 
 
 def test_replace_writes_a_small_file_whole(disk: LocalDisk, tmp_path: Path) -> None:
