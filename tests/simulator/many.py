@@ -13,7 +13,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
 from multiprocessing import get_context
 
 from rich.console import Console
@@ -41,23 +40,17 @@ def alone_in(world: Callable[..., Result], /, **parameters: object) -> Result:
         gc.enable()
 
 
-def workers(jobs: int | None = None, *, yielding: bool = False) -> ProcessPoolExecutor:
-    """A pool of `jobs` processes; by default one for each core that this process may use. `yielding`: they run when nobody
-    else wants to."""
+def workers(jobs: int | None = None) -> ProcessPoolExecutor:
+    """A pool of `jobs` processes; by default one for each core that this process may use."""
     jobs = jobs or len(os.sched_getaffinity(0))
-    return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(os.getpid(), yielding))
+    return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
 
 
-def _begin(parent: int, yielding: bool) -> None:
+def _begin(parent: int) -> None:
     """End when the parent is gone: a parent that was killed could not end its workers, which would run for hours."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent ended before the signal was set
         os._exit(1)
-    if yielding:
-        os.nice(19)
-        os.setsid()
-        with suppress(OSError), open("/proc/self/autogroup", "w") as group:  # Linux compares sessions first
-            group.write("19")
 
 
 def run(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Result]:

@@ -38,6 +38,7 @@ def run(seed: int, trace: bool = False) -> Outcome:
         return story(world)
     except Violation as violation:
         violation.world = world  # type: ignore[attr-defined]
+        violation.add_note(f"seed {seed}")
         raise
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.simulator import simulation
-from tests.simulator.ahead import Ahead, in_processes
 from tests.simulator.clients.producer import Producer
+from tests.simulator.many import alone_in
 from tests.simulator.planted.kinds import run
 from tests.simulator.planted.registry import instead
 from tests.simulator.planted.worlds import WORLDS
@@ -59,10 +59,7 @@ def found(checker: str, kind: str, seed: int) -> Result:
     return simulate(seed)
 
 
-ahead = in_processes({"test_it_holds_now": found})
-
-
 @pytest.mark.parametrize(("checker", "kind", "seed"), ROWS)
-def test_it_holds_now(checker: str, kind: str, seed: int, ahead: Ahead) -> None:
-    result = ahead()
+def test_it_holds_now(checker: str, kind: str, seed: int) -> None:
+    result = alone_in(found, checker=checker, kind=kind, seed=seed)
     assert result.ok, f"{result.checker} ({checker} the first time): {result.text}"

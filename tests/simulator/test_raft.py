@@ -2,41 +2,23 @@
 
 import os
 from collections import Counter
-from concurrent.futures import Future
 
 import pytest
 
 from tests.simulator import raft_planted, raft_quorums
-from tests.simulator.raft_seeds import Outcome, run
+from tests.simulator.raft_seeds import run
 
 SEEDS = int(os.environ.get("RAYFT_RAFT_SEEDS", "2000"))
 CHANGING_SEEDS = int(os.environ.get("RAYFT_RAFT_CHANGING_SEEDS", "200"))
 FIRST_SEED = int(os.environ.get("RAYFT_RAFT_FIRST_SEED", "0"))
 FOLLOWED_MS_MAX = 1000
-BUNCH = 50
-
-
-def _bunch(first: int) -> list[Outcome | str]:
-    """Outcomes of some seeds, or for a failed seed its error."""
-    found: list[Outcome | str] = []
-    for seed in range(first, min(first + BUNCH, FIRST_SEED + SEEDS)):
-        try:
-            found.append(run(seed))
-        except Exception as error:
-            found.append(f"seed {seed}: {type(error).__name__} {error}")
-    return found
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.early(_bunch, range(FIRST_SEED, FIRST_SEED + SEEDS, BUNCH))
-def test_seeds(begun: list[Future[list[Outcome | str]]]) -> None:
+def test_seeds() -> None:
     """No checker objects. After the leader is killed, a new one needs one epoch (99 of 100 seeds) and well under a
     second."""
-    results = [one for bunch in begun for one in bunch.result()]
-    failures = [one for one in results if isinstance(one, str)]
-    assert not failures, failures[:5]
-    outcomes = [one for one in results if isinstance(one, Outcome)]
-    assert len(outcomes) == SEEDS
+    outcomes = [run(seed) for seed in range(FIRST_SEED, FIRST_SEED + SEEDS)]
     assert sum(one.committed for one in outcomes) > 20 * SEEDS
     kills = [one for one in outcomes if one.kill_epochs]
     assert len(kills) > SEEDS // 2
@@ -46,26 +28,11 @@ def test_seeds(begun: list[Future[list[Outcome | str]]]) -> None:
     assert len(slow) <= 0.01 * len(kills), slow[:5]
 
 
-def _changing_bunch(first: int) -> list[raft_quorums.Outcome | str]:
-    found: list[raft_quorums.Outcome | str] = []
-    for seed in range(first, min(first + BUNCH, FIRST_SEED + CHANGING_SEEDS)):
-        try:
-            found.append(raft_quorums.run(seed))
-        except Exception as error:
-            found.append(f"seed {seed}: {type(error).__name__} {error}")
-    return found
-
-
 @pytest.mark.timeout(1800)
-@pytest.mark.early(_changing_bunch, range(FIRST_SEED, FIRST_SEED + CHANGING_SEEDS, BUNCH))
-def test_quorums_that_change(begun: list[Future[list[raft_quorums.Outcome | str]]]) -> None:
+def test_quorums_that_change() -> None:
     """Voters are added and removed and lose their disks, and no checker objects (KIP-853). Each quorum grows to all its
     controllers and shrinks to one."""
-    results = [one for bunch in begun for one in bunch.result()]
-    failures = [one for one in results if isinstance(one, str)]
-    assert not failures, failures[:5]
-    outcomes = [one for one in results if isinstance(one, raft_quorums.Outcome)]
-    assert len(outcomes) == CHANGING_SEEDS
+    outcomes = [raft_quorums.run(seed) for seed in range(FIRST_SEED, FIRST_SEED + CHANGING_SEEDS)]
     assert all({1, 2, 3, 4, 5} <= set(one.sizes) for one in outcomes)
     assert sum(one.changes for one in outcomes) > 10 * CHANGING_SEEDS
 
