@@ -4,8 +4,9 @@ A turn begins when everything has been read that one poll found. Without a bound
 1 MB bring half a gigabyte in one poll, and for that time, 200 ms and more, the node hears of nothing that controllers say.
 This file alone decides how much the connections of a plane may bring in one pass. Rules:
 
-1. In a pass a connection may bring `SHARE_BYTES`, as long as all together have not brought `PASS_BYTES`; after that
-   `LEAST_BYTES`. So a small request passes whatever other connections do.
+1. In a pass a connection may bring as much of `PASS_BYTES` as if those that were let in shared them, but `SHARE_BYTES` at
+   least, as long as all together have not brought `PASS_BYTES`; after that `LEAST_BYTES`. So a small request passes whatever
+   other connections do, and one connection alone is not read in small pieces.
 2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
    goes on as long as there is room in the pass.
 3. The next pass lets in so many of the line as may bring their share. Hosts take turns, and so do the connections of a host.
@@ -41,13 +42,15 @@ class Ration:
         self._pass = 0
         self.left = PASS_BYTES
         """Bytes that all together may still bring in this pass, before each gets the least."""
+        self._share = PASS_BYTES
+        """Bytes that one may bring at once in this pass."""
         self._line: dict[str, deque[Reads]] = {}
         """Those that stand, by host, in the order in which hosts are let in. Invariant: no host has an empty one."""
 
     def share(self, one: Reads) -> int:
         """How many bytes `one` may bring at once; more than 0."""
         if one.share_of != self._pass:
-            one.share_of, one.share = self._pass, SHARE_BYTES if self.left > 0 else LEAST_BYTES
+            one.share_of, one.share = self._pass, self._share if self.left > 0 else LEAST_BYTES
         return one.share
 
     def took(self, one: Reads, size: int) -> bool:
@@ -57,7 +60,7 @@ class Ration:
         if one.share > 0:
             return False
         if not self._line and self.left > 0:
-            one.share = min(SHARE_BYTES, self.left)
+            one.share = min(self._share, self.left)
             return False
         self._line.setdefault(one.peer_host, deque()).append(one)
         one.stand(True)
@@ -76,6 +79,7 @@ class Ration:
                 self._line[host] = queue
             if one.stand(False):
                 room -= 1
+        self._share = PASS_BYTES // max(1, PASS_BYTES // SHARE_BYTES - room)
         return bool(self._line)
 
     def leave(self, one: Reads) -> None:

@@ -36,6 +36,18 @@ def test_one_alone_brings_a_whole_pass_and_goes_on_in_the_next() -> None:
         assert not ration.renew() and not one.stands
 
 
+def test_few_share_a_pass() -> None:
+    ration, peers = Ration(), [Peer() for _ in range(2)]
+    assert ration.share(peers[0]) == PASS_BYTES, "one alone is not read in small pieces"
+    for peer in peers:
+        read(ration, peer)
+    for _ in range(3):
+        ration.renew()
+        assert [ration.share(peer) for peer in peers] == [PASS_BYTES // 2] * 2
+        for peer in peers:
+            read(ration, peer)
+
+
 def test_many_bring_a_pass_and_the_least_of_each() -> None:
     ration, peers = Ration(), [Peer() for _ in range(50)]
     brought = [read(ration, peer) for peer in peers]
