@@ -26,13 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="put the present output into the transcripts")
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
-        if place.parts[0] != "simulator":
-            group = NODES if place.parts[0] == "integration" else str(place)
-            item.add_marker(pytest.mark.xdist_group(group))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    place = item.path.relative_to(TESTS)
+    if place.parts[0] != "simulator":
+        group = NODES if place.parts[0] == "integration" else str(place)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(tryfirst=True)
