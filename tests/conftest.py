@@ -9,13 +9,13 @@ Rules:
 
 import os
 from contextlib import suppress
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-TESTS = Path(__file__).parent
-NODES = "nodes"
+NODES = "tests/integration/"
+WORLDS = "tests/simulator/"
 NICENESS = 19
 
 settings.register_profile("rayft", deadline=None)  # a busy machine is no failure
@@ -26,17 +26,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="put the present output into the transcripts")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    place = item.path.relative_to(TESTS)
-    if place.parts[0] != "simulator":
-        group = NODES if place.parts[0] == "integration" else str(place)
-        item.add_marker(pytest.mark.xdist_group(group))
+def group(nodeid: str) -> str:
+    """The name of a test's group."""
+    if nodeid.startswith(NODES):
+        return NODES
+    return nodeid if nodeid.startswith(WORLDS) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
+
+    config.option.loadscopereorder = False  # nodes come first
+    return Groups(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    group = item.get_closest_marker("xdist_group")
-    if "PYTEST_XDIST_WORKER" in os.environ and (group is None or group.args[0] != NODES):
+    if "PYTEST_XDIST_WORKER" in os.environ and not item.nodeid.startswith(NODES):
         _yield_to_others()
 
 
@@ -47,8 +58,8 @@ def _yield_to_others() -> None:
     os.nice(NICENESS)
     with suppress(OSError):
         os.setsid()  # Linux compares sessions first
-        with open("/proc/self/autogroup", "w") as group:
-            group.write(str(NICENESS))
+        with open("/proc/self/autogroup", "w") as file:
+            file.write(str(NICENESS))
 
 
 @pytest.fixture
