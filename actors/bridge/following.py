@@ -8,19 +8,18 @@ tools of Apache Kafka 2.x with --zookeeper do the same. This file alone decides 
    log had it and has deleted it, and its znodes are what is left.
 3. Partitions that a tool has added are taken over; any other difference in a topic's znode is written back as the log
    has it.
-4. Of settings and access rules only those are taken over that a notification names which is newer than the last one
-   handled and not rayft's own. How far they were handled is kept in ZooKeeper (`/rayft_bridge`), for the next active
-   controller.
+4. Of settings and access rules only those are taken over that a new notification names which is not rayft's own
+   (`notifications.py`).
 5. A znode that cannot be read is told of, and nothing else waits for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 from actors.authorization.resources import Pattern
 from actors.bridge import brokers, rules, settings, topics, writing, znodes
-from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Settle, Tell, TellAgain, op_groups
-from actors.bridge.claim import guarded, is_ours, look, note, present, wanted
+from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups
+from actors.bridge.claim import guarded, is_ours, look, present, wanted
+from actors.bridge.notifications import notified
 from actors.bridge.returning import ENDS
 from actors.bridge.stages import Happens
 from actors.bridge.writing import OURS
@@ -28,9 +27,7 @@ from actors.bridge.znodes import BadZnode, fields
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.ops import Op, TopicGone, TopicSet
 from actors.metadata.topic_names import rival
-from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
-
-GETS_AT_ONCE = 500
+from actors.zookeeper import Children, Delete, Get, Znode
 
 
 def live(here: Here) -> Job:
@@ -101,13 +98,13 @@ def deletions(here: Here) -> Job:
 
 def changed_settings(here: Here) -> Job:
     """/config/changes: settings, quotas and credentials that brokers have written."""
-    yield from _notified(here, znodes.CONFIG_CHANGES, "config_change_", _entity_of, _settings)
+    yield from notified(here, znodes.CONFIG_CHANGES, _entity_of, _settings)
 
 
 def changed_rules(here: Here) -> Job:
     """/kafka-acl-changes and /kafka-acl-extended-changes: access rules that brokers have written."""
     for folder in (znodes.RULE_CHANGES, znodes.PREFIXED_CHANGES):
-        yield from _notified(here, folder, "acl_changes_", _resource_of, _rules)
+        yield from notified(here, folder, _resource_of, _rules)
 
 
 def failed_directories(here: Here) -> Job:
@@ -213,65 +210,6 @@ def without_controllers(here: Here, found: topics.Topic) -> Mapping[int, tuple[i
 
 
 # ---- notifications
-
-
-def _notified(
-    here: Here,
-    folder: str,
-    prefix: str,
-    subject_of: Callable[[str, Znode], Any],
-    take: Callable[[Here, Any], Job],
-) -> Job:
-    (names,) = yield Look([Children(folder)])
-    handled = here.handled.get(folder, -1)
-    numbered = sorted((_number(name, prefix), name) for name in names or ())
-    newer = [(number, f"{folder}/{name}") for number, name in numbered if number > handled]
-    subjects: dict[Any, None] = {}
-    for first in range(0, len(newer), GETS_AT_ONCE):
-        part = newer[first : first + GETS_AT_ONCE]
-        for (_, path), znode in zip(part, (yield Look([Get(path) for _, path in part], watch=False)), strict=True):
-            try:
-                if znode is not None and (subject := subject_of(path, znode)) is not None:
-                    subjects[subject] = None
-            except BadZnode as error:
-                yield Tell(f"a notification is passed over: {error}", error=True)
-    for subject in subjects:
-        yield from take(here, subject)
-    if newer:
-        here.handled[folder] = newer[-1][0]
-        if subjects:
-            yield Settle()
-        yield from remembered(here)
-
-
-def remembered(here: Here) -> Job:
-    """Note in ZooKeeper how far notifications were handled, and by whom."""
-    (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
-    data = note(here)
-    change: Change = Create(znodes.BRIDGE, data) if known is None else Write(znodes.BRIDGE, data)
-    yield guarded(here, [change])
-
-
-def recall(here: Here, znode: Znode | None) -> None:
-    """How far they were handled, as the last active controller has noted it."""
-    if znode is None:
-        return
-    try:
-        noted = fields(znodes.BRIDGE, znode).get("handled")
-    except BadZnode:
-        return
-    if isinstance(noted, dict):
-        here.handled = {path: number for path, number in noted.items() if isinstance(number, int)}
-
-
-def newest(snapshot_names: Sequence[str], prefix: str) -> int:
-    """The number of the newest notification; -1: none."""
-    return max((_number(name, prefix) for name in snapshot_names), default=-1)
-
-
-def _number(name: str, prefix: str) -> int:
-    digits = name.removeprefix(prefix)
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
 
 
 def _entity_of(path: str, znode: Znode) -> str | None:

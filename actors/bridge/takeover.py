@@ -13,9 +13,10 @@ is committed, drive. Rules:
 
 from collections.abc import Iterator
 
-from actors.bridge import checks, following, rules, settings, topics, writing, znodes
+from actors.bridge import checks, following, notifications, rules, settings, topics, writing, znodes
 from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
 from actors.bridge.claim import absent, claim, guarded, is_ours, look, present, wanted
+from actors.bridge.notifications import PREFIXES, recall, remembered
 from actors.bridge.reading import Snapshot, everything
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
@@ -53,7 +54,7 @@ def take_over(here: Here) -> Job:
         assert here.claim is not None
         yield Tell(f"this controller is the one of the ZooKeeper cluster, in controller epoch {here.claim.epoch}")
         if known:
-            following.recall(here, snapshot.get(znodes.BRIDGE))
+            recall(here, snapshot.get(znodes.BRIDGE))
             yield from _go_on(here)
         else:
             yield from _begin(here)
@@ -86,15 +87,8 @@ def _begin(here: Here) -> Job:
     here.names.update(
         {topics.topic(path, one).id: topics.topic(path, one).name for path, one in snapshot.below(znodes.TOPICS)}
     )
-    here.handled = {
-        folder: following.newest(snapshot.children(folder), prefix)
-        for folder, prefix in (
-            (znodes.CONFIG_CHANGES, "config_change_"),
-            (znodes.RULE_CHANGES, "acl_changes_"),
-            (znodes.PREFIXED_CHANGES, "acl_changes_"),
-        )
-    }
-    yield from following.remembered(here)
+    here.handled = {folder: notifications.newest(snapshot.children(folder), folder) for folder in PREFIXES}
+    yield from remembered(here)
     yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")
     assert here.claim is not None
     yield Hold(here.claim.epoch)
@@ -132,7 +126,7 @@ def _go_on(here: Here) -> Job:
         path = rules.path_of(about)
         if rules.rules(path, snapshot.get(path)) != ruled.get(about, frozenset()):
             yield from writing.resource(here, about)
-    yield from following.remembered(here)
+    yield from remembered(here)
     yield Become(Happens.COMMITTED)
 
 

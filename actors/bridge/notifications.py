@@ -1,0 +1,91 @@
+"""Notifications in ZooKeeper: folders in which brokers say which settings, access rules or tokens they have changed.
+
+This file alone decides which notifications are obeyed. Rules:
+
+1. Each is obeyed once: those that are newer than the last one handled, by their numbers. What several name is read once.
+2. How far they were handled is kept in ZooKeeper (`/rayft_bridge`), for the next active controller.
+3. One that cannot be read is told of, and the others are obeyed.
+4. A folder that is not there yet is watched until it is.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actors.bridge import znodes
+from actors.bridge.asks import Here, Job, Look, Settle, Tell
+from actors.bridge.claim import guarded, note
+from actors.bridge.znodes import BadZnode, fields
+from actors.zookeeper import Change, Children, Create, Get, Write, Znode
+
+GETS_AT_ONCE = 500
+PREFIXES = {
+    znodes.CONFIG_CHANGES: "config_change_",
+    znodes.RULE_CHANGES: "acl_changes_",
+    znodes.PREFIXED_CHANGES: "acl_changes_",
+}
+"""Folder of notifications -> how their names begin; a number follows."""
+
+
+def notified(here: Here, folder: str, subject_of: Callable[[str, Znode], Any], take: Callable[[Here, Any], Job]) -> Job:
+    """Run `take` for each subject that a new notification names. `subject_of` gives None for one that is passed over."""
+    names = yield from _names(folder)
+    handled = here.handled.get(folder, -1)
+    numbered = sorted((_number(name, PREFIXES[folder]), name) for name in names)
+    newer = [(number, f"{folder}/{name}") for number, name in numbered if number > handled]
+    subjects: dict[Any, None] = {}
+    for first in range(0, len(newer), GETS_AT_ONCE):
+        part = newer[first : first + GETS_AT_ONCE]
+        for (_, path), znode in zip(part, (yield Look([Get(path) for _, path in part], watch=False)), strict=True):
+            try:
+                if znode is not None and (subject := subject_of(path, znode)) is not None:
+                    subjects[subject] = None
+            except BadZnode as error:
+                yield Tell(f"a notification is passed over: {error}", error=True)
+    for subject in subjects:
+        yield from take(here, subject)
+    if newer:
+        here.handled[folder] = newer[-1][0]
+        if subjects:
+            yield Settle()
+        yield from remembered(here)
+
+
+def remembered(here: Here) -> Job:
+    """Note in ZooKeeper how far notifications were handled, and by whom."""
+    (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
+    data = note(here)
+    change: Change = Create(znodes.BRIDGE, data) if known is None else Write(znodes.BRIDGE, data)
+    yield guarded(here, [change])
+
+
+def recall(here: Here, znode: Znode | None) -> None:
+    """How far they were handled, as the last active controller has noted it."""
+    if znode is None:
+        return
+    try:
+        noted = fields(znodes.BRIDGE, znode).get("handled")
+    except BadZnode:
+        return
+    if isinstance(noted, dict):
+        here.handled = {path: number for path, number in noted.items() if isinstance(number, int)}
+
+
+def newest(names: Sequence[str], folder: str) -> int:
+    """The number of the newest notification among the names in a folder; -1: there is none."""
+    return max((_number(name, PREFIXES[folder]) for name in names), default=-1)
+
+
+def _names(folder: str) -> Job:
+    """The names in a folder, which is watched."""
+    while True:
+        (names,) = yield Look([Children(folder)])
+        if names is not None:
+            return names
+        (there,) = yield Look([Get(folder)])
+        if there is None:
+            return ()
+
+
+def _number(name: str, prefix: str) -> int:
+    digits = name.removeprefix(prefix)
+    return int(digits) if digits.isascii() and digits.isdigit() else -1
