@@ -14,10 +14,10 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from actors.authentication.scram import Mechanism
-from actors.bridge.znodes import CONFIG, BadZnode, field, fields, shown, written
+from actors.bridge.znodes import CONFIG, BadZnode, field, fields, sanitized, shown, written
 from actors.controller.configs import BROKER, TOPIC
 from actors.controller.scram_credentials import KIND as SCRAM
 from actors.metadata.image import Image
@@ -140,13 +140,13 @@ def entity_of(op: Op) -> str | None:
     if not isinstance(op, EntitySet | EntityGone):
         return None
     if op.kind == SCRAM:
-        return f"users/{_quoted(str(op.key[0]))}"
+        return f"users/{sanitized(str(op.key[0]))}"
     return quota_path(op.key[0]) if op.kind == "quota" else None  # type: ignore[arg-type]
 
 
 def quota_path(entity: Entity) -> str:
     """The entity path of a quota."""
-    names = {type: DEFAULT if name is None else _quoted(name) for type, name in entity}
+    names = {type: DEFAULT if name is None else sanitized(name) for type, name in entity}
     return "/".join(f"{kind}/{names[type]}" for kind, type in PARTS.items() if type in names)
 
 
@@ -160,7 +160,7 @@ def every(image: Image) -> Iterator[str]:
     for op in image.every("quota"):
         seen[quota_path(op.key[0])] = None  # type: ignore[arg-type]
     for op in image.every(SCRAM):
-        seen[f"users/{_quoted(str(op.key[0]))}"] = None
+        seen[f"users/{sanitized(str(op.key[0]))}"] = None
     yield from seen
 
 
@@ -222,7 +222,3 @@ def _plain(key: str, value: str) -> str:
         return _number(float(value)) if key in QUOTAS else value
     except (ValueError, OverflowError):
         return value
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="-_.")

@@ -10,6 +10,7 @@ This file alone decides how a znode's bytes become a value and which sentence sa
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from actors.zookeeper import Znode
 
@@ -22,7 +23,8 @@ FEATURE = "/feature"
 DELETE_TOPICS = "/admin/delete_topics"
 REASSIGN, PREFERRED = "/admin/reassign_partitions", "/admin/preferred_replica_election"
 LOG_DIR_EVENTS, ISR_CHANGES = "/log_dir_event_notification", "/isr_change_notification"
-TOKENS = "/delegation_token/tokens"
+TOKEN_ROOT = "/delegation_token"
+TOKENS, TOKEN_CHANGES = "/delegation_token/tokens", "/delegation_token/token_changes"
 RULES, RULE_CHANGES = "/kafka-acl", "/kafka-acl-changes"
 PREFIXED, PREFIXED_CHANGES = "/kafka-acl-extended/prefixed", "/kafka-acl-extended-changes"
 MIGRATION = "/migration"
@@ -49,7 +51,10 @@ def fields(path: str, znode: Znode) -> dict[str, Any]:
     if len(znode.data) > JSON_BYTES_MAX:
         raise BadZnode(path, f"has {len(znode.data)} bytes, more than any release of Apache Kafka writes")
     try:
-        found = json.loads(znode.data)
+        text = znode.data.decode()
+        found = json.loads(text)
+        if "\\u" in text:  # half of a surrogate pair is JSON, and no text that could be written anywhere
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise BadZnode(path, "is no JSON" + _quoted(path, znode.data)) from None
     if not isinstance(found, dict):
@@ -80,6 +85,11 @@ def number(path: str, text: Any, what: str, most: int = (1 << 31) - 1) -> int:
 def written(**found: Any) -> bytes:
     """An object as Apache Kafka writes it."""
     return json.dumps(found, separators=(",", ":")).encode()
+
+
+def sanitized(name: str) -> str:
+    """A name as Apache Kafka writes it where not every character may stand: percent-encoded. `unquote` is the opposite."""
+    return quote(name, safe="-_.").replace("~", "%7E")
 
 
 def shown(value: Any) -> str:

@@ -336,6 +336,17 @@ def test_a_topic_of_many_partitions_needs_several_transactions() -> None:
     [
         ("topics/orders", ConfigSet(2, "orders", "retention.ms", "5"), {"retention.ms": "5"}),
         ("brokers/<default>", ConfigSet(4, "", "log.retention.ms", "6"), {"log.retention.ms": "6"}),
+        (
+            "users/a%7Eb",
+            EntitySet(
+                "quota",
+                ((("user", "a~b"),), "consumer_byte_rate"),
+                (
+                    ("entity", (("user", "a~b"),)), ("key", "consumer_byte_rate"), ("value", 5.0), ("remove", False),
+                ),
+            ),
+            {"consumer_byte_rate": "5"},
+        ),
         ("brokers/2", ConfigSet(4, "2", "background.threads", "4"), {"background.threads": "4"}),
         (
             "users/o%3Db/clients/<default>",

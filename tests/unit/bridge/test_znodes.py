@@ -88,6 +88,7 @@ def rule(**more: Any) -> dict[str, Any]:
         (read_settings, {"config": {"producer_byte_rate": 5}}, "not text"),
         (read_settings, {"config": {"SCRAM-SHA-256": "salt=secret"}}, "cannot be read"),
         (read_settings, {"config": []}, "config"),
+        (read_settings, {"config": {"some.plugin": "\ud800"}}, "is no JSON"),
         (read_rules, {"acls": [7]}, "as a rule"),
         (read_rules, rule(operation="Fly"), "not known"),
         (read_rules, rule(operation="Any"), "cannot be"),
