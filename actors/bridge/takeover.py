@@ -160,8 +160,9 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
         if ops := settings.differences(image, entity, settings.settings(path, snapshot.get(path))):
             yield [ops]
     ruled = rules.by_resource(image)
-    for path, znode in snapshot.rule_znodes():
-        if more := list(rules.differences(ruled.get(rules.resource(path), frozenset()), rules.rules(path, znode))):
+    for about in dict.fromkeys([*ruled, *(rules.resource(path) for path, _ in snapshot.rule_znodes())]):
+        path = rules.path_of(about)
+        if more := list(rules.differences(ruled.get(about, frozenset()), rules.rules(path, snapshot.get(path)))):
             yield [more]
 
 

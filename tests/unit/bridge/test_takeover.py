@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import settings, topics, znodes
+from actors.bridge import rules, settings, topics, znodes
 from actors.bridge.asks import Make
 from actors.bridge.stages import Progress, Stage, progress
 from actors.metadata.image import Image
@@ -415,6 +415,22 @@ def test_a_cluster_is_handed_back_with_states_above_what_brokers_have() -> None:
     bridge.stage = Stage.LOOKING
     bridge.take_over()
     assert bridge.stage is Stage.RETURNED and zookeeper.get("/controller") is None, "it stays back while that is wanted"
+
+
+def test_access_rules_that_went_while_the_cluster_was_handed_back_do_not_come_back() -> None:
+    zookeeper = cluster()
+    rule = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
+    for name in ("kept", "gone"):
+        zookeeper.put(f"{znodes.RULES}/Topic/{name}", znodes.written(version=1, acls=[rule]))
+    first = begun(zookeeper)
+    first.watch()
+    zookeeper.put(znodes.WANTED, b"back")
+    first.follow()
+    assert first.stage is Stage.RETURNED
+    zookeeper.remove(znodes.WANTED)
+    zookeeper.remove(f"{znodes.RULES}/Topic/gone")
+    second = begun(zookeeper, image=first.image, me=1002)
+    assert [about.name for about in rules.by_resource(second.image)] == ["kept"]
 
 
 def test_it_is_not_handed_back_while_brokers_of_rayft_have_data() -> None:
