@@ -94,7 +94,13 @@ class Here:
     """The controller that a job runs on."""
 
     def __init__(
-        self, image: Image, me: int, cluster_id: str, controllers: Collection[int], endpoints: Sequence[EndPoint]
+        self,
+        image: Image,
+        me: int,
+        cluster_id: str,
+        controllers: Collection[int],
+        endpoints: Sequence[EndPoint],
+        has_token_key: bool = True,
     ) -> None:
         self.image = image
         """At the end of the log."""
@@ -104,12 +110,17 @@ class Here:
         """Ids of the quorum, `me` among them."""
         self.endpoints = endpoints
         """Where brokers in ZooKeeper mode reach this controller."""
+        self.has_token_key = has_token_key
+        """Whether this node can make the secrets of delegation tokens."""
         self.claim: Claim | None = None
         self.wall_ms = 0
         self.names: dict[bytes, str] = {}
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}
         """Path of a folder of notifications -> number of the newest that was handled."""
+        self.wrote: dict[str, int] = {}
+        """Id of a delegation token -> version of its znode after the last write of rayft, oldest first, as long as the
+        notification of that write may not have been handled."""
 
     def usable(self) -> frozenset[int]:
         """Brokers that may lead."""

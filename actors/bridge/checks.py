@@ -10,11 +10,12 @@ This file alone decides whether a cluster can be taken over as it is. Rules:
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from actors.bridge import rules, settings, znodes
+from actors.bridge import rules, settings, tokens, znodes
 from actors.bridge.brokers import broker, listeners
 from actors.bridge.reading import Snapshot
 from actors.bridge.topics import Topic, partition, state_path, topic
 from actors.bridge.znodes import BadZnode, field, fields, number
+from actors.controller.delegation_tokens import TOKENS_MAX
 from actors.controller.scram_credentials import KIND as SCRAM
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.image import Image
@@ -52,6 +53,8 @@ class Findings(NamedTuple):
     controller_epoch: int
     credentials: list[EntitySet]
     """Of users that log in with SCRAM."""
+    tokens: int
+    """Delegation tokens."""
 
 
 def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
@@ -79,6 +82,8 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
 
     single(next_producer_id, 0)
     epoch, now, id = single(controller_epoch, 0), single(holder, -1), single(cluster_id, "")
+    for _ in _sound(refusals, tokens.token, snapshot.below(znodes.TOKENS)):
+        pass
     ruled = sum(len(found) for found in _sound(refusals, rules.rules, snapshot.rule_znodes()))
     refusals += _reasons(snapshot, present, read, controllers)
     refusals += (reason for one in read for reason in _topic_reasons(one, snapshot))
@@ -96,6 +101,7 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
         now,
         epoch,
         credentials,
+        len(snapshot.children(znodes.TOKENS)),
     )
 
 
@@ -161,6 +167,8 @@ def _reasons(
         yield f"topic {name} is being deleted (/admin/delete_topics): wait until it is gone."
     if snapshot.get(znodes.MIGRATION) is not None:
         yield "/migration is there: Apache Kafka's own controllers have begun to take this cluster over (KIP-866)."
+    if (held := len(snapshot.children(znodes.TOKENS))) > TOKENS_MAX:
+        yield f"there are {held} delegation tokens, and rayft has {TOKENS_MAX} at most: let some of them expire."
     folded: dict[str, str] = {}
     for one in read:
         other = folded.setdefault(one.name.replace(".", "_"), one.name)
@@ -212,8 +220,11 @@ def _notices(snapshot: Snapshot, present: list[LiveBroker], read: list[Topic]) -
     for name in sorted(missing):
         setting = PARTITION_SETTINGS[name]
         yield f"{name} is not there yet: give rayft's nodes the old brokers' {setting}, which both sides have to agree on."
-    if snapshot.children(znodes.TOKENS):
-        yield "delegation tokens are not taken over: they go on at the old brokers only."
+    if held := len(snapshot.children(znodes.TOKENS)):
+        yield (
+            f"there are {held} delegation tokens: {tokens.SECRET} of every node has to be what the old brokers have, whose "
+            f"older name is {tokens.OLD_SECRET}. ZooKeeper does not say whether it is."
+        )
 
 
 def _isr(snapshot: Snapshot, name: str, place: int, replicas: tuple[int, ...]) -> tuple[int, ...]:

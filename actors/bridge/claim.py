@@ -10,7 +10,7 @@ This file alone decides the transactions. Rules:
    claimed changes nothing any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from actors.bridge import brokers
 from actors.bridge.asks import Claim, Here, Job, Look, Make
@@ -20,6 +20,7 @@ from actors.bridge.znodes import BRIDGE, CONTROLLER, CONTROLLER_EPOCH, WANTED, w
 from actors.zookeeper import Change, Check, Create, Delete, Get, Write
 
 DRIVING = "driving"
+WROTE_NOTED_MAX = 100
 
 
 def look() -> Job:
@@ -73,11 +74,19 @@ def guarded(here: Here, changes: Sequence[Change]) -> Make:
     return Make([Check(CONTROLLER_EPOCH, here.claim.version), *changes])
 
 
-def note(here: Here, **more: str) -> bytes:
-    """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller."""
+def note(here: Here, wrote: Mapping[str, int] | None = None, **more: str) -> bytes:
+    """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller. `wrote`: of
+    delegation tokens, if it is not what the controller has now."""
     assert here.claim is not None
+    newest = list((here.wrote if wrote is None else wrote).items())[-WROTE_NOTED_MAX:]
     return written(
-        version=1, state=DRIVING, controller=here.me, controller_epoch=here.claim.epoch, handled=here.handled, **more
+        version=1,
+        state=DRIVING,
+        controller=here.me,
+        controller_epoch=here.claim.epoch,
+        handled=here.handled,
+        **({"wrote": dict(newest)} if newest else {}),
+        **more,
     )
 
 

@@ -9,14 +9,14 @@ tools of Apache Kafka 2.x with --zookeeper do the same. This file alone decides 
 3. Partitions that a tool has added are taken over; any other difference in a topic's znode is written back as the log
    has it.
 4. Of settings and access rules only those are taken over that a new notification names which is not rayft's own
-   (`notifications.py`).
+   (`notifications.py`). `token_changes.py` has the same of delegation tokens.
 5. A znode that cannot be read is told of, and nothing else waits for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 
 from actors.authorization.resources import Pattern
-from actors.bridge import brokers, rules, settings, topics, writing, znodes
+from actors.bridge import brokers, rules, settings, token_changes, topics, writing, znodes
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
 from actors.bridge.notifications import notified
@@ -136,6 +136,7 @@ FOLLOWED: Mapping[str, Callable[[Here], Job]] = {
     znodes.BROKER_IDS: live,
     znodes.CONFIG_CHANGES: changed_settings,
     znodes.RULE_CHANGES: changed_rules,
+    znodes.TOKEN_CHANGES: token_changes.changed,
     znodes.DELETE_TOPICS: deletions,
     znodes.TOPICS: every_topic,
     znodes.LOG_DIR_EVENTS: failed_directories,

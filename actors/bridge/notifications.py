@@ -22,6 +22,7 @@ PREFIXES = {
     znodes.CONFIG_CHANGES: "config_change_",
     znodes.RULE_CHANGES: "acl_changes_",
     znodes.PREFIXED_CHANGES: "acl_changes_",
+    znodes.TOKEN_CHANGES: "token_change_",
 }
 """Folder of notifications -> how their names begin; a number follows."""
 
@@ -59,20 +60,25 @@ def remembered(here: Here) -> Job:
 
 
 def recall(here: Here, znode: Znode | None) -> None:
-    """How far they were handled, as the last active controller has noted it."""
+    """How far they were handled, and which tokens were written, as the last active controller has noted it."""
     if znode is None:
         return
     try:
-        noted = fields(znodes.BRIDGE, znode).get("handled")
+        noted = fields(znodes.BRIDGE, znode)
     except BadZnode:
         return
-    if isinstance(noted, dict):
-        here.handled = {path: number for path, number in noted.items() if isinstance(number, int)}
+    if "handled" in noted:
+        here.handled = _numbers(noted["handled"])
+        here.wrote = _numbers(noted.get("wrote"))
 
 
 def newest(names: Sequence[str], folder: str) -> int:
     """The number of the newest notification among the names in a folder; -1: there is none."""
     return max((_number(name, PREFIXES[folder]) for name in names), default=-1)
+
+
+def _numbers(noted: Any) -> dict[str, int]:
+    return {key: one for key, one in noted.items() if isinstance(one, int)} if isinstance(noted, dict) else {}
 
 
 def _names(folder: str) -> Job:

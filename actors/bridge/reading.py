@@ -39,6 +39,7 @@ NAMES = (
     znodes.TOPICS,
     znodes.CONFIG_CHANGES,
     znodes.DELETE_TOPICS,
+    znodes.TOKEN_CHANGES,
     znodes.TOKENS,
     znodes.RULE_CHANGES,
     znodes.PREFIXED_CHANGES,
@@ -47,10 +48,10 @@ NAMES = (
     *(f"{znodes.CONFIG}/{kind}" for kind in ("topics", "brokers", "clients", "users", "ips")),
     *(f"{root}/{kind}" for root in (znodes.RULES, znodes.PREFIXED) for kind in KINDS),
 )
-"""Read for the names of their children."""
+"""Read for the names of their children: notifications before what they are about, so that none is passed over."""
 WHOLE = frozenset(NAMES) - {
     znodes.DELETE_TOPICS,
-    znodes.TOKENS,
+    znodes.TOKEN_CHANGES,
     znodes.ISR_CHANGES,
     znodes.LOG_DIR_EVENTS,
     znodes.CONFIG_CHANGES,

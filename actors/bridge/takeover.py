@@ -13,7 +13,18 @@ is committed, drive. Rules:
 
 from collections.abc import Iterator
 
-from actors.bridge import checks, following, notifications, rules, settings, topics, writing, znodes
+from actors.bridge import (
+    checks,
+    following,
+    notifications,
+    rules,
+    settings,
+    token_changes,
+    tokens,
+    topics,
+    writing,
+    znodes,
+)
 from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
 from actors.bridge.claim import absent, claim, guarded, is_ours, look, present, wanted
 from actors.bridge.notifications import PREFIXES, recall, remembered
@@ -21,7 +32,7 @@ from actors.bridge.reading import Snapshot, everything
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
-from actors.zookeeper import Delete, Rejected
+from actors.zookeeper import Delete, Get, Rejected
 
 AGAIN_MS = 1000
 REFUSED_AGAIN_MS = 15_000
@@ -54,7 +65,8 @@ def take_over(here: Here) -> Job:
         assert here.claim is not None
         yield Tell(f"this controller is the one of the ZooKeeper cluster, in controller epoch {here.claim.epoch}")
         if known:
-            recall(here, snapshot.get(znodes.BRIDGE))
+            (noted,) = yield Look([Get(znodes.BRIDGE)], watch=False)  # the one before may have written until the claim
+            recall(here, noted)
             yield from _go_on(here)
         else:
             yield from _begin(here)
@@ -90,6 +102,7 @@ def _begin(here: Here) -> Job:
     here.handled = {folder: notifications.newest(snapshot.children(folder), folder) for folder in PREFIXES}
     yield from remembered(here)
     yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")
+    yield from token_changes.usable(here)
     assert here.claim is not None
     yield Hold(here.claim.epoch)
     yield Become(Happens.COMMITTED)
@@ -103,6 +116,8 @@ def _go_on(here: Here) -> Job:
     yield Become(Happens.READ)
     yield from following.changed_settings(here)
     yield from following.changed_rules(here)
+    yield from token_changes.agree(here)
+    yield from token_changes.usable(here)
     snapshot = yield from _read()
     for path, znode in snapshot.below(znodes.TOPICS):
         try:
@@ -164,6 +179,7 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
         path = rules.path_of(about)
         if more := list(rules.differences(ruled.get(about, frozenset()), rules.rules(path, snapshot.get(path)))):
             yield [more]
+    yield from tokens.taken_over(image, snapshot)
 
 
 def _is_another(image: Image, row: int, found: dict[str, topics.Topic]) -> bool:

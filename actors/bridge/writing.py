@@ -1,7 +1,7 @@
-"""What is committed in the metadata log, written back into ZooKeeper: topics, settings, access rules.
+"""What is committed in the metadata log, written back into ZooKeeper: topics, settings, access rules, delegation tokens.
 
-Brokers in ZooKeeper mode read settings and access rules there and nowhere else, and make topics there. This file alone
-decides which znodes a change of metadata becomes. Rules:
+Brokers in ZooKeeper mode read settings, access rules and tokens there and nowhere else, and make topics there. This file
+alone decides which znodes a change of metadata becomes (of tokens: `token_changes.py`). Rules:
 
 1. A znode is read before it is written, and written where it says something else. So it may be written again at any
    time.
@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
-from actors.bridge import rules, settings, topics, znodes
+from actors.bridge import rules, settings, token_changes, tokens, topics, znodes
 from actors.bridge.asks import Here, Job, Look, Settle
 from actors.bridge.claim import guarded
 from actors.bridge.rules import KIND_NAMES, Resource
@@ -32,7 +32,7 @@ OURS = "rayft"
 
 
 class Subject(NamedTuple):
-    """What one job writes: a topic by name, an entity path, or the rules of a resource."""
+    """What one job writes: a topic by name, an entity path, the rules of a resource, or a delegation token by id."""
 
     kind: str
     name: Any
@@ -53,6 +53,8 @@ def subjects(image: Image, op: Op) -> Iterator[Subject]:
         yield Subject("settings", entity)
     elif (resource := rules.resource_of(op)) is not None:
         yield Subject("rules", resource)
+    elif (id := tokens.id_of(op)) is not None:
+        yield Subject("token", id)
 
 
 def job(here: Here, subject: Subject) -> Job:
@@ -177,5 +179,10 @@ def _parents(path: str, root: str) -> Iterator[str]:
         yield "/".join((root, *names[:end]))
 
 
-JOBS: Mapping[str, Callable[[Here, Any], Job]] = {"topic": topic, "settings": entity, "rules": resource}
+JOBS: Mapping[str, Callable[[Here, Any], Job]] = {
+    "topic": topic,
+    "settings": entity,
+    "rules": resource,
+    "token": token_changes.write,
+}
 """Kind of a subject -> its job."""

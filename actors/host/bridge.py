@@ -80,7 +80,7 @@ def told(found: Findings, driven: bool = False) -> Iterator[str]:
             f"{one.name}://{one.host}:{one.port} ({PROTOCOLS[one.security_protocol]})" for one in broker.endpoints
         )
         yield f"  broker {broker.id} at {at}, epoch {broker.epoch}"
-    yield f"  {found.users} users with settings, {found.rules} access rules"
+    yield f"  {found.users} users with settings, {found.rules} access rules, {found.tokens} delegation tokens"
     now = f"controller {found.controller}" if found.controller >= 0 else "no controller"
     yield f"  {now} in controller epoch {found.controller_epoch}"
     for notice in found.notices:

@@ -5,8 +5,8 @@ This file alone decides that. `actors/bridge/checks.py` judges what is in ZooKee
 
 1. Each reason is one sentence, which says what to do; none repeats a password.
 2. A node that would not start is found here and not when it is started.
-3. What protects the old brokers is not lost on the way over unless the operator says so: no open listener where theirs
-   asks who somebody is, and no access rule that is not obeyed.
+3. What protects the old brokers, and what lets somebody in, is not lost on the way over unless the operator says so: no
+   open listener where theirs asks who somebody is, no access rule that is not obeyed, no delegation token without a key.
 4. A node that could not log in is found here: at its own listener, and with a password that is not the one in ZooKeeper.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from actors.authentication.scram import ITERATIONS_MAX, Mechanism, credential, salted
 from actors.bridge.checks import Findings
+from actors.bridge.tokens import OLD_SECRET, SECRET
 from actors.config import ConfigError, NodeConfig, node_config
 from actors.host import bridge_cluster
 from actors.host.bridge_cluster import CONTROLLER, PROTOCOL_MAP, Shape
@@ -65,6 +66,11 @@ def objections(shape: Shape, found: Findings) -> Iterator[str]:
         yield (
             f"there are {found.rules} access rules, and nodes without {RULES} obey none of them: write --set "
             f"{RULES}={AUTHORIZER} and super.users as the brokers have them, or {RULES}= to let everybody in."
+        )
+    if found.tokens and SECRET not in shape.common and OLD_SECRET not in shape.common:
+        yield (
+            f"there are {found.tokens} delegation tokens, and nodes without {SECRET} let nobody in with one: write --set "
+            f"{SECRET}=... as the brokers have it (2.8: {OLD_SECRET}), or {SECRET}= to do without."
         )
     yield from dict.fromkeys(_logins(configs, found))
 

@@ -7,15 +7,19 @@ contradict itself, /controller be empty, or its epoch go back.
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from actors.bridge import settings, takeover, topics
+from actors.authentication.delegation_tokens import TokenKey
+from actors.bridge import settings, takeover, tokens, topics, znodes
 from actors.bridge.stages import Stage
+from actors.controller.delegation_tokens import create_token, expire_token
 from actors.metadata.ops import ConfigSet
 from actors.node.runtime.calls import Listener
-from actors.zookeeper import Create
+from actors.wire.messages import message
+from actors.zookeeper import Create, Znode
 from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster
 from tests.simulator.ensemble import Ensemble
 from tests.simulator.old_brokers import OldBroker
@@ -28,14 +32,19 @@ CONFIG = {
     "rayft.bridge.zookeeper.connect": "zk:2181",
     "rayft.bridge.listener.names": "PLAINTEXT",
     "inter.broker.listener.name": "PLAINTEXT",
+    "delegation.token.secret.key": "the key of both sides",
+    "delegation.token.expiry.check.interval.ms": "1000",
     "listeners": f"CONTROLLER://c{{id}}:{PORT},PLAINTEXT://c{{id}}:{BRIDGE_PORT}",
 }
+KEY = TokenKey(CONFIG["delegation.token.secret.key"])
+FAR_MS = 1 << 50
 
 
 class Lab:
     """Three controllers with a bridge, and three old brokers whose own controller is the first of them."""
 
-    def __init__(self, seed: int = 1, controllers: int = 3) -> None:
+    def __init__(self, seed: int = 1, controllers: int = 3, **more: str) -> None:
+        """`more`: settings of the controllers, with _ for each dot."""
         self.world = World(seed, keep_log=True)
         self.ensemble = Ensemble(self.world)
         self.data = self.ensemble.data
@@ -49,7 +58,9 @@ class Lab:
         for broker in self.brokers.values():
             broker.start()
         self.data.put("/controller", b'{"version":1,"brokerid":1,"timestamp":"1"}', self.brokers[1].session)
-        self.cluster = Cluster(self.world, controllers, 0, config=CONFIG)
+        self.cluster = Cluster(
+            self.world, controllers, 0, config=CONFIG | {name.replace("_", "."): more[name] for name in more}
+        )
         self.epoch = 7
         self.may_be_free = True
         """Whether /controller may be empty."""
@@ -88,6 +99,9 @@ class Lab:
         image = self.active.node.controller.image
         if self.active.node.quorum.raft.high_watermark < image.next_offset:
             return False
+        there = {id: tokens.token(path, Znode(data)) for id, path, data in self._tokens()}
+        if there != {id: tokens.here(image, id) for id in image.tokens}:
+            return False
         names = {image.topic_name(row): row for row in image.topics()}
         if set(self.data.names("/brokers/topics") or ()) != set(names):
             return False
@@ -112,6 +126,11 @@ class Lab:
         return all(not set(broker.parts) - {(n, i) for n, r in names.items() for i in range(image.partition_count(r))}
                    for broker in self.brokers.values() if broker.alive)  # fmt: skip
 
+    def _tokens(self) -> Iterator[tuple[str, str, bytes]]:
+        for id in self.data.names(znodes.TOKENS) or ():
+            path = tokens.path_of(id)
+            yield id, path, self.data.get(path) or b""
+
     def kill_active(self) -> None:
         process = self.active
         process.kill()
@@ -127,6 +146,30 @@ class Lab:
             role = self.active.node.controller
             role.submit(lambda *_: _set(name, value), None, _CALL)
             self.active.wake()
+
+    def ask(self, operation: Any, request: Any) -> Any:
+        """Alice has asked the active controller about a token; the reply of a controller that is not lost."""
+        replies: list[Any] = []
+
+        def run(*given: Any) -> Any:
+            result = operation(*given, requester="User:alice")
+            replies.append(result.reply)
+            return result
+
+        if self.active is not None:
+            self.active.node.controller.submit(run, request, _CALL)
+            self.active.wake()
+            self.world.run_for(20)
+        return replies[0] if replies else None
+
+    def make_token(self) -> Any:
+        """A token made at the active controller, or None."""
+        return self.ask(create_token, message("CreateDelegationTokenRequest")(max_lifetime_ms=-1))
+
+    def end_token(self, id: str, after_ms: int = -1) -> Any:
+        """Let a token expire at the active controller."""
+        kind = message("ExpireDelegationTokenRequest")
+        return self.ask(expire_token, kind(hmac=KEY.hmac(id), expiry_time_period_ms=after_ms))
 
 
 def _set(name: str, value: str) -> Any:
@@ -144,6 +187,19 @@ class _Call:
 
 
 _CALL: Any = _Call()
+
+
+def put_token(lab: Lab, id: str, expires_ms: int | None) -> None:
+    """An old broker has made or renewed a token, or, with None, ended it."""
+    if expires_ms is not None:
+        owner = "User:bob"
+        found = tokens.Token(owner, owner, ("User:alice",), 1, FAR_MS, expires_ms)
+        lab.data.put(tokens.path_of(id), tokens.data(id, found))
+    elif lab.data.get(tokens.path_of(id)) is not None:
+        lab.data.remove(tokens.path_of(id))
+    if lab.data.get(znodes.TOKEN_CHANGES) is None:
+        lab.data.put(znodes.TOKEN_CHANGES, b"")
+    lab.data.multi(0, [Create(f"{znodes.TOKEN_CHANGES}/token_change_", id.encode(), sequential=True)])
 
 
 def begun(seed: int = 1, **more: Any) -> Lab:
@@ -228,6 +284,36 @@ def test_it_is_handed_back_and_taken_again() -> None:
     assert lab.epoch <= 10 == int(lab.data.get("/controller_epoch") or b"")
 
 
+def test_tokens_of_both_sides_are_on_both_sides() -> None:
+    lab = Lab()
+    put_token(lab, "before", FAR_MS)
+    lab.cluster.start()
+    lab.until(lab.rested)
+    made = lab.make_token()
+    put_token(lab, "meanwhile", FAR_MS)
+    held = lambda: set(lab.data.names(znodes.TOKENS) or ())  # noqa: E731
+    lab.until(lambda: held() == {"before", "meanwhile", made.token_id} and lab.rested())
+    image = lab.active.node.controller.image
+    assert set(image.tokens) == held() and tokens.here(image, made.token_id).requester == "User:alice"  # type: ignore[union-attr]
+    put_token(lab, made.token_id, None)
+    lab.end_token("before")
+    lab.kill_active()
+    lab.until(lambda: lab.rested() and held() == {"meanwhile"})
+    now_ms = lab.active.node.runtime.now.wall_ms
+    put_token(lab, "short", now_ms + 3_000)
+    lab.until(lambda: lab.rested() and held() == {"meanwhile", "short"})
+    lab.until(lambda: lab.rested() and held() == {"meanwhile"}, 10_000)
+
+
+def test_a_controller_without_a_key_removes_tokens_whose_time_is_over() -> None:
+    lab = Lab(delegation_token_secret_key="")
+    put_token(lab, "kept", FAR_MS)
+    put_token(lab, "over", 1)
+    lab.cluster.start()
+    lab.until(lambda: lab.rested() and lab.data.names(znodes.TOKENS) == ("kept",), 10_000)
+    assert any("this node has no delegation.token.secret.key" in line for line in lab.world.lines)
+
+
 SEEDS = 12
 
 
@@ -241,7 +327,7 @@ def test_whatever_happens_all_agree_in_the_end(seed: int) -> None:
     made = 0
     for step in range(14):
         lab.world.run_for(random.randint(20, 3000))
-        what = random.randint(0, 9)
+        what = random.randint(0, 12)
         if what == 0 and lab.active is not None:
             lab.kill_active()
         elif what == 1 and lab.active is not None:
@@ -267,6 +353,12 @@ def test_whatever_happens_all_agree_in_the_end(seed: int) -> None:
             name = f"made-{made}"
             if lab.data.get(f"/brokers/topics/{name}") is not None and not lab.data.get(f"/admin/delete_topics/{name}"):
                 lab.data.multi(0, [Create(f"/admin/delete_topics/{name}")])
+        elif what == 10 and lab.ensemble.is_up:
+            put_token(lab, f"theirs-{random.randint(1, 2)}", random.choice([None, FAR_MS, FAR_MS + step]))
+        elif what == 11:
+            lab.make_token()
+        elif what == 12 and (held := lab.data.names(znodes.TOKENS)):
+            lab.end_token(random.choice(held), random.choice([-1, 10**9 + step]))
     lab.until(lab.rested, 120_000)
 
 

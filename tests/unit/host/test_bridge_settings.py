@@ -63,6 +63,17 @@ def test_what_the_operator_sets_of_replication_counts() -> None:
     assert {file["offsets.topic.replication.factor"] for file in files.values()} == {"3"}
 
 
+def test_delegation_tokens_are_not_dropped_unless_the_operator_says_so() -> None:
+    cluster = found(INTERNAL=PLAINTEXT)._replace(tokens=2)
+    (reason,) = objections(cluster)
+    assert reason.startswith(
+        "there are 2 delegation tokens, and nodes without delegation.token.secret.key let nobody in"
+    )
+    for name in ("delegation_token_secret_key", "delegation_token_master_key"):
+        assert objections(cluster, **{name: "s3cret"}) == []
+    assert objections(cluster, delegation_token_secret_key="") == []
+
+
 def test_which_listener_is_the_brokers_own_is_asked_where_there_are_several() -> None:
     cluster = found(INTERNAL=PLAINTEXT, CLIENTS=PLAINTEXT)
     assert bridge_settings.listener(cluster, "internal") == "INTERNAL"

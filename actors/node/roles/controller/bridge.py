@@ -33,6 +33,7 @@ from actors.bridge.asks import (
 )
 from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
 from actors.bridge.takeover import stay_back, take_over
+from actors.bridge.tokens import SECRET
 from actors.bridge.writing import Subject, subjects
 from actors.bridge.znodes import CONTROLLER, BadZnode
 from actors.controller.soft import Soft
@@ -106,7 +107,10 @@ class Bridge:
         if progress(self._role.image) == Progress.POST_MIGRATION:
             self.stage = Stage.LET_GO
             return
-        self._here = Here(self._role.image, self._role.me, self._cluster_id, controllers, self._endpoints)
+        has_token_key = bool(self._runtime.config.value(SECRET))
+        self._here = Here(
+            self._role.image, self._role.me, self._cluster_id, controllers, self._endpoints, has_token_key
+        )
         self.stage = Stage.AWAY
         self._runtime.zookeeper.append(self._open)
 

@@ -516,8 +516,9 @@ class ControllerRole:
             soft.rebalance_row = result.reply
 
     def _schedule_sweep(self, epoch: int) -> None:
-        """Look for delegation tokens whose time is over, for as long as this controller is the active one."""
-        if self.options.token_key is not None:
+        """Look for delegation tokens whose time is over, for as long as this controller is the active one. The bridge
+        brings tokens without a key too, and no broker in ZooKeeper mode removes any while it drives."""
+        if self.options.token_key is not None or self.bridge is not None:
             due_ms = self._runtime.now.mono_ms + self.options.token_sweep_ms
             self._runtime.waiting.timers.at(due_ms, lambda: self._sweep(epoch))
 

@@ -1,0 +1,119 @@
+"""Delegation tokens, followed and written back while the bridge drives.
+
+Brokers in ZooKeeper mode write a token's znode, and then a notification with its id. This file alone decides which
+changes of a token are whose. Rules:
+
+1. A token and its notification are written in one transaction.
+2. A notification holds an id and nothing else, so it does not say who made it. `/rayft_bridge` says in the same
+   transaction which version of the znode is rayft's: a token whose znode still has that version is not taken over, also
+   by the next active controller. Otherwise a token that the log has changed or removed since would come back.
+3. A token that ZooKeeper has and the log does not have is new where a notification names it, or where no notification
+   was ever handled. Otherwise the log had it and has removed it.
+4. A token that cannot be read, or is one too many, is told of and left to the old brokers.
+"""
+
+from itertools import islice
+
+from actors.bridge import tokens
+from actors.bridge.asks import Here, Job, Look, Settle, Tell, op_groups
+from actors.bridge.claim import guarded, note
+from actors.bridge.notifications import PREFIXES, notified
+from actors.bridge.znodes import BRIDGE, TOKEN_CHANGES, TOKEN_ROOT, TOKENS, BadZnode, shown
+from actors.controller.delegation_tokens import TOKENS_MAX
+from actors.metadata.image import Image
+from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
+
+
+def changed(here: Here) -> Job:
+    """/delegation_token/token_changes: tokens that brokers have made, renewed or ended."""
+    yield from notified(here, TOKEN_CHANGES, _id, _take)
+    here.wrote = {}
+
+
+def write(here: Here, id: str) -> Job:
+    """One token as the log has it."""
+    yield Settle()
+    path = tokens.path_of(id)
+    parents = [TOKEN_ROOT, TOKENS, TOKEN_CHANGES]
+    known, noted, *above = yield Look([Get(path), Get(BRIDGE), *map(Get, parents)], watch=False)
+    have = tokens.here(here.image, id)
+    if (have is None and known is None) or (have is not None and known is not None and tokens.says(path, known, have)):
+        return
+    changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
+    wrote = {other: version for other, version in here.wrote.items() if other != id}
+    if have is None:
+        changes.append(Delete(path, known.version))
+    elif known is None:
+        changes.append(Create(path, tokens.data(id, have)))
+        wrote[id] = 0
+    else:
+        changes.append(Write(path, tokens.data(id, have, tokens.version_of(path, known)), known.version))
+        wrote[id] = known.version + 1
+    changes.append(Create(f"{TOKEN_CHANGES}/{PREFIXES[TOKEN_CHANGES]}", id.encode(), sequential=True))
+    noting = note(here, wrote)
+    changes.append(Create(BRIDGE, noting) if noted is None else Write(BRIDGE, noting))
+    yield guarded(here, changes)
+    here.wrote = wrote
+
+
+def agree(here: Here) -> Job:
+    """Take over what brokers have changed, then make ZooKeeper have the tokens of the log, and no others that can be
+    read."""
+    first = TOKEN_CHANGES not in here.handled
+    yield from changed(here)
+    here.handled.setdefault(TOKEN_CHANGES, -1)
+    (names,) = yield Look([Children(TOKENS)], watch=False)
+    ids = iter(dict.fromkeys([*here.image.tokens, *(names or ())]))
+    while portion := list(islice(ids, tokens.AT_ONCE)):
+        found = yield Look([Get(tokens.path_of(id)) for id in portion], watch=False)
+        for id, znode in zip(portion, found, strict=True):
+            if first and id not in here.image.tokens:
+                yield from _take(here, id)
+            elif _differs(here.image, id, znode):
+                yield from write(here, id)
+
+
+def usable(here: Here) -> Job:
+    """Say so where tokens are in the log and this controller has no key for them."""
+    if here.image.tokens and not here.has_token_key:
+        yield Tell(
+            f"there are {len(here.image.tokens)} delegation tokens, and this node has no {tokens.SECRET}: give every node "
+            f"the one of the old brokers (there it may be {tokens.OLD_SECRET}), or nobody logs in with them here",
+            error=True,
+        )
+
+
+def _take(here: Here, id: str) -> Job:
+    (znode,) = yield Look([Get(tokens.path_of(id))], watch=False)
+    if znode is not None and here.wrote.get(id) == znode.version:
+        return
+    if znode is not None and id not in here.image.tokens and len(here.image.tokens) >= TOKENS_MAX:
+        yield Tell(f"delegation token {id} is not taken over: there are {TOKENS_MAX} already", error=True)
+        return
+    try:
+        op = tokens.difference(here.image, id, znode)
+    except BadZnode as error:
+        yield Tell(f"a delegation token is not taken over: {error}", error=True)
+        return
+    if op is not None:
+        yield op_groups([[op]])
+        yield Tell(f"delegation token {id} was changed in ZooKeeper and is taken over")
+
+
+def _differs(image: Image, id: str, znode: Znode | None) -> bool:
+    """Whether a token is to be written. One that cannot be read, or is one too many, is left to the old brokers."""
+    have = tokens.here(image, id)
+    if have is not None:
+        return znode is None or not tokens.says(tokens.path_of(id), znode, have)
+    try:
+        return znode is not None and bool(tokens.token(tokens.path_of(id), znode)) and len(image.tokens) < TOKENS_MAX
+    except BadZnode:
+        return False
+
+
+def _id(path: str, znode: Znode) -> str:
+    """The id in a notification."""
+    id = znode.data.decode("utf-8", "replace")
+    if not tokens.ID.fullmatch(id):
+        raise BadZnode(path, f"holds {shown(znode.data)}, which is no id of a delegation token")
+    return id
