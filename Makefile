@@ -61,7 +61,7 @@ run: build
 	@$(VENV)/bin/rayft up $(ARGS)
 
 test: dev kafka
-	SIMULATOR_SEEDS=60 RAYFT_RAFT_SEEDS=700 $(PY) -m pytest -m "not slow" -n auto $(ARGS)
+	SIMULATOR_SEEDS=40 RAYFT_RAFT_SEEDS=500 $(PY) -m pytest -m "not slow" -n auto $(ARGS)
 
 test-slow: dev kafka
 	$(PY) -m pytest -m slow $(ARGS)

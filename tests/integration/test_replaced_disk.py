@@ -66,7 +66,7 @@ def _filled(admin: AdminClient, servers: dict[str, Any]) -> None:
 
 
 def _partition(admin: AdminClient) -> PartitionMetadata:
-    return admin.list_topics(PLACE.topic, timeout=5).topics[PLACE.topic].partitions[0]
+    return admin.list_topics(PLACE.topic, timeout=30).topics[PLACE.topic].partitions[0]
 
 
 def _elected(admin: AdminClient, address: tuple[str, int]) -> bool:
