@@ -34,6 +34,7 @@ from actors.broker.groups.consumer.migration import (
     stays_classic,
     to_classic,
 )
+from actors.broker.groups.consumer.next_heartbeat import Step, next_heartbeat_ms
 from actors.broker.groups.consumer.reconciliation import Fenced, Owned, Question, reconcile
 from actors.broker.groups.consumer.records import Key
 from actors.broker.groups.consumer.requests import Beat, Refused, Request, check
@@ -518,7 +519,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         moved = request.full or (
             current.assigned is not waiting.before and _numbers(current.assigned) != _numbers(waiting.before)
         )
-        interval_ms = self.settings.pace(group.id).heartbeat_ms
+        interval_ms = self._next_heartbeat_ms(group, member, now)
         beat = Beat(ErrorCode.NONE, None, member.id, current.epoch, interval_ms, current.assigned if moved else None)
         self._commit(
             shard,
@@ -526,6 +527,17 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             touched,
             lambda error: self._reply(ticket, request, beat if error is ErrorCode.NONE else Beat(error)),
         )
+
+    def _next_heartbeat_ms(self, group: ConsumerGroup, member: Member, now: Now) -> int:
+        pace, current = self.settings.pace(group.id), member.current
+        step = Step(
+            len(group.members),
+            group.epoch > group.target_epoch,
+            max(0, now.wall_ms - group.target_wall_ms),
+            bool(current.assigned),
+            current.state is MemberState.UNRELEASED_PARTITIONS,
+        )
+        return next_heartbeat_ms(pace.heartbeat_ms, pace.assignment_interval_ms, step)
 
     def _question(self, group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool) -> Question:
         subscribed = group.subscribed(member.subscription)

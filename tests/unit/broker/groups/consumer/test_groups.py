@@ -6,10 +6,11 @@ import tracemalloc
 import pytest
 
 from actors.broker.groups.classic.records import group_record
+from actors.broker.groups.consumer.next_heartbeat import AFTER_MS, BEATS_A_SECOND, LEAST_MS, Step, next_heartbeat_ms
 from actors.broker.groups.consumer.records import GROUP, Key, record
 from actors.broker.groups.records import CommittedOffset
 from actors.wire.errors import ErrorCode
-from tests.unit.broker.groups.consumer.world import SESSION_MS, World
+from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, World
 
 MEMBER_BYTES_MAX = 1_200
 """Of one that has told its names and one topic, without what the log has of it."""
@@ -36,6 +37,49 @@ def test_a_join_writes_kafkas_records_and_an_ordinary_heartbeat_none() -> None:
     assert world.kinds() == []
     world.answer(world.beat("a", -1))
     assert world.kinds() == [-8, -7, -5, 3]
+
+
+def test_a_member_for_which_something_is_to_come_asks_sooner() -> None:
+    """A group of many settles in the time that its steps need, not in a heartbeat interval for each step."""
+    world = World(interval_ms=1_000, t=4)
+    assert world.join("a", "t").interval_ms == 1_000 + AFTER_MS, "others may come with it"
+    world.pass_ms(300)
+    joined = world.join("b", "t")
+    assert joined.interval_ms == 1_000 + AFTER_MS, "the next assignment is made before that"
+    again = [world.answer(world.beat("a", 2, {"t": (0, 1, 2, 3)})).interval_ms for _ in range(2)]
+    assert again == [1_000 + AFTER_MS] * 2
+    world.pass_ms(joined.interval_ms)
+    assert world.answer(world.beat("b", joined.epoch)).interval_ms == LEAST_MS, "another member has what it waits for"
+    revoked = world.answer(world.beat("a", 2, {"t": (0, 1, 2, 3)}))
+    assert world.assigned(revoked) == {"t": (0, 1)}
+    asked, interval_ms = 0, LEAST_MS
+    while interval_ms < HEARTBEAT_MS // 2:
+        world.pass_ms(interval_ms)
+        asked, interval_ms = asked + 1, world.answer(world.beat("b", 3)).interval_ms
+    assert asked < 30, "it is not asked in vain for long"
+    world.pass_ms(30_000)
+    assert world.answer(world.beat("b", 3)).interval_ms == HEARTBEAT_MS, "never more than the group's"
+    world.beat("a", 2, {"t": (0, 1)})
+    given = world.answer(world.beat("b", 3))
+    assert (world.assigned(given), given.interval_ms) == ({"t": (2, 3)}, HEARTBEAT_MS)
+
+
+def test_a_member_for_which_nothing_is_to_come_asks_as_often_as_the_group_is_set_to() -> None:
+    world = World(interval_ms=1_000, t=4)
+    assert world.join("a", "none").interval_ms == HEARTBEAT_MS, "it has nothing to let go of"
+    assert world.join("b", "t").interval_ms == 1_000 + AFTER_MS
+    world.pass_ms(2_000)
+    assert world.answer(world.beat("b", world.group().members["b"].current.epoch)).interval_ms == 1_000 + AFTER_MS
+    world.pass_ms(1_000)
+    assert world.answer(world.beat("b", world.group().members["b"].current.epoch)).interval_ms == HEARTBEAT_MS
+
+
+def test_the_members_of_a_large_group_together_ask_no_more_often_than_a_coordinator_can_bear() -> None:
+    for members in (1, 100, 1_000, 5_000):
+        soon_ms = next_heartbeat_ms(HEARTBEAT_MS, 0, Step(members, wanted=True, age_ms=0, has=False, waits=False))
+        assert soon_ms < HEARTBEAT_MS and members / soon_ms * 1000 <= BEATS_A_SECOND
+    crowd = Step(100_000, wanted=True, age_ms=0, has=True, waits=True)
+    assert next_heartbeat_ms(HEARTBEAT_MS, 0, crowd) == HEARTBEAT_MS
 
 
 def test_no_answer_leaves_before_what_it_says_is_committed() -> None:

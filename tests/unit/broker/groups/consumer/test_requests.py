@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.groups.consumer.next_heartbeat import AFTER_MS
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -87,7 +88,7 @@ def described(lab: Lab, *ids: str) -> list[Any]:
 def test_members_join_get_partitions_and_are_described() -> None:
     lab = cluster()
     first = join(lab, "a", "t", instance_id="one", rack_id="r")
-    assert (first.member_id, first.member_epoch, first.heartbeat_interval_ms) == ("a", 2, 5000)
+    assert (first.member_id, first.member_epoch, first.heartbeat_interval_ms) == ("a", 2, 1000 + AFTER_MS)
     assert given(first) == {TOPIC_ID: [0, 1]}
     assert given(join(lab, "b", "t")) == {}
     lab.pass_ms(1100)
@@ -222,7 +223,9 @@ def test_settings_of_a_group_are_told_and_listed() -> None:
     assert values["consumer.session.timeout.ms"] == ("45000", 5)
     names = ask(lab, "ListConfigResources", 1, resource_types=[32]).config_resources
     assert [(one.resource_name, one.resource_type) for one in names] == [("g", 32)]
-    assert join(lab, "a", "t").heartbeat_interval_ms == 7000
+    join(lab, "a", "t")
+    lab.pass_ms(1_000, 1_000)
+    assert beat(lab, "a", 2).heartbeat_interval_ms == 7000
 
 
 @pytest.mark.parametrize("regex", ["t.*", "(t|u)"])
