@@ -118,9 +118,9 @@ class Here:
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}
         """Path of a folder of notifications -> number of the newest that was handled."""
-        self.wrote: dict[str, int] = {}
-        """Id of a delegation token -> version of its znode after the last write of rayft, oldest first, as long as the
-        notification of that write may not have been handled."""
+        self.wrote: dict[str, dict[str, int]] = {}
+        """Path of a folder of notifications -> what rayft has written itself, oldest first, as long as the notifications
+        of these writes may not have been handled: subject -> a number by which the newest write is known again."""
 
     def usable(self) -> frozenset[int]:
         """Brokers that may lead."""

@@ -21,6 +21,7 @@ from actors.zookeeper import Change, Check, Create, Delete, Get, Write
 
 DRIVING = "driving"
 WROTE_NOTED_MAX = 100
+"""Of each kind of notification."""
 
 
 def look() -> Job:
@@ -74,18 +75,19 @@ def guarded(here: Here, changes: Sequence[Change]) -> Make:
     return Make([Check(CONTROLLER_EPOCH, here.claim.version), *changes])
 
 
-def note(here: Here, wrote: Mapping[str, int] | None = None, **more: str) -> bytes:
-    """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller. `wrote`: of
-    delegation tokens, if it is not what the controller has now."""
+def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None, **more: str) -> bytes:
+    """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller. `wrote`: if
+    it is not what the controller has now."""
     assert here.claim is not None
-    newest = list((here.wrote if wrote is None else wrote).items())[-WROTE_NOTED_MAX:]
+    marks = here.wrote if wrote is None else wrote
+    newest = {folder: dict(list(some.items())[-WROTE_NOTED_MAX:]) for folder, some in marks.items() if some}
     return written(
         version=1,
         state=DRIVING,
         controller=here.me,
         controller_epoch=here.claim.epoch,
         handled=here.handled,
-        **({"wrote": dict(newest)} if newest else {}),
+        **({"wrote": newest} if newest else {}),
         **more,
     )
 

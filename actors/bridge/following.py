@@ -1,33 +1,29 @@
 """What others change in ZooKeeper while the bridge drives, taken into the metadata log.
 
-Brokers register in ZooKeeper, make topics there, and write the settings and access rules that their clients send them;
-tools of Apache Kafka 2.x with --zookeeper do the same. This file alone decides what becomes of that. Rules:
+Brokers register in ZooKeeper, make topics there, and write the settings, access rules and delegation tokens that their
+clients send them; tools of Apache Kafka 2.x with --zookeeper do the same. This file alone decides what becomes of brokers
+and topics (of settings and rules: `changes.py`; of tokens: `token_changes.py`), and which job reads what. Rules:
 
 1. Each job reads one folder with a watch, so that the next change is heard of, and can be run again at any time.
 2. A topic that the log does not have is new if no controller has seen it: it has no states of partitions. Otherwise the
    log had it and has deleted it, and its znodes are what is left.
 3. Partitions that a tool has added are taken over; any other difference in a topic's znode is written back as the log
    has it.
-4. Of settings and access rules only those are taken over that a new notification names which is not rayft's own
-   (`notifications.py`). `token_changes.py` has the same of delegation tokens.
-5. A znode that cannot be read is told of, and nothing else waits for it.
+4. A znode that cannot be read is told of, and nothing else waits for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from actors.authorization.resources import Pattern
-from actors.bridge import brokers, rules, settings, token_changes, topics, writing, znodes
+from actors.bridge import brokers, changes, token_changes, topics, writing, znodes
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
-from actors.bridge.notifications import notified
 from actors.bridge.returning import ENDS
 from actors.bridge.stages import Happens
-from actors.bridge.writing import OURS
 from actors.bridge.znodes import BadZnode, fields
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.ops import Op, TopicGone, TopicSet
 from actors.metadata.topic_names import rival
-from actors.zookeeper import Children, Delete, Get, Znode
+from actors.zookeeper import Children, Delete, Get
 
 
 def live(here: Here) -> Job:
@@ -96,17 +92,6 @@ def deletions(here: Here) -> Job:
         yield from writing.topic(here, name)
 
 
-def changed_settings(here: Here) -> Job:
-    """/config/changes: settings, quotas and credentials that brokers have written."""
-    yield from notified(here, znodes.CONFIG_CHANGES, _entity_of, _settings)
-
-
-def changed_rules(here: Here) -> Job:
-    """/kafka-acl-changes and /kafka-acl-extended-changes: access rules that brokers have written."""
-    for folder in (znodes.RULE_CHANGES, znodes.PREFIXED_CHANGES):
-        yield from notified(here, folder, _resource_of, _rules)
-
-
 def failed_directories(here: Here) -> Job:
     """/log_dir_event_notification: a broker has lost a directory. It says of which partitions when it is told of all
     again."""
@@ -134,8 +119,8 @@ def old_tools(here: Here) -> Job:
 FOLLOWED: Mapping[str, Callable[[Here], Job]] = {
     znodes.CONTROLLER: controller,
     znodes.BROKER_IDS: live,
-    znodes.CONFIG_CHANGES: changed_settings,
-    znodes.RULE_CHANGES: changed_rules,
+    znodes.CONFIG_CHANGES: changes.changed_settings,
+    znodes.RULE_CHANGES: changes.changed_rules,
     znodes.TOKEN_CHANGES: token_changes.changed,
     znodes.DELETE_TOPICS: deletions,
     znodes.TOPICS: every_topic,
@@ -208,61 +193,3 @@ def without_controllers(here: Here, found: topics.Topic) -> Mapping[int, tuple[i
         others = others[number % len(others) :] + others[: number % len(others)] if others else []
         placed[number] = tuple(kept + others[: len(replicas) - len(kept)]) or replicas
     return placed
-
-
-# ---- notifications
-
-
-def _entity_of(path: str, znode: Znode) -> str | None:
-    found = fields(path, znode)
-    entity = found.get("entity_path")
-    if found.get("by") == OURS or not isinstance(entity, str):
-        return None
-    return entity if settings.is_entity(entity) else None
-
-
-def _settings(here: Here, entity: str) -> Job:
-    path = settings.path_of(entity)
-    (znode,) = yield Look([Get(path)], watch=False)
-    try:
-        ops = settings.differences(here.image, entity, settings.settings(path, znode))
-    except BadZnode as error:
-        yield Tell(f"settings are not taken over: {error}", error=True)
-        return
-    if ops:
-        yield op_groups([ops])
-        yield Tell(f"settings of {entity} were changed in ZooKeeper and are taken over")
-
-
-def _resource_of(path: str, znode: Znode) -> rules.Resource | None:
-    """`Topic:orders`, or JSON for a prefix."""
-    return next(_resources(path, znode), None)
-
-
-def _resources(path: str, znode: Znode) -> Iterator[rules.Resource]:
-    if not znode.data.startswith(b"{"):
-        kind, colon, name = znode.data.decode("utf-8", "replace").partition(":")
-        if not colon or kind not in rules.KINDS:
-            raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
-        yield rules.Resource(int(rules.KINDS[kind]), name, int(Pattern.LITERAL))
-        return
-    found = fields(path, znode)
-    kinds = {name.upper(): kind for name, kind in rules.KINDS.items()}
-    kind, about = str(found.get("resourceType")).replace("_", ""), found.get("name")
-    if kind not in kinds or not isinstance(about, str):
-        raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
-    yield rules.Resource(int(kinds[kind]), about, int(Pattern.PREFIXED))
-
-
-def _rules(here: Here, about: rules.Resource) -> Job:
-    path = rules.path_of(about)
-    (znode,) = yield Look([Get(path)], watch=False)
-    have = rules.by_resource(here.image).get(about, frozenset())
-    try:
-        ops = list(rules.differences(have, rules.rules(path, znode)))
-    except BadZnode as error:
-        yield Tell(f"access rules are not taken over: {error}", error=True)
-        return
-    if ops:
-        yield op_groups([ops])
-        yield Tell(f"access rules of {about.name} were changed in ZooKeeper and are taken over")

@@ -6,6 +6,10 @@ This file alone decides which notifications are obeyed. Rules:
 2. How far they were handled is kept in ZooKeeper (`/rayft_bridge`), for the next active controller.
 3. One that cannot be read is told of, and the others are obeyed.
 4. A folder that is not there yet is watched until it is.
+5. A notification of access rules or a token names them and nothing else, so it does not say who made it. `/rayft_bridge`
+   says instead how rayft has written them last, in the transaction of that write: what is found as rayft has written it
+   is not taken over, also by the next active controller. Otherwise what the log has changed since would be undone.
+   That ends when the notification is handled.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +22,8 @@ from actors.bridge.znodes import BadZnode, fields
 from actors.zookeeper import Change, Children, Create, Get, Write, Znode
 
 GETS_AT_ONCE = 500
+OURS = "rayft"
+"""What the field `by` of a notification of settings says where rayft has made it."""
 PREFIXES = {
     znodes.CONFIG_CHANGES: "config_change_",
     znodes.RULE_CHANGES: "acl_changes_",
@@ -48,19 +54,34 @@ def notified(here: Here, folder: str, subject_of: Callable[[str, Znode], Any], t
         here.handled[folder] = newer[-1][0]
         if subjects:
             yield Settle()
+    if here.wrote.pop(folder, None) or newer:
         yield from remembered(here)
 
 
 def remembered(here: Here) -> Job:
     """Note in ZooKeeper how far notifications were handled, and by whom."""
     (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
-    data = note(here)
-    change: Change = Create(znodes.BRIDGE, data) if known is None else Write(znodes.BRIDGE, data)
-    yield guarded(here, [change])
+    yield guarded(here, [_noting(known, note(here))])
+
+
+def make_noted(
+    here: Here, noted: Znode | None, changes: Sequence[Change], folder: str, subject: str, mark: int | None
+) -> Job:
+    """Change znodes, with a note of how a subject whose notification is among the changes was written. `noted`:
+    /rayft_bridge as it is; `mark`: the number by which this write is known again, or None for one that is not noted."""
+    marks = {other: one for other, one in here.wrote.get(folder, {}).items() if other != subject}
+    wrote = here.wrote | {folder: marks if mark is None else marks | {subject: mark}}
+    yield guarded(here, [*changes, _noting(noted, note(here, wrote))])
+    here.wrote = wrote
+
+
+def mark_of(here: Here, folder: str, subject: str) -> int | None:
+    """The number by which rayft's last write of a subject is known again, if its notification may not have been handled."""
+    return here.wrote.get(folder, {}).get(subject)
 
 
 def recall(here: Here, znode: Znode | None) -> None:
-    """How far they were handled, and which tokens were written, as the last active controller has noted it."""
+    """How far they were handled, and what rayft has written, as the last active controller has noted it."""
     if znode is None:
         return
     try:
@@ -69,7 +90,8 @@ def recall(here: Here, znode: Znode | None) -> None:
         return
     if "handled" in noted:
         here.handled = _numbers(noted["handled"])
-        here.wrote = _numbers(noted.get("wrote"))
+        wrote = noted.get("wrote")
+        here.wrote = {folder: _numbers(wrote[folder]) for folder in wrote} if isinstance(wrote, dict) else {}
 
 
 def newest(names: Sequence[str], folder: str) -> int:
@@ -79,6 +101,10 @@ def newest(names: Sequence[str], folder: str) -> int:
 
 def _numbers(noted: Any) -> dict[str, int]:
     return {key: one for key, one in noted.items() if isinstance(one, int)} if isinstance(noted, dict) else {}
+
+
+def _noting(noted: Znode | None, data: bytes) -> Change:
+    return Create(znodes.BRIDGE, data) if noted is None else Write(znodes.BRIDGE, data)
 
 
 def _names(folder: str) -> Job:

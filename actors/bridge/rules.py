@@ -2,10 +2,13 @@
 
 This file alone decides which znode holds the rules of which resource. Rules of this file:
 
-1. A znode holds all rules of one resource: of one kind, one name, and one pattern.
+1. A znode holds all rules of one resource: of one kind, one name, and one pattern. With its last rule it goes.
 2. Rules are sorted where they are written, so that the same rules give the same bytes.
+3. rayft knows its own write again by the rules that it wrote, and not by the version of the znode: one that has gone and
+   was made again has the same version and other rules.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -13,7 +16,17 @@ from typing import Any, NamedTuple
 from actors.authorization.resources import Operation, Pattern, Permission
 from actors.authorization.resources import Resource as Kind
 from actors.authorization.rules import BadRule, Rule, checked
-from actors.bridge.znodes import PREFIXED, RULES, BadZnode, field, fields, shown, written
+from actors.bridge.znodes import (
+    PREFIXED,
+    PREFIXED_CHANGES,
+    RULE_CHANGES,
+    RULES,
+    BadZnode,
+    field,
+    fields,
+    shown,
+    written,
+)
 from actors.controller.acls import KIND
 from actors.metadata.image import RULE_FIELDS, Image
 from actors.metadata.ops import EntityGone, EntitySet, Op
@@ -44,6 +57,21 @@ def path_of(resource: Resource) -> str:
     """The path of the znode with a resource's rules."""
     root = RULES if resource.pattern == Pattern.LITERAL else PREFIXED
     return f"{root}/{KIND_NAMES[resource.kind]}/{resource.name}"
+
+
+def changes_of(resource: Resource) -> str:
+    """The folder of notifications about a resource's rules."""
+    return RULE_CHANGES if resource.pattern == Pattern.LITERAL else PREFIXED_CHANGES
+
+
+def key_of(resource: Resource) -> str:
+    """A resource in /rayft_bridge, which has to stay small whatever names there are."""
+    return hashlib.sha256(path_of(resource).encode()).hexdigest()[:32]
+
+
+def mark_of(found: frozenset[Rule]) -> int:
+    """The number by which these rules are known again."""
+    return int.from_bytes(hashlib.sha256(data(found)).digest()[:8])
 
 
 def resource(path: str) -> Resource:

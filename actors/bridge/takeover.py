@@ -14,6 +14,7 @@ is committed, drive. Rules:
 from collections.abc import Iterator
 
 from actors.bridge import (
+    changes,
     checks,
     following,
     notifications,
@@ -99,6 +100,7 @@ def _begin(here: Here) -> Job:
     here.names.update(
         {topics.topic(path, one).id: topics.topic(path, one).name for path, one in snapshot.below(znodes.TOPICS)}
     )
+    here.wrote = {}
     here.handled = {folder: notifications.newest(snapshot.children(folder), folder) for folder in PREFIXES}
     yield from remembered(here)
     yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")
@@ -114,8 +116,8 @@ def _go_on(here: Here) -> Job:
     yield Hold(here.claim.epoch)
     yield from following.live(here)
     yield Become(Happens.READ)
-    yield from following.changed_settings(here)
-    yield from following.changed_rules(here)
+    yield from changes.changed_settings(here)
+    yield from changes.changed_rules(here)
     yield from token_changes.agree(here)
     yield from token_changes.usable(here)
     snapshot = yield from _read()

@@ -4,9 +4,8 @@ Brokers in ZooKeeper mode write a token's znode, and then a notification with it
 changes of a token are whose. Rules:
 
 1. A token and its notification are written in one transaction.
-2. A notification holds an id and nothing else, so it does not say who made it. `/rayft_bridge` says in the same
-   transaction which version of the znode is rayft's: a token whose znode still has that version is not taken over, also
-   by the next active controller. Otherwise a token that the log has changed or removed since would come back.
+2. rayft knows its own write again by the version of the znode (`notifications.py`, rule 5). A token that it has removed
+   leaves none: no other token gets its id.
 3. A token that ZooKeeper has and the log does not have is new where a notification names it, or where no notification
    was ever handled. Otherwise the log had it and has removed it.
 4. A token that cannot be read, or is one too many, is told of and left to the old brokers.
@@ -16,8 +15,7 @@ from itertools import islice
 
 from actors.bridge import tokens
 from actors.bridge.asks import Here, Job, Look, Settle, Tell, op_groups
-from actors.bridge.claim import guarded, note
-from actors.bridge.notifications import PREFIXES, notified
+from actors.bridge.notifications import PREFIXES, make_noted, mark_of, notified
 from actors.bridge.znodes import BRIDGE, TOKEN_CHANGES, TOKEN_ROOT, TOKENS, BadZnode, shown
 from actors.controller.delegation_tokens import TOKENS_MAX
 from actors.metadata.image import Image
@@ -27,7 +25,6 @@ from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
 def changed(here: Here) -> Job:
     """/delegation_token/token_changes: tokens that brokers have made, renewed or ended."""
     yield from notified(here, TOKEN_CHANGES, _id, _take)
-    here.wrote = {}
 
 
 def write(here: Here, id: str) -> Job:
@@ -40,20 +37,17 @@ def write(here: Here, id: str) -> Job:
     if (have is None and known is None) or (have is not None and known is not None and tokens.says(path, known, have)):
         return
     changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
-    wrote = {other: version for other, version in here.wrote.items() if other != id}
+    version: int | None = None
     if have is None:
         changes.append(Delete(path, known.version))
     elif known is None:
         changes.append(Create(path, tokens.data(id, have)))
-        wrote[id] = 0
+        version = 0
     else:
         changes.append(Write(path, tokens.data(id, have, tokens.version_of(path, known)), known.version))
-        wrote[id] = known.version + 1
+        version = known.version + 1
     changes.append(Create(f"{TOKEN_CHANGES}/{PREFIXES[TOKEN_CHANGES]}", id.encode(), sequential=True))
-    noting = note(here, wrote)
-    changes.append(Create(BRIDGE, noting) if noted is None else Write(BRIDGE, noting))
-    yield guarded(here, changes)
-    here.wrote = wrote
+    yield from make_noted(here, noted, changes, TOKEN_CHANGES, id, version)
 
 
 def agree(here: Here) -> Job:
@@ -85,7 +79,7 @@ def usable(here: Here) -> Job:
 
 def _take(here: Here, id: str) -> Job:
     (znode,) = yield Look([Get(tokens.path_of(id))], watch=False)
-    if znode is not None and here.wrote.get(id) == znode.version:
+    if znode is not None and mark_of(here, TOKEN_CHANGES, id) == znode.version:
         return
     if znode is not None and id not in here.image.tokens and len(here.image.tokens) >= TOKENS_MAX:
         yield Tell(f"delegation token {id} is not taken over: there are {TOKENS_MAX} already", error=True)

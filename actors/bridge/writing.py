@@ -6,8 +6,8 @@ alone decides which znodes a change of metadata becomes (of tokens: `token_chang
 1. A znode is read before it is written, and written where it says something else. So it may be written again at any
    time.
 2. What is written is committed before.
-3. Settings and access rules come with a notification in the same transaction, which says that it is rayft's: brokers
-   obey it, and the bridge passes over it.
+3. Settings and access rules come with a notification in the same transaction. That of settings says that it is rayft's;
+   those of rules cannot (`notifications.py`, rule 5). Brokers obey it, and the bridge passes over it.
 4. A transaction has CHANGES_MAX changes at most. A topic with more partitions needs several; its own znode comes first,
    as brokers do not look at the states of partitions.
 """
@@ -20,6 +20,7 @@ from actors.authorization.resources import Pattern
 from actors.bridge import rules, settings, token_changes, tokens, topics, znodes
 from actors.bridge.asks import Here, Job, Look, Settle
 from actors.bridge.claim import guarded
+from actors.bridge.notifications import OURS, PREFIXES, make_noted
 from actors.bridge.rules import KIND_NAMES, Resource
 from actors.bridge.znodes import written
 from actors.metadata.image import Image
@@ -27,8 +28,6 @@ from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone,
 from actors.zookeeper import Change, Children, Create, Delete, Get, Write
 
 CHANGES_MAX = 300
-OURS = "rayft"
-"""The field of a notification that says who made it."""
 
 
 class Subject(NamedTuple):
@@ -111,10 +110,9 @@ def resource(here: Here, about: Resource) -> Job:
     """The access rules of one resource."""
     yield Settle()
     path = rules.path_of(about)
-    literal = about.pattern == Pattern.LITERAL
-    folder = znodes.RULE_CHANGES if literal else znodes.PREFIXED_CHANGES
+    folder = rules.changes_of(about)
     parents = [*_parents(path, ""), *_parents(f"{folder}/x", "")]
-    known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
+    known, noted, *above = yield Look([Get(path), Get(znodes.BRIDGE), *map(Get, parents)], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
     if rules.rules(path, known) == have:
         return
@@ -123,7 +121,8 @@ def resource(here: Here, about: Resource) -> Job:
         changes.append(Create(path, rules.data(have)))
     else:
         changes.append(Write(path, rules.data(have), known.version) if have else Delete(path, known.version))
-    yield guarded(here, [*changes, Create(f"{folder}/acl_changes_", _rule_notice(about), sequential=True)])
+    changes.append(Create(f"{folder}/{PREFIXES[folder]}", _rule_notice(about), sequential=True))
+    yield from make_noted(here, noted, changes, folder, rules.key_of(about), rules.mark_of(have))
 
 
 def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:

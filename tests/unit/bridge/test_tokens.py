@@ -430,7 +430,8 @@ def test_a_note_of_many_writes_stays_small() -> None:
     for number in range(150):
         bridge.apply(op(id=f"t{number}"))
         bridge.write("token", f"t{number}")
-    noted = json.loads(bridge.zookeeper.get(znodes.BRIDGE) or b"")["wrote"]
-    assert list(noted) == [f"t{number}" for number in range(50, 150)] and len(bridge.here.wrote) == 150
+    noted = json.loads(bridge.zookeeper.get(znodes.BRIDGE) or b"")["wrote"][znodes.TOKEN_CHANGES]
+    assert list(noted) == [f"t{number}" for number in range(50, 150)]
+    assert len(bridge.here.wrote[znodes.TOKEN_CHANGES]) == 150
     bridge.follow()
     assert bridge.here.wrote == {}

@@ -1,0 +1,86 @@
+"""Settings and access rules that brokers write while the bridge drives, taken into the metadata log.
+
+Brokers write a znode, and then a notification of it. This file alone decides which of these changes are taken over.
+Rules:
+
+1. Those that a new notification names which is not rayft's own (`notifications.py`).
+2. What a znode says when its notification is read counts as a whole.
+3. A znode that cannot be read is told of, and nothing else waits for it.
+"""
+
+from collections.abc import Iterator
+
+from actors.authorization.resources import Pattern
+from actors.bridge import rules, settings, znodes
+from actors.bridge.asks import Here, Job, Look, Tell, op_groups
+from actors.bridge.notifications import OURS, mark_of, notified
+from actors.bridge.znodes import BadZnode, fields
+from actors.zookeeper import Get, Znode
+
+
+def changed_settings(here: Here) -> Job:
+    """/config/changes: settings, quotas and credentials that brokers have written."""
+    yield from notified(here, znodes.CONFIG_CHANGES, _entity_of, _settings)
+
+
+def changed_rules(here: Here) -> Job:
+    """/kafka-acl-changes and /kafka-acl-extended-changes: access rules that brokers have written."""
+    for folder in (znodes.RULE_CHANGES, znodes.PREFIXED_CHANGES):
+        yield from notified(here, folder, _resource_of, _rules)
+
+
+def _entity_of(path: str, znode: Znode) -> str | None:
+    found = fields(path, znode)
+    entity = found.get("entity_path")
+    if found.get("by") == OURS or not isinstance(entity, str):
+        return None
+    return entity if settings.is_entity(entity) else None
+
+
+def _settings(here: Here, entity: str) -> Job:
+    path = settings.path_of(entity)
+    (znode,) = yield Look([Get(path)], watch=False)
+    try:
+        ops = settings.differences(here.image, entity, settings.settings(path, znode))
+    except BadZnode as error:
+        yield Tell(f"settings are not taken over: {error}", error=True)
+        return
+    if ops:
+        yield op_groups([ops])
+        yield Tell(f"settings of {entity} were changed in ZooKeeper and are taken over")
+
+
+def _resource_of(path: str, znode: Znode) -> rules.Resource | None:
+    """`Topic:orders`, or JSON for a prefix."""
+    return next(_resources(path, znode), None)
+
+
+def _resources(path: str, znode: Znode) -> Iterator[rules.Resource]:
+    if not znode.data.startswith(b"{"):
+        kind, colon, name = znode.data.decode("utf-8", "replace").partition(":")
+        if not colon or kind not in rules.KINDS:
+            raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
+        yield rules.Resource(int(rules.KINDS[kind]), name, int(Pattern.LITERAL))
+        return
+    found = fields(path, znode)
+    kinds = {name.upper(): kind for name, kind in rules.KINDS.items()}
+    kind, about = str(found.get("resourceType")).replace("_", ""), found.get("name")
+    if kind not in kinds or not isinstance(about, str):
+        raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
+    yield rules.Resource(int(kinds[kind]), about, int(Pattern.PREFIXED))
+
+
+def _rules(here: Here, about: rules.Resource) -> Job:
+    path = rules.path_of(about)
+    (znode,) = yield Look([Get(path)], watch=False)
+    have = rules.by_resource(here.image).get(about, frozenset())
+    try:
+        there = rules.rules(path, znode)
+    except BadZnode as error:
+        yield Tell(f"access rules are not taken over: {error}", error=True)
+        return
+    if mark_of(here, rules.changes_of(about), rules.key_of(about)) == rules.mark_of(there):
+        return
+    if ops := list(rules.differences(have, there)):
+        yield op_groups([ops])
+        yield Tell(f"access rules of {about.name} were changed in ZooKeeper and are taken over")
