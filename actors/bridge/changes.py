@@ -51,23 +51,27 @@ def _settings(here: Here, entity: str) -> Job:
 
 
 def _resource_of(path: str, znode: Znode) -> rules.Resource | None:
-    """`Topic:orders`, or JSON for a prefix."""
+    """`TOPIC:orders`, or JSON for a prefix. Apache Kafka 1.x wrote `Topic:orders`."""
     return next(_resources(path, znode), None)
 
 
 def _resources(path: str, znode: Znode) -> Iterator[rules.Resource]:
     if not znode.data.startswith(b"{"):
         kind, colon, name = znode.data.decode("utf-8", "replace").partition(":")
-        if not colon or kind not in rules.KINDS:
+        if not colon or (number := _kind(kind)) is None:
             raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
-        yield rules.Resource(int(rules.KINDS[kind]), name, int(Pattern.LITERAL))
+        yield rules.Resource(number, name, int(Pattern.LITERAL))
         return
     found = fields(path, znode)
-    kinds = {name.upper(): kind for name, kind in rules.KINDS.items()}
-    kind, about = str(found.get("resourceType")).replace("_", ""), found.get("name")
-    if kind not in kinds or not isinstance(about, str):
+    about = found.get("name")
+    if (number := _kind(str(found.get("resourceType")))) is None or not isinstance(about, str):
         raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
-    yield rules.Resource(int(kinds[kind]), about, int(Pattern.PREFIXED))
+    yield rules.Resource(number, about, int(Pattern.PREFIXED))
+
+
+def _kind(text: str) -> int | None:
+    plain = text.replace("_", "").upper()
+    return next((int(kind) for name, kind in rules.KINDS.items() if name.upper() == plain), None)
 
 
 def _rules(here: Here, about: rules.Resource) -> Job:

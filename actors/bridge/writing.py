@@ -17,11 +17,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
+from actors.authorization.resources import Resource as Kind
 from actors.bridge import rules, settings, token_changes, tokens, topics, znodes
 from actors.bridge.asks import Here, Job, Look, Settle
 from actors.bridge.claim import guarded
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
-from actors.bridge.rules import KIND_NAMES, Resource
+from actors.bridge.rules import Resource
 from actors.bridge.znodes import written
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
@@ -132,10 +133,11 @@ def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:
 
 
 def _rule_notice(about: Resource) -> bytes:
-    kind = KIND_NAMES[about.kind]
+    """Brokers of 2.8 to 3.9 know kinds here by the names of their enum, and not by those of the paths."""
+    kind = Kind(about.kind).name
     if about.pattern == Pattern.LITERAL:
         return f"{kind}:{about.name}".encode()
-    return written(version=1, resourceType=kind.upper(), name=about.name, patternType="PREFIXED")
+    return written(version=1, resourceType=kind, name=about.name, patternType="PREFIXED")
 
 
 def _same_topic(path: str, known: Any, data: bytes) -> bool:

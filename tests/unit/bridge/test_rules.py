@@ -48,7 +48,7 @@ def put(zookeeper: Any, pattern: int, *users: str, notice: bool = True) -> None:
     folder = znodes.RULE_CHANGES if pattern == LITERAL else znodes.PREFIXED_CHANGES
     if zookeeper.get(folder) is None:
         zookeeper.put(folder, b"")
-    data = b"Topic:orders"
+    data = b"TOPIC:orders"
     if pattern == PREFIXED:
         data = znodes.written(version=1, resourceType="TOPIC", name="orders", patternType="PREFIXED")
     if notice:
@@ -77,6 +77,32 @@ def there(bridge: Bridge, pattern: int) -> set[str]:
     path = rules.path_of(orders(pattern))
     data = bridge.zookeeper.get(path)
     return users(rules.rules(path, None if data is None else Znode(data)))
+
+
+NOTICES = {
+    Resource(int(Kind.TOPIC), "orders", LITERAL): b"TOPIC:orders",
+    Resource(int(Kind.TRANSACTIONAL_ID), "a:b", LITERAL): b"TRANSACTIONAL_ID:a:b",
+    Resource(int(Kind.DELEGATION_TOKEN), "x", LITERAL): b"DELEGATION_TOKEN:x",
+    Resource(int(Kind.TRANSACTIONAL_ID), "a", PREFIXED): (
+        b'{"version":1,"resourceType":"TRANSACTIONAL_ID","name":"a","patternType":"PREFIXED"}'
+    ),
+}
+"""What ZkAclChangeStore of Apache Kafka 2.8.2 and 3.9.1 makes of a resource."""
+
+
+@pytest.mark.parametrize("about", NOTICES)
+def test_notifications_of_rules_are_those_of_apache_kafka(about: Resource) -> None:
+    bridge = begun()
+    one = Rule(about.kind, about.name, about.pattern, "User:a", "*", 3, 3)
+    bridge.apply(EntitySet("acl", tuple(one), tuple(zip(RULE_FIELDS, one, strict=True))))
+    bridge.write("rules", about)
+    folder = rules.changes_of(about)
+    assert bridge.zookeeper.get(f"{folder}/acl_changes_0000000000") == NOTICES[about]
+    bridge.follow()
+    bridge.zookeeper.remove(rules.path_of(about))  # as a broker does it
+    bridge.zookeeper.multi(0, [Create(f"{folder}/acl_changes_", NOTICES[about], sequential=True)])
+    bridge.follow()
+    assert rules.by_resource(bridge.image) == {} and not any("passed over" in line for line in bridge.told)
 
 
 @PATTERNS
@@ -121,6 +147,7 @@ def test_a_brokers_change_of_rules_behind_one_of_rayft_is_taken_over(pattern: in
     bridge.follow()
     put(bridge.zookeeper, pattern, "b", "c")
     bridge.follow()
+    assert have(bridge, pattern) == {"b", "c"}
     put(bridge.zookeeper, pattern, "a", "b")  # what rayft has written once, and not last
     second = begun(bridge.zookeeper, image=bridge.image, me=1002)
     assert have(second, pattern) == there(second, pattern) == {"a", "b"}
