@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.bridge import znodes
+from actors.bridge.asks import Job, Look
 from actors.bridge.rules import KINDS
 from actors.bridge.settings import is_entity
 from actors.bridge.topics import path_of, state_path, topic
@@ -34,6 +35,10 @@ SINGLE = (
     znodes.WANTED,
 )
 """Read whole, where they are there."""
+SETTINGS_AND_RULES = (
+    *(f"{znodes.CONFIG}/{kind}" for kind in ("topics", "brokers", "clients", "users", "ips")),
+    *(f"{root}/{kind}" for root in (znodes.RULES, znodes.PREFIXED) for kind in KINDS),
+)
 NAMES = (
     znodes.BROKER_IDS,
     znodes.TOPICS,
@@ -45,8 +50,7 @@ NAMES = (
     znodes.PREFIXED_CHANGES,
     znodes.LOG_DIR_EVENTS,
     znodes.ISR_CHANGES,
-    *(f"{znodes.CONFIG}/{kind}" for kind in ("topics", "brokers", "clients", "users", "ips")),
-    *(f"{root}/{kind}" for root in (znodes.RULES, znodes.PREFIXED) for kind in KINDS),
+    *SETTINGS_AND_RULES,
 )
 """Read for the names of their children: notifications before what they are about, so that none is passed over."""
 WHOLE = frozenset(NAMES) - {
@@ -104,13 +108,40 @@ def everything() -> Rounds:
     names: dict[str, tuple[str, ...]] = {}
     yield from _read(map(Get, SINGLE), found, names)
     yield from _read(map(Children, NAMES), found, names)
-    listed = [f"{path}/{name}" for path in NAMES if path in WHOLE for name in names.get(path, ())]
+    yield from _below(NAMES, found, names)
+    yield from states(names.get(znodes.TOPICS, ()), found, names)
+    return Snapshot(found, names)
+
+
+def settings_and_rules() -> Rounds:
+    """Settings, quotas, credentials and access rules, and nothing else."""
+    found: dict[str, Znode] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    yield from _read(map(Children, SETTINGS_AND_RULES), found, names)
+    yield from _below(SETTINGS_AND_RULES, found, names)
+    return Snapshot(found, names)
+
+
+def read(rounds: Rounds) -> Job:
+    """Run such rounds in a job; the snapshot."""
+    results = None
+    while True:
+        try:
+            reads = next(rounds) if results is None else rounds.send(results)
+        except StopIteration as end:
+            return end.value
+        results = yield Look(reads, watch=False)
+
+
+def _below(
+    paths: Iterable[str], found: dict[str, Znode], names: dict[str, tuple[str, ...]]
+) -> Generator[Any, Any, None]:
+    """Read the children of those of these paths that are read whole, and the settings of users with client ids."""
+    listed = [f"{path}/{name}" for path in paths if path in WHOLE for name in names.get(path, ())]
     yield from _read(map(Get, listed), found, names)
     users = [f"{znodes.CONFIG}/users/{user}/clients" for user in names.get(f"{znodes.CONFIG}/users", ())]
     yield from _read(map(Children, users), found, names)
     yield from _read((Get(f"{path}/{name}") for path in users for name in names.get(path, ())), found, names)
-    yield from states(names.get(znodes.TOPICS, ()), found, names)
-    return Snapshot(found, names)
 
 
 def states(

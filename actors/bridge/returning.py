@@ -7,7 +7,8 @@ This file alone decides when either is possible and in which order it happens. R
 2. Brokers are told nothing more before the first state is written, so that what is written is the newest.
 3. A state is written under a leader epoch one above ours: the next controller repeats the number that it reads, and a
    broker obeys only a higher one.
-4. Delegation tokens are in ZooKeeper already, up to those that were changed in the last moment. These are written too.
+4. What ZooKeeper has of the rest is what the log has, up to what was changed in the last moment. That is written before
+   the states: a state needs the znode of its topic.
 5. /controller goes last, in a transaction of its own. A controller that ends before that leaves it to the next one.
 6. ZooKeeper is let go when no broker in ZooKeeper mode is registered. /controller stays: a broker of the old cluster
    that is started by mistake makes itself the controller of nothing.
@@ -16,7 +17,8 @@ This file alone decides when either is possible and in which order it happens. R
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
-from actors.bridge import checks, token_changes, topics, znodes
+from actors.bridge import checks, topics, znodes
+from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell
 from actors.bridge.claim import absent, guarded, note
 from actors.bridge.reading import Snapshot
@@ -36,7 +38,7 @@ def give_back(here: Here) -> Job:
     yield Become(Happens.WANTED_BACK)
     yield Hold(None)
     yield Settle()
-    yield from token_changes.agree(here)
+    yield from agree(here)
     for portion in _portions(here.image):
         yield from _states(here, portion)
     yield from _producer_ids(here)

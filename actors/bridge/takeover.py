@@ -14,7 +14,6 @@ is committed, drive. Rules:
 from collections.abc import Iterator
 
 from actors.bridge import (
-    changes,
     checks,
     following,
     notifications,
@@ -23,13 +22,13 @@ from actors.bridge import (
     token_changes,
     tokens,
     topics,
-    writing,
     znodes,
 )
+from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
 from actors.bridge.claim import absent, claim, guarded, is_ours, look, present, wanted
 from actors.bridge.notifications import PREFIXES, recall, remembered
-from actors.bridge.reading import Snapshot, everything
+from actors.bridge.reading import Snapshot, everything, read
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
@@ -47,7 +46,7 @@ def take_over(here: Here) -> Job:
     """Lead to DRIVING, whatever happened before."""
     while True:
         known = progress(here.image) == Progress.MIGRATION
-        snapshot = yield from (look() if known else _read())
+        snapshot = yield from (look() if known else read(everything()))
         if not known and wanted(snapshot) == "back":
             yield from _stay_back(here, snapshot)
             continue
@@ -84,7 +83,7 @@ def stay_back(here: Here) -> Job:
 def _begin(here: Here) -> Job:
     """The first time: ZooKeeper has the truth."""
     yield from present(here)
-    snapshot = yield from _read()
+    snapshot = yield from read(everything())
     if refusals := _refusals(here, snapshot):
         yield from _given_back(here, refusals)
         return
@@ -116,33 +115,8 @@ def _go_on(here: Here) -> Job:
     yield Hold(here.claim.epoch)
     yield from following.live(here)
     yield Become(Happens.READ)
-    yield from changes.changed_settings(here)
-    yield from changes.changed_rules(here)
-    yield from token_changes.agree(here)
+    yield from agree(here)
     yield from token_changes.usable(here)
-    snapshot = yield from _read()
-    for path, znode in snapshot.below(znodes.TOPICS):
-        try:
-            found = topics.topic(path, znode)
-            here.names[found.id] = found.name
-        except znodes.BadZnode:
-            pass
-    for name in sorted(
-        {here.image.topic_name(row) for row in here.image.topics()} - set(snapshot.children(znodes.TOPICS))
-    ):
-        yield from writing.topic(here, name)
-    for entity in dict.fromkeys([*settings.every(here.image), *snapshot.entities()]):
-        path = settings.path_of(entity)
-        have = settings.here(here.image, entity)
-        there = settings.settings(path, snapshot.get(path))
-        if not settings.same(there, settings.merged(there, have, entity)):
-            yield from writing.entity(here, entity)
-    ruled = rules.by_resource(here.image)
-    there_too = {rules.resource(path): path for path, _ in snapshot.rule_znodes()}
-    for about in dict.fromkeys([*ruled, *there_too]):
-        path = rules.path_of(about)
-        if rules.rules(path, snapshot.get(path)) != ruled.get(about, frozenset()):
-            yield from writing.resource(here, about)
     yield from remembered(here)
     yield Become(Happens.COMMITTED)
 
@@ -240,14 +214,3 @@ def _stay_back(here: Here, snapshot: Snapshot) -> Job:
     yield Become(Happens.WANTED_BACK)
     yield Pause(REFUSED_AGAIN_MS)
     yield Become(Happens.AGAIN)
-
-
-def _read() -> Job:
-    rounds = everything()
-    results = None
-    while True:
-        try:
-            reads = next(rounds) if results is None else rounds.send(results)
-        except StopIteration as end:
-            return end.value
-        results = yield Look(reads, watch=False)

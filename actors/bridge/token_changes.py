@@ -54,9 +54,9 @@ def agree(here: Here) -> Job:
     """Take over what brokers have changed, then make ZooKeeper have the tokens of the log, and no others that can be
     read."""
     first = TOKEN_CHANGES not in here.handled
+    (names,) = yield Look([Children(TOKENS)], watch=False)  # before notifications: who made one of them has said so
     yield from changed(here)
     here.handled.setdefault(TOKEN_CHANGES, -1)
-    (names,) = yield Look([Children(TOKENS)], watch=False)
     ids = iter(dict.fromkeys([*here.image.tokens, *(names or ())]))
     while portion := list(islice(ids, tokens.AT_ONCE)):
         found = yield Look([Get(tokens.path_of(id)) for id in portion], watch=False)

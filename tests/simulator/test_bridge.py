@@ -13,10 +13,15 @@ from typing import Any
 import pytest
 
 from actors.authentication.delegation_tokens import TokenKey
-from actors.bridge import settings, takeover, tokens, topics, znodes
+from actors.authorization.rules import Rule
+from actors.bridge import returning, rules, settings, takeover, tokens, topics, znodes
+from actors.bridge.asks import Apply
 from actors.bridge.stages import Stage
+from actors.controller.acls import KIND
 from actors.controller.delegation_tokens import create_token, expire_token
-from actors.metadata.ops import ConfigSet
+from actors.controller.state import Result
+from actors.metadata.image import RULE_FIELDS
+from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, PartitionsSet, TopicSet
 from actors.node.runtime.calls import Listener
 from actors.wire.messages import message
 from actors.zookeeper import Create, Znode
@@ -38,6 +43,7 @@ CONFIG = {
 }
 KEY = TokenKey(CONFIG["delegation.token.secret.key"])
 FAR_MS = 1 << 50
+ABOUT = rules.Resource(2, "orders", 3)
 
 
 class Lab:
@@ -99,22 +105,13 @@ class Lab:
         image = self.active.node.controller.image
         if self.active.node.quorum.raft.high_watermark < image.next_offset:
             return False
-        there = {id: tokens.token(path, Znode(data)) for id, path, data in self._tokens()}
-        if there != {id: tokens.here(image, id) for id in image.tokens}:
+        if not self.agreed(image):
             return False
         names = {image.topic_name(row): row for row in image.topics()}
-        if set(self.data.names("/brokers/topics") or ()) != set(names):
-            return False
         living = {id for id, broker in self.brokers.items() if broker.alive}
         if {one.id for one in image.brokers()} != living:
             return False
         for name, row in names.items():
-            if json.loads(self.data.get(f"/brokers/topics/{name}") or b"") != json.loads(topics.topic_data(image, row)):
-                return False
-            entity = f"topics/{name}"
-            there = json.loads(self.data.get(f"/config/{entity}") or b"{}").get("config", {})
-            if there != settings.here(image, entity):
-                return False
             for partition in image.topic_partitions(row):
                 key, state = (name, image.number(partition)), (image.leader(partition), image.leader_epoch(partition))
                 for id in living:
@@ -125,6 +122,25 @@ class Lab:
                         return False
         return all(not set(broker.parts) - {(n, i) for n, r in names.items() for i in range(image.partition_count(r))}
                    for broker in self.brokers.values() if broker.alive)  # fmt: skip
+
+    def agreed(self, image: Any) -> bool:
+        """Whether the log and ZooKeeper say the same."""
+        held = {id: tokens.token(path, Znode(data)) for id, path, data in self._tokens()}
+        if held != {id: tokens.here(image, id) for id in image.tokens}:
+            return False
+        names = {image.topic_name(row): row for row in image.topics()}
+        if set(self.data.names("/brokers/topics") or ()) != set(names):
+            return False
+        for name, row in names.items():
+            if json.loads(self.data.get(f"/brokers/topics/{name}") or b"") != json.loads(topics.topic_data(image, row)):
+                return False
+            entity = f"topics/{name}"
+            there = json.loads(self.data.get(f"/config/{entity}") or b"{}").get("config", {})
+            if there != settings.here(image, entity):
+                return False
+        ruled, path = rules.by_resource(image), rules.path_of(ABOUT)
+        data = self.data.get(path)
+        return rules.rules(path, None if data is None else Znode(data)) == ruled.get(ABOUT, frozenset())
 
     def _tokens(self) -> Iterator[tuple[str, str, bytes]]:
         for id in self.data.names(znodes.TOKENS) or ():
@@ -145,6 +161,16 @@ class Lab:
         if self.active is not None and self.active.node.controller.image.topic(name) >= 0:
             role = self.active.node.controller
             role.submit(lambda *_: _set(name, value), None, _CALL)
+            self.active.wake()
+
+    def rule(self, user: str, allowed: bool) -> None:
+        """An admin client has made or deleted an access rule at the active controller."""
+        one = allow(user)
+        op = (
+            EntitySet(KIND, tuple(one), tuple(zip(RULE_FIELDS, one, strict=True))) if allowed else EntityGone(KIND, one)
+        )
+        if self.active is not None:
+            self.active.node.controller.submit(lambda *_: Result([op], None), None, _CALL)
             self.active.wake()
 
     def ask(self, operation: Any, request: Any) -> Any:
@@ -172,9 +198,23 @@ class Lab:
         return self.ask(expire_token, kind(hmac=KEY.hmac(id), expiry_time_period_ms=after_ms))
 
 
-def _set(name: str, value: str) -> Any:
-    from actors.controller.state import Result
+def allow(user: str) -> Rule:
+    return Rule(ABOUT.kind, ABOUT.name, ABOUT.pattern, f"User:{user}", "*", 3, 3)
 
+
+def put_rules(lab: Lab, *users: str) -> None:
+    """An old broker has written the rules of a resource."""
+    path = rules.path_of(ABOUT)
+    if users:
+        lab.data.put(path, rules.data(frozenset(map(allow, users))))
+    elif lab.data.get(path) is not None:
+        lab.data.remove(path)
+    if lab.data.get(znodes.RULE_CHANGES) is None:
+        lab.data.put(znodes.RULE_CHANGES, b"")
+    lab.data.multi(0, [Create(f"{znodes.RULE_CHANGES}/acl_changes_", b"TOPIC:orders", sequential=True)])
+
+
+def _set(name: str, value: str) -> Any:
     return Result([ConfigSet(2, name, "retention.ms", value)], None)
 
 
@@ -284,6 +324,41 @@ def test_it_is_handed_back_and_taken_again() -> None:
     assert lab.epoch <= 10 == int(lab.data.get("/controller_epoch") or b"")
 
 
+def handed_back(lab: Lab) -> None:
+    """The operator wants the old controller back, in the moment in which something was committed."""
+    lab.world.checks.remove(lab._check)
+    lab.data.put("/rayft_bridge/wanted", b"back")
+    lab.until(lambda: lab.bridge is not None and lab.bridge.stage is Stage.RETURNED, 120_000)
+    assert lab.data.get("/controller") is None and lab.agreed(lab.active.node.controller.image)
+
+
+def test_the_old_cluster_has_what_was_committed_just_before_it_is_handed_back() -> None:
+    lab = begun()
+    lab.alter("orders", "5")
+    create(lab, "late", [(1, 2)])
+    lab.rule("alice", True)
+    lab.world.run_until(lambda: lab.active.node.controller.image.topic("late") >= 0, 100)
+    handed_back(lab)
+    assert json.loads(lab.data.get("/config/topics/orders") or b"")["config"] == {"retention.ms": "5"}
+    assert lab.data.get(topics.state_path("late", 0)) is not None and lab.data.get(rules.path_of(ABOUT)) is not None
+
+
+def test_what_zookeeper_refuses_while_the_cluster_is_handed_back_is_tried_again() -> None:
+    lab = begun()
+    true = returning.agree
+
+    def made_behind(here: Any) -> Any:
+        yield from true(here)
+        if here.image.topic("late") < 0:
+            id = b"late" + bytes(12)
+            yield Apply([[TopicSet("late", id), PartitionsSet(id, [0], [(1, 2)], [(1, 2)])]])
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(returning, "agree", made_behind)
+        handed_back(lab)
+    assert lab.data.get(topics.state_path("late", 0)) is not None
+
+
 def test_tokens_of_both_sides_are_on_both_sides() -> None:
     lab = Lab()
     put_token(lab, "before", FAR_MS)
@@ -327,7 +402,7 @@ def test_whatever_happens_all_agree_in_the_end(seed: int) -> None:
     made = 0
     for step in range(14):
         lab.world.run_for(random.randint(20, 3000))
-        what = random.randint(0, 12)
+        what = random.randint(0, 14)
         if what == 0 and lab.active is not None:
             lab.kill_active()
         elif what == 1 and lab.active is not None:
@@ -359,14 +434,20 @@ def test_whatever_happens_all_agree_in_the_end(seed: int) -> None:
             lab.make_token()
         elif what == 12 and (held := lab.data.names(znodes.TOKENS)):
             lab.end_token(random.choice(held), random.choice([-1, 10**9 + step]))
+        elif what == 13 and lab.ensemble.is_up:
+            put_rules(lab, *random.sample(["a", "b", "c"], random.randint(0, 3)))
+        elif what == 14:
+            lab.rule(random.choice("abc"), random.random() < 0.6)
     lab.until(lab.rested, 120_000)
+    lab.alter("quiet", "77")
+    lab.rule("d", True)
+    lab.rule(random.choice("abc"), False)
+    lab.world.run_for(random.randint(0, 5))
+    handed_back(lab)
 
 
 def create(lab: Lab, name: str, replicas: list[tuple[int, ...]]) -> None:
     """An admin client has made a topic at the active controller."""
-    from actors.controller.state import Result
-    from actors.metadata.ops import PartitionsSet, TopicSet
-
     id = (name.encode() + bytes(16))[:16]
     ops = [TopicSet(name, id), PartitionsSet(id, range(len(replicas)), replicas, replicas)]
     lab.active.node.controller.submit(lambda *_: Result(ops, None), None, _CALL)

@@ -173,8 +173,6 @@ def test_what_was_written_before_the_cluster_was_handed_back_counts_no_more() ->
     zookeeper = cluster()
     bridge = begun(zookeeper)
     bridge.apply(made("a", LITERAL))
-    bridge.write("rules", orders(LITERAL))
-    del bridge.changed[znodes.RULE_CHANGES]
     zookeeper.put(znodes.WANTED, b"back")
     bridge.follow()
     assert bridge.stage is Stage.RETURNED
@@ -182,9 +180,8 @@ def test_what_was_written_before_the_cluster_was_handed_back_counts_no_more() ->
     put(zookeeper, LITERAL, "a", "b")
     bridge.stage = Stage.LOOKING
     bridge.take_over()
-    bridge.watch()
     put(zookeeper, LITERAL, "a")
-    bridge.follow()
+    bridge.watch()
     assert have(bridge, LITERAL) == {"a"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.bridge import tokens, znodes
-from actors.bridge.asks import Apply, Make
+from actors.bridge.asks import Apply, Look, Make
 from actors.bridge.checks import findings
 from actors.bridge.stages import Stage
 from actors.bridge.tokens import Token, token
@@ -423,6 +423,23 @@ def test_the_way_back_leaves_tokens_as_they_are_then() -> None:
     assert set(zookeeper.names(znodes.TOKENS) or ()) == {ID, OTHER}
     assert token(tokens.path_of(OTHER), Znode(zookeeper.get(tokens.path_of(OTHER)) or b"")).expires_ms == 3
     assert zookeeper.get(PATH) == WRITTEN["of 2.8.2"][2]
+
+
+def test_a_token_that_a_broker_makes_while_both_sides_are_compared_stays() -> None:
+    first = begun()
+    zookeeper = first.zookeeper
+    zookeeper.end(first.session)
+    second = Bridge(zookeeper, image=first.image, me=1002)
+
+    def made(ask: Any) -> None:
+        if isinstance(ask, Look) and list(ask.reads) == [Children(znodes.TOKENS)]:
+            second.before = lambda ask: None
+            put(zookeeper)
+
+    second.before = made
+    second.take_over()
+    second.watch()
+    assert have(second) == ALICE and zookeeper.get(PATH) is not None
 
 
 def test_a_note_of_many_writes_stays_small() -> None:

@@ -9,7 +9,7 @@ fails. Rules:
 3. What happens to a subject while it waits is one thing: its state at the time of the job counts.
 4. A job that ZooKeeper refuses, or whose znodes cannot be read, is run again after a pause; whose claim is gone is
    found by the job for /controller, which runs before it. A connection that is lost ends every job, and the next
-   session begins the way anew.
+   session begins the way anew; so does a refusal while the cluster is handed back.
 5. One turn writes one portion into the log at most.
 """
 
@@ -218,9 +218,13 @@ class Bridge:
         self._runtime.log.warning(f"the bridge tries again: {error}")
 
         def after() -> None:
-            if self._here is here:
-                self._changed[CONTROLLER] = None
-                again()
+            if self._here is not here:
+                return
+            if self.stage is Stage.RETURNING:
+                self._start_anew()
+                return
+            self._changed[CONTROLLER] = None
+            again()
 
         self._runtime.waiting.timers.at(self._runtime.now.mono_ms + AGAIN_MS, after)
 

@@ -1,0 +1,86 @@
+"""ZooKeeper made to say what the metadata log says: by a new active controller, and before the cluster is handed back.
+
+What was committed in the last moment of a controller, or just before the way back, is in the log and not yet in
+ZooKeeper. This file alone decides what is compared, and in which order. Rules:
+
+1. What ZooKeeper says is read first. Then what notifications name is taken over. Then what was read is compared with the
+   log. So what a broker changes in between is not taken for something that the log has changed since.
+2. A topic that ZooKeeper has and the log does not have was deleted if a controller has seen it: it has states of
+   partitions. Otherwise it is a broker's, like partitions that were added to a topic: they stay (`following.py`).
+3. A znode that cannot be read is told of and left as it is; nothing else waits for it.
+4. Nothing here tells a broker anything.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from actors.bridge import changes, rules, settings, token_changes, topics, writing, znodes
+from actors.bridge.asks import Here, Job, Look, Tell
+from actors.bridge.reading import Snapshot, read, settings_and_rules
+from actors.bridge.znodes import BadZnode
+from actors.zookeeper import Children, Get, Znode
+
+TOPICS_AT_ONCE = 250
+
+
+def agree(here: Here) -> Job:
+    """Take over what brokers have changed, then write what differs: topics, settings, access rules, delegation tokens."""
+    snapshot = yield from read(settings_and_rules())
+    yield from changes.changed_settings(here)
+    yield from changes.changed_rules(here)
+    yield from _topics(here)
+    yield from _settings(here, snapshot)
+    yield from _rules(here, snapshot)
+    yield from token_changes.agree(here)
+
+
+def _topics(here: Here) -> Job:
+    image = here.image
+    (names,) = yield Look([Children(znodes.TOPICS)], watch=False)
+    every = iter(dict.fromkeys([*(image.topic_name(row) for row in image.topics()), *(names or ())]))
+    while portion := list(islice(every, TOPICS_AT_ONCE)):
+        paths = [topics.path_of(name) for name in portion]
+        found = yield Look([*map(Get, paths), *(Children(f"{path}/partitions") for path in paths)], watch=False)
+        for name, znode, numbers in zip(portion, found, found[len(portion) :], strict=False):
+            try:
+                if _is_another(here, name, znode, numbers or ()):
+                    yield from writing.topic(here, name)
+            except BadZnode as error:
+                yield Tell(f"a topic is left as it is in ZooKeeper: {error}", error=True)
+
+
+def _is_another(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) -> bool:
+    """Whether a topic is to be written, or to be removed."""
+    path, image = topics.path_of(name), here.image
+    row = image.topic(name)
+    if znode is None:
+        return row >= 0 or bool(numbers)
+    there = topics.topic(path, znode)
+    if row < 0:
+        return bool(numbers)
+    if len(there.replicas) > image.partition_count(row) and there.id in (b"", image.topic_id(row)):
+        return False
+    have = topics.topic(path, Znode(topics.topic_data(image, row)))
+    return there != have or bool(set(map(str, have.replicas)) - set(numbers))
+
+
+def _settings(here: Here, snapshot: Snapshot) -> Job:
+    for entity in dict.fromkeys([*settings.every(here.image), *snapshot.entities()]):
+        path = settings.path_of(entity)
+        try:
+            there = settings.settings(path, snapshot.get(path))
+            if not settings.same(there, settings.merged(there, settings.here(here.image, entity), entity)):
+                yield from writing.entity(here, entity)
+        except BadZnode as error:
+            yield Tell(f"settings are left as they are in ZooKeeper: {error}", error=True)
+
+
+def _rules(here: Here, snapshot: Snapshot) -> Job:
+    ruled = rules.by_resource(here.image)
+    for about in dict.fromkeys([*ruled, *(rules.resource(path) for path, _ in snapshot.rule_znodes())]):
+        path = rules.path_of(about)
+        try:
+            if rules.rules(path, snapshot.get(path)) != ruled.get(about, frozenset()):
+                yield from writing.resource(here, about)
+        except BadZnode as error:
+            yield Tell(f"access rules are left as they are in ZooKeeper: {error}", error=True)
