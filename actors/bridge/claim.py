@@ -75,7 +75,7 @@ def guarded(here: Here, changes: Sequence[Change]) -> Make:
     return Make([Check(CONTROLLER_EPOCH, here.claim.version), *changes])
 
 
-def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None, **more: str) -> bytes:
+def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None) -> bytes:
     """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller. `wrote`: if
     it is not what the controller has now."""
     assert here.claim is not None
@@ -88,7 +88,6 @@ def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None, **mor
         controller_epoch=here.claim.epoch,
         handled=here.handled,
         **({"wrote": newest} if newest else {}),
-        **more,
     )
 
 

@@ -20,7 +20,7 @@ from itertools import islice
 from actors.bridge import checks, topics, znodes
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell
-from actors.bridge.claim import absent, guarded, note
+from actors.bridge.claim import absent, guarded
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.metadata.image import Image
@@ -90,9 +90,10 @@ def _obstacles(image: Image) -> Iterator[str]:
 def _not_yet(here: Here, what: str, reasons: list[str]) -> Job:
     for reason in reasons:
         yield Tell(f"{what}: {reason}", error=True)
-    yield guarded(
-        here, [Delete(znodes.WANTED), Write(znodes.BRIDGE, note(here, refused=f"{what}: {'; '.join(reasons)}"))]
-    )
+    text = f"{what}: {'; '.join(reasons)}".encode()
+    (known,) = yield Look([Get(znodes.REFUSED)], watch=False)
+    answer: Change = Create(znodes.REFUSED, text) if known is None else Write(znodes.REFUSED, text)
+    yield guarded(here, [Delete(znodes.WANTED), answer])
 
 
 def _portions(image: Image) -> Iterator[list[int]]:

@@ -33,6 +33,8 @@ BRIDGE = "/rayft_bridge"
 """rayft's own: what the bridge has done."""
 WANTED = "/rayft_bridge/wanted"
 """What the operator wants: `back` or `finish`; no such znode: that the bridge drives."""
+REFUSED = "/rayft_bridge/refused"
+"""Why that is not done, until something is wanted again."""
 SHOWN_BYTES = 60
 JSON_BYTES_MAX = 16 << 20
 """ZooKeeper's own bound (jute.maxbuffer) is 1 MiB unless somebody has raised it."""

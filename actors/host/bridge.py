@@ -4,15 +4,13 @@ This file alone decides what the command says and in which order it does things.
 controller.
 """
 
-import json
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
-from actors.bridge import znodes
 from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings, findings
-from actors.bridge.znodes import BRIDGE, WANTED, BadZnode
+from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode
 from actors.config import ConfigError
 from actors.host import bridge_cluster, bridge_settings
 from actors.host import plan as plans
@@ -21,7 +19,7 @@ from actors.host.bridge_state import noted
 from actors.host.cluster_error import ClusterError
 from actors.host.on_processes import Cluster
 from actors.host.zookeeper_session import Session
-from actors.zookeeper import Change, Create, Delete, Get, Rejected, Write, Znode
+from actors.zookeeper import Change, Create, Delete, Get, Rejected, Write
 
 WAIT_S = 60.0
 AGAIN_S = 0.2
@@ -95,15 +93,14 @@ def told(found: Findings, driven: bool = False) -> Iterator[str]:
 
 
 def _end(session: Session, wish: str) -> int:
-    note, _ = noted(session)
-    if note.get("state") != "driving":
+    if noted(session).note.get("state") != "driving":
         raise ClusterError("no controller of rayft drives this cluster.")
     _wish(session, wish)
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
-        note, _ = noted(session)
-        if "refused" in note:
-            raise ClusterError(f"{note['refused']}.")
+        note, _, refusal = noted(session)
+        if refusal:
+            raise ClusterError(f"{refusal}.")
         if note.get("state") == DONE[wish]:
             print("the cluster is handed back" if wish == "back" else "ZooKeeper is not needed any more: stop it")
             return 0
@@ -112,32 +109,23 @@ def _end(session: Session, wish: str) -> int:
 
 
 def _wish(session: Session, wish: str | None) -> None:
-    """Write what is wanted, where the active controller watches; None: that it drives."""
-    bridge, before = session.read([Get(BRIDGE), Get(WANTED)])
-    changes: list[Change] = []
+    """Write what is wanted, where the active controller watches; None: that it drives. An answer to an earlier wish goes."""
+    bridge, before, refused = session.read([Get(BRIDGE), Get(WANTED), Get(REFUSED)])
+    changes: list[Change] = [Delete(REFUSED)] if refused is not None else []
     if wish is None:
         changes += [Delete(WANTED)] if before is not None else []
     else:
         data = wish.encode()
         changes += [Create(BRIDGE)] if bridge is None else []
         changes.append(Create(WANTED, data) if before is None else Write(WANTED, data))
-        if bridge is not None:
-            changes.append(Write(BRIDGE, _asked(bridge)))
     if changes:
         session.change(changes)
-
-
-def _asked(bridge: Znode) -> bytes:
-    """The note without an answer to an earlier wish."""
-    note = znodes.fields(BRIDGE, bridge) if bridge.data else {}
-    note.pop("refused", None)
-    return json.dumps(note, separators=(",", ":")).encode()
 
 
 def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # type: ignore[no-untyped-def]
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
-        note, holder = noted(session)
+        note, holder, _ = noted(session)
         if holds(note, holder):
             return note
         time.sleep(AGAIN_S)

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from actors.bridge.znodes import BRIDGE, CONTROLLER, BadZnode, fields
+from actors.bridge.znodes import BRIDGE, CONTROLLER, REFUSED, BadZnode, fields
 from actors.host.zookeeper_session import Session
 from actors.zookeeper import Get, Rejected
 
@@ -11,20 +11,22 @@ STATES = ("driving", "handed back", "let go")
 
 
 class Noted(NamedTuple):
-    """The two znodes."""
+    """The three znodes."""
 
     note: dict[str, Any]
     """`state`, and of a bridge that drives `controller` and `controller_epoch`; empty: there has been none."""
     holder: int
     """The id in /controller; -1: nobody is the controller."""
+    refusal: str = ""
+    """Why what the operator wants is not done."""
 
 
 def noted(session: Session) -> Noted:
     """What is there now. Raises OSError, BadZnode."""
-    bridge, controller = session.read([Get(BRIDGE), Get(CONTROLLER)])
+    bridge, controller, refused = session.read([Get(BRIDGE), Get(CONTROLLER), Get(REFUSED)])
     note = fields(BRIDGE, bridge) if bridge is not None and bridge.data else {}
     holder = fields(CONTROLLER, controller).get("brokerid", -1) if controller is not None else -1
-    return Noted(note, holder)
+    return Noted(note, holder, "" if refused is None else refused.data.decode("utf-8", "replace"))
 
 
 def shown(connect: str) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def shown(connect: str) -> dict[str, Any]:
     found: dict[str, Any] = {"zookeeper": connect, "state": "", "controller": None, "controller_epoch": None}
     try:
         with Session(connect, TIMEOUT_S) as session:
-            note, holder = noted(session)
+            note, holder, _ = noted(session)
     except (OSError, BadZnode, Rejected, ValueError):
         return found | {"state": "ZooKeeper does not answer"}
     state = note.get("state")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import claim, following, takeover, topics
+from actors.bridge import agreement, claim, following, returning, takeover, topics
 from actors.bridge.asks import Here, Hold, Job
 from actors.bridge.stages import Progress
 from actors.node.roles.controller.bridge import Bridge
@@ -109,6 +109,18 @@ def brokers_are_not_told_again_under_a_new_claim() -> Sequence[Patch]:
     from actors.node.roles.controller import bridge
 
     return [instead(bridge, "ASKS", bridge.ASKS | {Hold: hold})]
+
+
+@caught_by(stories.test_the_old_cluster_has_what_was_committed_just_before_it_is_handed_back)
+def the_old_cluster_gets_nothing_but_states() -> Sequence[Patch]:
+    """What was committed in the last moment is lost for it."""
+    return [instead(returning, "agree", nothing)]
+
+
+@caught_by(stories.test_the_old_cluster_has_a_topic_that_was_made_just_before_it_is_handed_back)
+def the_old_cluster_gets_no_topics_of_the_last_moment() -> Sequence[Patch]:
+    """A state cannot be written, since its topic has no znode."""
+    return [instead(agreement, "_topics", nothing)]
 
 
 @caught_by(stories.test_it_is_handed_back_and_taken_again)

@@ -1,0 +1,91 @@
+"""`rayft bridge --back` and `--finish`: the command writes what is wanted, and waits for the active controller's answer."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from actors.bridge import znodes
+from actors.host import bridge as command
+from actors.host.cluster_error import ClusterError
+from actors.metadata.ops import BrokerGone, BrokerSet
+from actors.zookeeper import Multi, Reads, Rejected
+from tests.unit.bridge.played import Bridge, add_topic, cluster
+from tests.unit.bridge.test_tokens import op
+
+
+class Played:
+    """A session of the command, with the ZooKeeper in memory."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.zookeeper = bridge.zookeeper
+        self.session = self.zookeeper.begin(lambda event: None)
+
+    def read(self, reads: Sequence[Any]) -> Any:
+        return self.zookeeper.answer(self.session, Reads(0, reads, False))
+
+    def change(self, changes: Sequence[Any]) -> Any:
+        result = self.zookeeper.answer(self.session, Multi(0, changes))
+        if isinstance(result, Rejected):
+            raise result
+        return result
+
+
+def begun() -> Bridge:
+    zookeeper = cluster()
+    add_topic(zookeeper, "orders", [[1, 2]])
+    bridge = Bridge(zookeeper)
+    bridge.take_over()
+    bridge.watch()
+    return bridge
+
+
+def ended(bridge: Bridge, wish: str, monkeypatch: pytest.MonkeyPatch, busy: bool = True) -> int:
+    """The command, while the active controller works. `busy`: it has tokens to write all the time."""
+    turns: list[int] = []
+
+    def turn(seconds: float) -> None:
+        turns.append(len(turns))
+        assert len(turns) < 5, "the command waits for an answer that was given"
+        bridge.follow()
+        if busy and bridge.here.claim is not None:
+            bridge.apply(op(id=f"t{len(bridge.image.tokens)}"))
+            bridge.write("token", f"t{len(bridge.image.tokens) - 1}")
+
+    monkeypatch.setattr(command.time, "sleep", turn)
+    session: Any = Played(bridge)
+    return command._end(session, wish)
+
+
+def test_a_refusal_reaches_the_command_whatever_is_written_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = begun()
+    bridge.apply(BrokerSet(4, 99, endpoints=tuple(bridge.here.endpoints)))
+    with pytest.raises(ClusterError, match=r"brokers 4 are rayft's: stop them first"):
+        ended(bridge, "back", monkeypatch)
+    with pytest.raises(ClusterError, match=r"ZooKeeper is not let go: brokers 1, 2, 3 live with it"):
+        ended(bridge, "finish", monkeypatch)
+    bridge.apply(BrokerGone(4))
+    assert ended(bridge, "back", monkeypatch) == 0, "an earlier refusal is no answer"
+    assert bridge.zookeeper.get(znodes.CONTROLLER) is None
+
+
+def test_what_is_wanted_changes_nothing_of_what_the_controller_has_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = begun()
+    bridge.apply(op())
+    bridge.write("token", "AAECAwQFBgcICQoLDA0ODw")
+    session: Any = Played(bridge)
+    read = session.read
+
+    def behind(reads: Sequence[Any]) -> Any:
+        found = read(reads)
+        session.read = read
+        bridge.apply(op(id="late"))
+        bridge.write("token", "late")
+        return found
+
+    session.read = behind
+    command._wish(session, "back")
+    assert "late" in json.loads(bridge.zookeeper.get(znodes.BRIDGE) or b"")["wrote"][znodes.TOKEN_CHANGES]
+    command._wish(session, None)
+    assert bridge.zookeeper.get(znodes.WANTED) is None
