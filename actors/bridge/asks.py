@@ -10,6 +10,7 @@ from collections.abc import Collection, Generator, Sequence
 from typing import Any, NamedTuple
 
 from actors.bridge.stages import Happens
+from actors.controller.pushes import Ending
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint, Op
@@ -70,13 +71,19 @@ class TellAgain(NamedTuple):
     broker: int
 
 
+class End(NamedTuple):
+    """Whether all brokers in ZooKeeper mode have given up a topic that is deleted; those that have not are told."""
+
+    what: Ending
+
+
 class Pause(NamedTuple):
     """Go on after a while."""
 
     ms: int
 
 
-Ask = Look | Make | Apply | Settle | Follow | Become | Hold | Tell | TellAgain | Pause
+Ask = Look | Make | Apply | Settle | Follow | Become | Hold | Tell | TellAgain | End | Pause
 Job = Generator[Ask, Any, Any]
 
 

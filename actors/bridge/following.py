@@ -83,11 +83,14 @@ def topic(here: Here, name: str) -> Job:
 
 
 def deletions(here: Here) -> Job:
-    """/admin/delete_topics: brokers and tools name topics there that are to be deleted."""
+    """/admin/delete_topics: brokers and tools name topics there that are to be deleted. One of that name that was made
+    since in the log is another."""
     (names,) = yield Look([Children(znodes.DELETE_TOPICS)])
     for name in names or ():
+        path = topics.path_of(name)
+        (znode,) = yield Look([Get(path)], watch=False)
         row = here.image.topic(name)
-        if row >= 0:
+        if row >= 0 and (znode is None or not writing.is_another(path, znode, here.image.topic_id(row) or b"")):
             yield Apply([TopicGone(here.image.topic_id(row) or b"", name)])
         yield from writing.topic(here, name)
 

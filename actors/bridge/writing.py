@@ -10,6 +10,10 @@ alone decides which znodes a change of metadata becomes (of tokens: `token_chang
    those of rules cannot (`notifications.py`, rule 5). Brokers obey it, and the bridge passes over it.
 4. A transaction has CHANGES_MAX changes at most. A topic with more partitions needs several; its own znode comes first,
    as brokers do not look at the states of partitions.
+5. A topic that is deleted keeps its znodes, with one in /admin/delete_topics, until every broker in ZooKeeper mode that
+   has a replica has answered that it gave it up, as Apache Kafka has it. So the next active controller, and the old one if
+   the cluster is handed back, tell those that were away. If its name is in use before, the new topic's znodes take their
+   place.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,14 +23,15 @@ from typing import Any, NamedTuple
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
 from actors.bridge import rules, settings, token_changes, tokens, topics, znodes
-from actors.bridge.asks import Here, Job, Look, Settle
+from actors.bridge.asks import End, Here, Job, Look, Settle
 from actors.bridge.claim import guarded
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
 from actors.bridge.rules import Resource
 from actors.bridge.znodes import written
+from actors.controller.pushes import Ending
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
-from actors.zookeeper import Change, Children, Create, Delete, Get, Write
+from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
 
 CHANGES_MAX = 300
 
@@ -71,13 +76,17 @@ def topic(here: Here, name: str) -> Job:
         yield from _removed(here, name)
         return
     here.names[image.topic_id(row) or b""] = name
-    known, there = yield Look([Get(path), Children(f"{path}/partitions")])
+    wish = _wish(name)
+    known, there, wished = yield Look([Get(path), Children(f"{path}/partitions"), Get(wish)])
     data = topics.topic_data(image, row)
     changes: list[Change] = []
     if known is None:
         changes.append(Create(path, data))
     elif not _same_topic(path, known, data):
         changes.append(Write(path, data, known.version))
+    is_other = known is not None and is_another(path, known, image.topic_id(row) or b"")
+    if is_other and wished is not None:
+        changes.append(Delete(wish))
     if there is None:
         changes.append(Create(f"{path}/partitions"))
     epoch = here.claim.epoch if here.claim is not None else 0
@@ -87,6 +96,8 @@ def topic(here: Here, name: str) -> Job:
             state = topics.state_data(image, partition, epoch, image.leader_epoch(partition))
             changes += topics.state_znodes(name, number, state)
     yield from _made(here, changes)
+    if is_other:  # what is there are the settings of the topic before
+        yield from entity(here, f"topics/{name}")
 
 
 def entity(here: Here, name: str) -> Job:
@@ -147,14 +158,29 @@ def _same_topic(path: str, known: Any, data: bytes) -> bool:
         return False
 
 
+def is_another(path: str, znode: Znode, id: bytes) -> bool:
+    """Whether a topic's znode is known to be that of another topic than the one with this id."""
+    try:
+        return topics.topic(path, znode).id not in (b"", id)
+    except znodes.BadZnode:
+        return False
+
+
 def _removed(here: Here, name: str) -> Job:
-    """Delete what ZooKeeper has of a topic: partitions first, what says that it is to be deleted last."""
+    """Delete what ZooKeeper has of a topic: partitions first, what says that it is to be deleted last; or, as long as a
+    broker has it, its settings."""
     path = topics.path_of(name)
-    config, wish = f"{znodes.CONFIG}/topics/{name}", f"{znodes.DELETE_TOPICS}/{name}"
+    config, wish = f"{znodes.CONFIG}/topics/{name}", _wish(name)
     known, there, configured, wished = yield Look(
         [Get(path), Children(f"{path}/partitions"), Get(config), Get(wish)], watch=False
     )
     numbers = there or ()
+    if known is not None and numbers and not (yield from _given_up(here, path, known)):
+        marks: list[Change] = [Create(wish)] if wished is None else []
+        marks += [Delete(config)] if configured is not None else []
+        if marks:
+            yield guarded(here, marks)
+        return
     below = yield Look([Children(f"{path}/partitions/{number}") for number in numbers], watch=False)
     changes: list[Change] = []
     for number, children in zip(numbers, below, strict=True):
@@ -165,6 +191,21 @@ def _removed(here: Here, name: str) -> Job:
         Delete(one) for one, found in ((path, known), (config, configured), (wish, wished)) if found is not None
     ]
     yield from _made(here, changes)
+
+
+def _given_up(here: Here, path: str, znode: Znode) -> Job:
+    """Whether no broker in ZooKeeper mode has a replica of a deleted topic (rule 5)."""
+    try:
+        found = topics.topic(path, znode)
+    except znodes.BadZnode:
+        return True
+    ours = {*here.controllers, *(one.id for one in here.image.brokers() if not one.zookeeper)}
+    brokers = frozenset(id for replicas in found.replicas.values() for id in replicas) - ours
+    return (yield End(Ending(found.id, found.name, found.replicas, brokers)))
+
+
+def _wish(name: str) -> str:
+    return f"{znodes.DELETE_TOPICS}/{name}"
 
 
 def _made(here: Here, changes: Sequence[Change]) -> Job:

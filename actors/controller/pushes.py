@@ -12,10 +12,11 @@ Rules:
    partitions, never with the changes.
 4. A partition that has changed again since UpdateMetadata told of it waits for the next round: its new leader may be a
    broker that this one has not heard of.
-5. A deletion is told once, and never merged away.
+5. A deletion is told once, and never merged away. A process that was not there to be told, or was told by a controller
+   that ended, is told when somebody who remembers the deletion says so (`end`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -107,6 +108,17 @@ def changes(image: Image, touched: Delta) -> Changes:
     return found
 
 
+class Ending(NamedTuple):
+    """A topic that is deleted, and that brokers in ZooKeeper mode may still have."""
+
+    topic_id: bytes
+    name: str
+    replicas: Mapping[int, Sequence[int]]
+    """By partition number."""
+    brokers: frozenset[int]
+    """Those that have to give it up."""
+
+
 class Outbox:
     """What one process of a broker has been told, and what it has still to be told."""
 
@@ -132,12 +144,46 @@ class Outbox:
         """Rule 4: something of this round was left for the next."""
         self._void = False
         """What is in flight belongs to a round that was given up: it is not repeated."""
+        self._ended: set[bytes] = set()
+        """Ids of deleted topics of which this process is told, until somebody forgets them (`forget`); only of one in
+        ZooKeeper mode, which does not find out by itself."""
+        self._given_up: list[bytes] = []
+        """Ids of topics of which it has just been told, with success, that it has no replica."""
 
     # ---- what happens
 
     def changed(self, found: Changes) -> None:
         """Committed metadata has changed."""
         self._fresh.add(found)
+        if not self.speech.of_quorum:  # before all is told once, it may have what only the controller before told it
+            self._ended.update(one for one in found.gone if one in self._hosted or self.acknowledged >= 0)
+
+    def end(self, ending: Ending) -> None:
+        """A topic was deleted before this process could be told; nothing happens if it is told already."""
+        topic_id = ending.topic_id
+        if topic_id in self._ended:
+            return
+        self._ended.add(topic_id)
+        found = Changes()
+        found.gone[topic_id] = (ending.name, frozenset(ending.replicas))
+        self._fresh.add(found)
+        here = {number for number, replicas in ending.replicas.items() if self.broker in replicas}
+        if here:
+            self._hosted.setdefault(topic_id, set()).update(here)
+            self._names[topic_id] = ending.name
+
+    def forget(self, topic_id: bytes) -> None:
+        """Nobody will speak of this deleted topic any more."""
+        self._ended.discard(topic_id)
+
+    def has_given_up(self, topic_id: bytes) -> bool:
+        """Whether this process was told that a topic is deleted, and has answered."""
+        return topic_id in self._ended and topic_id not in self._hosted
+
+    def given_up(self) -> list[bytes]:
+        """Ids of topics that this process has given up since this was asked last."""
+        found, self._given_up = self._given_up, []
+        return found
 
     def restart(self, epoch: int) -> None:
         """Begin with everything, for the process is registered anew."""
@@ -370,6 +416,8 @@ class Outbox:
         if not hosted:
             self._hosted.pop(topic_id, None)
             self._names.pop(topic_id, None)
+            if topic_id in self._ended:
+                self._given_up.append(topic_id)
 
 
 def endpoint(image: Image, broker: int, listener: str) -> EndPoint | None:

@@ -50,6 +50,8 @@ class OldBroker:
         self.leaders: dict[tuple[str, int], int] = {}
         """From UpdateMetadata."""
         self.live: frozenset[int] = frozenset()
+        self.stopped: list[tuple[str, int]] = []
+        """Partitions that it was told to delete."""
         self.errors: list[str] = []
         """What no broker may ever be told."""
         self._tellers: dict[int, int] = {}
@@ -175,5 +177,6 @@ class OldBroker:
         for topic in request.topic_states if code == 0 else ():
             for one in topic.partition_states:
                 if one.delete_partition:
+                    self.stopped.append((topic.topic_name, one.partition_index))
                     self.parts.pop((topic.topic_name, one.partition_index), None)
         return reply

@@ -21,7 +21,8 @@ from actors.controller.acls import KIND
 from actors.controller.delegation_tokens import create_token, expire_token
 from actors.controller.state import Result
 from actors.metadata.image import RULE_FIELDS
-from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, PartitionsSet, TopicSet
+from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, PartitionsSet, TopicGone, TopicSet
+from actors.node.roles.controller.pusher import Pusher
 from actors.node.runtime.calls import Listener
 from actors.wire.messages import message
 from actors.zookeeper import Create, Znode
@@ -111,6 +112,9 @@ class Lab:
         living = {id for id, broker in self.brokers.items() if broker.alive}
         if {one.id for one in image.brokers()} != living:
             return False
+        for name in self.data.names("/admin/delete_topics") or ():
+            if not self._replicas(name) - living:
+                return False
         for name, row in names.items():
             for partition in image.topic_partitions(row):
                 key, state = (name, image.number(partition)), (image.leader(partition), image.leader_epoch(partition))
@@ -129,7 +133,7 @@ class Lab:
         if held != {id: tokens.here(image, id) for id in image.tokens}:
             return False
         names = {image.topic_name(row): row for row in image.topics()}
-        if set(self.data.names("/brokers/topics") or ()) != set(names):
+        if self.topics() != set(names):
             return False
         for name, row in names.items():
             if json.loads(self.data.get(f"/brokers/topics/{name}") or b"") != json.loads(topics.topic_data(image, row)):
@@ -141,6 +145,17 @@ class Lab:
         ruled, path = rules.by_resource(image), rules.path_of(ABOUT)
         data = self.data.get(path)
         return rules.rules(path, None if data is None else Znode(data)) == ruled.get(ABOUT, frozenset())
+
+    def topics(self) -> set[str]:
+        """What ZooKeeper has, but for what is deleted and waits for a broker that is away."""
+        doomed = self.data.names("/admin/delete_topics") or ()
+        return set(self.data.names("/brokers/topics") or ()) - set(doomed)
+
+    def _replicas(self, name: str) -> set[int]:
+        """Brokers that have a topic, as ZooKeeper says."""
+        known = self.data.get(f"/brokers/topics/{name}")
+        placed = {} if known is None else topics.topic(f"/brokers/topics/{name}", Znode(known)).replicas
+        return {broker for replicas in placed.values() for broker in replicas}
 
     def _tokens(self) -> Iterator[tuple[str, str, bytes]]:
         for id in self.data.names(znodes.TOKENS) or ():
@@ -456,9 +471,9 @@ def test_whatever_happens_all_agree_in_the_end(seed: int) -> None:
     handed_back(lab)
 
 
-def create(lab: Lab, name: str, replicas: list[tuple[int, ...]]) -> None:
+def create(lab: Lab, name: str, replicas: list[tuple[int, ...]], id: bytes = b"") -> None:
     """An admin client has made a topic at the active controller."""
-    id = (name.encode() + bytes(16))[:16]
+    id = id or (name.encode() + bytes(16))[:16]
     ops = [TopicSet(name, id), PartitionsSet(id, range(len(replicas)), replicas, replicas)]
     lab.active.node.controller.submit(lambda *_: Result(ops, None), None, _CALL)
     lab.active.wake()
@@ -481,6 +496,133 @@ def test_a_topic_deleted_by_a_tool_goes_everywhere() -> None:
     lab.until(lambda: lab.rested() and lab.active.node.controller.image.topic_count == 0)
     assert all(broker.parts == {} for broker in lab.brokers.values())
     assert lab.data.names("/admin/delete_topics") == ()
+
+
+def deleted_while_away(lab: Lab) -> None:
+    """Broker 3 is away, and a topic of which it has partitions is deleted."""
+    lab.brokers[3].stop()
+    lab.until(lab.rested)
+    lab.data.put("/admin/delete_topics/orders", b"")
+    lab.until(lambda: lab.rested() and lab.active.node.controller.image.topic_count == 0)
+    assert {name for name, _ in lab.brokers[3].parts} == {"orders"}
+    assert lab.brokers[1].parts == {} == lab.brokers[2].parts
+
+
+def test_a_broker_that_was_away_gives_up_a_topic_that_was_deleted_meanwhile() -> None:
+    lab = begun()
+    deleted_while_away(lab)
+    lab.world.run_for(10_000)
+    assert lab.data.names("/admin/delete_topics") == ("orders",) == lab.data.names("/brokers/topics")
+    lab.brokers[3].start()
+    lab.until(lambda: lab.brokers[3].parts == {} and lab.data.names("/brokers/topics") == ())
+    assert lab.data.names("/admin/delete_topics") == () and lab.rested()
+
+
+def test_the_next_controller_and_no_broker_at_all_remember_what_was_deleted() -> None:
+    lab = begun()
+    deleted_while_away(lab)
+    lab.kill_active()
+    lab.brokers[1].stop()
+    lab.brokers[2].stop()
+    lab.until(lab.rested)
+    for broker in lab.brokers.values():
+        broker.start()
+    lab.until(
+        lambda: lab.rested() and lab.data.names("/brokers/topics") == () == lab.data.names("/admin/delete_topics")
+    )
+
+
+def test_a_topic_that_an_admin_client_deletes_waits_for_a_broker_that_is_away() -> None:
+    lab = begun()
+    lab.brokers[3].stop()
+    lab.until(lab.rested)
+    delete(lab, "orders")
+    lab.until(lambda: lab.rested() and lab.data.names("/admin/delete_topics") == ("orders",))
+    lab.kill_active()
+    lab.until(lab.rested)
+    lab.brokers[3].start()
+    lab.until(lambda: lab.rested() and lab.data.names("/brokers/topics") == ())
+
+
+def test_a_controller_that_dies_before_it_tells_of_a_deletion_leaves_that_to_the_next() -> None:
+    lab = begun()
+    killed: list[Any] = []
+
+    def committed(process: Any) -> None:
+        role = process.node.controller
+        if role.active and not killed and role.pusher.image is not None and role.pusher.image.topic_count == 0:
+            killed.append(process)
+            lab.world.after(1, lab.kill_active)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Pusher, "_deliver", lambda *_: None)
+        delete(lab, "orders")
+        lab.world.turned.append(committed)
+        lab.until(lambda: bool(killed) and killed[0].node is None)
+    assert lab.brokers[1].parts and lab.brokers[1].leaders[("orders", 0)] == 1
+    lab.until(lambda: lab.rested() and lab.data.names("/brokers/topics") == ())
+    assert all(set(broker.leaders.values()) == {-2} for broker in lab.brokers.values())
+
+
+def test_a_new_topic_under_the_name_of_a_deleted_one_is_not_deleted() -> None:
+    lab = begun()
+    deleted_while_away(lab)
+    create(lab, "orders", [(1, 2)], bytes(range(16)))
+    lab.until(lambda: lab.rested() and lab.data.names("/admin/delete_topics") == ())
+    for _ in range(2):
+        lab.kill_active()
+        lab.until(lab.rested)
+        assert lab.active.node.controller.image.topic_count == 1
+    assert lab.topics() == {"orders"} and lab.brokers[1].parts.keys() == {("orders", 0)}
+
+
+def test_a_broker_that_was_away_begins_a_new_topic_under_the_name_of_a_deleted_one() -> None:
+    lab = begun()
+    deleted_while_away(lab)
+    create(lab, "orders", [(1, 2), (2, 3)], bytes(range(16)))
+    lab.until(lambda: lab.rested() and lab.data.names("/admin/delete_topics") == ())
+    lab.brokers[3].start()
+    lab.until(lab.rested)
+    stopped = len(lab.brokers[3].stopped)
+    for _ in range(2):
+        lab.restart(3)
+        lab.world.run_for(500)
+        lab.until(lab.rested)
+    assert len(lab.brokers[3].stopped) == stopped, "it keeps the new topic"
+
+
+@pytest.mark.parametrize("after_ms", [0, 1, 2, 3, 5, 8])
+def test_a_broker_gives_nothing_up_but_what_was_deleted(after_ms: int) -> None:
+    lab = begun()
+    lab.brokers[1].stop()
+    lab.until(lab.rested)
+    delete(lab, "orders")
+    lab.world.run_for(after_ms)
+    create(lab, "orders", [(3, 2)], bytes(range(16)))
+    lab.until(lab.rested)
+    stopped = len(lab.brokers[3].stopped)
+    lab.restart(3)
+    lab.world.run_for(500)
+    lab.until(lab.rested)
+    assert len(lab.brokers[3].stopped) == stopped
+    lab.brokers[1].start()
+    lab.until(lab.rested)
+    assert lab.topics() == {"orders"} and lab.data.names("/admin/delete_topics") == ()
+
+
+def test_the_old_cluster_goes_on_with_a_deletion_that_waits() -> None:
+    lab = begun()
+    deleted_while_away(lab)
+    handed_back(lab)
+    assert lab.data.names("/admin/delete_topics") == ("orders",) == lab.data.names("/brokers/topics")
+
+
+def delete(lab: Lab, name: str) -> None:
+    """An admin client has deleted a topic at the active controller."""
+    role = lab.active.node.controller
+    id = role.image.topic_id(role.image.topic(name))
+    role.submit(lambda *_: Result([TopicGone(id, name)], None), None, _CALL)
+    lab.active.wake()
 
 
 def test_a_takeover_that_stops_half_way_is_begun_anew() -> None:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import agreement, claim, following, returning, takeover, topics
-from actors.bridge.asks import Here, Hold, Job
+from actors.bridge import agreement, claim, following, returning, takeover, topics, writing
+from actors.bridge.asks import End, Here, Hold, Job
 from actors.bridge.stages import Progress
+from actors.controller.pushes import Outbox
+from actors.node.roles.controller import bridge
 from actors.node.roles.controller.bridge import Bridge
+from actors.node.roles.controller.pusher import Pusher
 from actors.zookeeper import Began, Create
 from tests.simulator import test_bridge as stories
 from tests.simulator.planted.registry import Patch, instead
@@ -106,8 +109,6 @@ def brokers_are_not_told_again_under_a_new_claim() -> Sequence[Patch]:
     def hold(self: Any, ask: Hold) -> Any:
         self._role.soft.zookeeper_epoch = ask.epoch
 
-    from actors.node.roles.controller import bridge
-
     return [instead(bridge, "ASKS", bridge.ASKS | {Hold: hold})]
 
 
@@ -138,8 +139,6 @@ def brokers_are_told_after_the_cluster_was_handed_back() -> Sequence[Patch]:
 
     def hold(self: Any, ask: Hold) -> Any:
         self._role.soft.zookeeper_epoch = ask.epoch or 99
-
-    from actors.node.roles.controller import bridge
 
     return [instead(bridge, "ASKS", bridge.ASKS | {Hold: hold})]
 
@@ -172,6 +171,36 @@ def replicas_stay_on_a_controller() -> Sequence[Patch]:
 def deletions_are_not_followed() -> Sequence[Patch]:
     """A topic that a tool wants deleted stays."""
     return [instead(following, "FOLLOWED", dict(following.FOLLOWED) | {"/admin/delete_topics": nothing})]
+
+
+@caught_by(stories.test_a_broker_that_was_away_gives_up_a_topic_that_was_deleted_meanwhile)
+def a_deletion_waits_for_nobody() -> Sequence[Patch]:
+    """A broker that was away keeps what was deleted."""
+    return [instead(bridge, "ASKS", bridge.ASKS | {End: lambda self, ask: True})]
+
+
+@caught_by(stories.test_a_controller_that_dies_before_it_tells_of_a_deletion_leaves_that_to_the_next)
+def who_is_there_counts_as_told() -> Sequence[Patch]:
+    """A controller tells nothing of what was deleted before it."""
+    return [instead(Outbox, "end", lambda self, ending: self._ended.add(ending.topic_id))]
+
+
+@caught_by(stories.test_a_new_topic_under_the_name_of_a_deleted_one_is_not_deleted)
+def a_wish_counts_for_every_topic_of_its_name() -> Sequence[Patch]:
+    """A new topic is deleted, since the one before was to be."""
+    return [instead(writing, "is_another", lambda *_: False)]
+
+
+@caught_by(stories.test_a_broker_that_was_away_begins_a_new_topic_under_the_name_of_a_deleted_one)
+def what_a_broker_has_given_up_is_not_remembered() -> Sequence[Patch]:
+    """StopReplica comes again, and takes the new topic of that name."""
+    return [instead(Pusher, "_given_up", lambda *_: None)]
+
+
+@caught_by(lambda: stories.test_a_broker_gives_nothing_up_but_what_was_deleted(0))
+def nobody_remembers_a_deletion_before_zookeeper_does() -> Sequence[Patch]:
+    """The name is in use again before, and a broker that was away keeps what was deleted."""
+    return [instead(Pusher, "_deleted", lambda *_: None)]
 
 
 @caught_by(stories.test_a_takeover_that_stops_half_way_is_begun_anew)

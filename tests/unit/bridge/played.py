@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.bridge import following, settings, topics, znodes
-from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Make, Pause, Settle, Tell, TellAgain
+from actors.bridge.asks import Apply, Become, End, Follow, Here, Hold, Job, Look, Make, Pause, Settle, Tell, TellAgain
 from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
 from actors.bridge.takeover import take_over
 from actors.bridge.writing import Subject
@@ -36,6 +36,8 @@ class Bridge:
         self.epoch: int | None = None
         self.told: list[str] = []
         self.again: list[int] = []
+        self.hosting: set[int] = set()
+        """Brokers that do not give up what is deleted."""
         self.changed: dict[str, None] = {}
         self.before: Callable[[Any], None] = lambda ask: None
         """Is called before an ask is answered: another's move."""
@@ -102,6 +104,8 @@ class Bridge:
             self.told.append(ask.text)
         elif isinstance(ask, TellAgain):
             self.again.append(ask.broker)
+        elif isinstance(ask, End):
+            return not ask.what.brokers & self.hosting
         elif isinstance(ask, Pause):
             raise Paused
         else:

@@ -20,6 +20,7 @@ from actors.bridge import following, writing
 from actors.bridge.asks import (
     Apply,
     Become,
+    End,
     Follow,
     Here,
     Hold,
@@ -39,7 +40,7 @@ from actors.bridge.znodes import CONTROLLER, BadZnode
 from actors.controller.soft import Soft
 from actors.controller.state import Result
 from actors.metadata.image import Image
-from actors.metadata.ops import EndPoint, Op, TopicGone
+from actors.metadata.ops import BrokerSet, EndPoint, Op, TopicGone
 from actors.node.quorum.replica import Quorum
 from actors.node.runtime.runtime import Runtime
 from actors.zookeeper import Away, Began, Changed, Close, Event, Lost, Open, Rejected
@@ -145,11 +146,19 @@ class Bridge:
         if self._here is None or self.stage not in (Stage.WRITING, *WORKS_OFF):
             return
         for op in ops:
+            if isinstance(op, BrokerSet) and not op.zookeeper and self._role.pusher is not None:
+                for name in self._role.pusher.ending:  # a broker of rayft finds out by itself what is deleted
+                    self.given_up(name)
             for subject in subjects(self._here.image, op):
                 if subject.kind == "gone":
                     self._gone(op)
                 else:
                     self._subjects[subject] = None
+
+    def given_up(self, name: str) -> None:
+        """Brokers have given up a topic that is deleted."""
+        if self.wants_ops:
+            self._subjects[Subject("topic", name)] = None
 
     @property
     def wants_ops(self) -> bool:
@@ -301,6 +310,8 @@ class Bridge:
     def _hold(self, ask: Hold) -> Any:
         soft = self._role.soft
         before, soft.zookeeper_epoch = soft.zookeeper_epoch, ask.epoch
+        if ask.epoch != before and self._role.pusher is not None:
+            self._role.pusher.forget_deletions()
         if before is not None and ask.epoch not in (None, before):
             for broker in soft.legacy:  # another controller may have told them something under the epoch between
                 self._tell_again(TellAgain(broker))
@@ -314,6 +325,11 @@ class Bridge:
         if self._role.pusher is not None:
             self._role.pusher.tell_again(ask.broker)
         return None
+
+    def _end(self, ask: End) -> Any:
+        if self._role.pusher is None or self._role.soft.zookeeper_epoch is None:
+            return not ask.what.brokers
+        return self._role.pusher.gave_up(ask.what)
 
     def _pause(self, ask: Pause) -> Any:
         job = self._job
@@ -336,5 +352,6 @@ ASKS: dict[type, Callable[[Bridge, Any], Any]] = {
     Hold: Bridge._hold,
     Tell: Bridge._tell,
     TellAgain: Bridge._tell_again,
+    End: Bridge._end,
     Pause: Bridge._pause,
 }

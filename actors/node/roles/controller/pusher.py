@@ -14,6 +14,10 @@ where to, and when it is sent again. Rules:
    and one line says so.
 5. A broker that has not been heard of for a lease period, and has no lease, is told nothing more; one in ZooKeeper mode when
    its znode is gone.
+6. A deleted topic is remembered here for as long as a broker in ZooKeeper mode may have it and has not answered that it
+   gave it up: one that comes back is told before it is told what it has. Who remembers it beyond this controller is the
+   bridge (`bridge/writing.py`). StopReplica names no ids: a name that is in use again is ended for those only that have not
+   been told of the new topic, and once.
 """
 
 from collections.abc import Callable
@@ -22,14 +26,14 @@ from typing import Any, Protocol
 from actors.config import PROTOCOLS
 from actors.controller.offline_replicas import AnsweredReplicas, answered_replicas
 from actors.controller.options import Options
-from actors.controller.pushes import Outbox, Request, Sender, changes, dialled
+from actors.controller.pushes import Ending, Outbox, Request, Sender, changes, dialled
 from actors.controller.soft import Legacy, Soft
 from actors.controller.speech import LOWEST, RAYFT, Speech
 from actors.metadata import snapshot as snapshots
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import Image, Pin
-from actors.metadata.ops import EndPoint
+from actors.metadata.ops import EndPoint, TopicGone
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.controller.introductions import Introductions
@@ -57,6 +61,7 @@ class Controller(Protocol):
     @property
     def committed_level(self) -> int: ...
     def replicas_answered(self, said: AnsweredReplicas) -> None: ...
+    def topic_given_up(self, name: str) -> None: ...
 
 
 class Pusher:
@@ -89,6 +94,8 @@ class Pusher:
         """Those that wait before they send again."""
         self._unreachable: set[Outbox] = set()
         """Those without an endpoint to dial, as the log says."""
+        self._ending: dict[bytes, Ending] = {}
+        """Rule 6, by topic id."""
 
     # ---- what the controller tells
 
@@ -107,7 +114,7 @@ class Pusher:
             return
         self._forget_silent(legacy)
         if not legacy:
-            self.stop()
+            self._fall_silent()
             return
         if self.image is None and not self._begun(cut):
             return
@@ -119,11 +126,18 @@ class Pusher:
                 continue
             self._send(image, outbox, process)
             process.told = max(process.told, outbox.told(image))
+            for topic_id in outbox.given_up():
+                self._given_up(image, id, topic_id)
         for id in [id for id in self._outboxes if id not in legacy]:
             self._drop(id)
 
     def stop(self) -> None:
-        """Nobody has to be told any more, or another controller tells: no connection and no image stays."""
+        """Another controller tells: no connection, no image and no deletion stays."""
+        self._fall_silent()
+        self._ending = {}
+
+    def _fall_silent(self) -> None:
+        """Nobody has to be told any more."""
         for id in list(self._outboxes):
             self._drop(id)
         if self._pin is not None:
@@ -175,10 +189,13 @@ class Pusher:
             return
         if not is_control(batch.data):
             for offset, op in dialect(image.feature(FORMAT) or self._format_level).decode(batch):
+                ending = self._deleted(image, op) if isinstance(op, TopicGone) else None
                 found = changes(image, image.replay(offset, op))
                 if found:
                     for outbox in self._outboxes.values():
                         outbox.changed(found)
+                if ending is not None:
+                    self._remember(ending)
         if image.next_offset <= batch.last_offset:
             image.advance(batch.last_offset + 1)
         image.commit(image.next_offset)
@@ -213,6 +230,9 @@ class Pusher:
             if speech is None:
                 return None
             outbox = self._outboxes[id] = Outbox(id, process.incarnation_id, speech)
+            for ending in self._ending.values() if process.zookeeper else ():
+                if id in ending.brokers or image.topic(ending.name) < 0:
+                    outbox.end(ending)
         if registration is None or not registered:
             outbox.unregistered()
         elif registration.epoch != outbox.epoch:
@@ -230,6 +250,62 @@ class Pusher:
         outbox = self._outboxes.get(id)
         if outbox is not None:
             outbox.restart(outbox.epoch)
+
+    # ---- topics that are deleted
+
+    def gave_up(self, ending: Ending) -> bool:
+        """Whether all brokers that have to give a deleted topic up have done so. Those that were not told are told now, or
+        when they come back."""
+        if self.image is not None and self.image.topic(ending.name) >= 0:
+            return False
+        if self._remember(ending):
+            return False
+        del self._ending[ending.topic_id]
+        for outbox in self._outboxes.values():
+            outbox.forget(ending.topic_id)
+        return True
+
+    @property
+    def ending(self) -> list[str]:
+        """Names of deleted topics that a broker may still have."""
+        return [one.name for one in self._ending.values()]
+
+    def forget_deletions(self) -> None:
+        """Another controller may have driven the brokers in ZooKeeper mode, and used names again."""
+        self._ending = {}
+
+    def _deleted(self, image: Image, op: TopicGone) -> Ending | None:
+        """What is to be remembered of a topic that is about to be deleted; None: nobody in ZooKeeper mode is told."""
+        topic = image.topic_by_id(op.id)
+        if topic < 0 or self._role.soft.zookeeper_epoch is None:
+            return None
+        replicas = {image.number(row): tuple(image.replicas(row)) for row in image.topic_partitions(topic)}
+        ours = {one.id for one in image.brokers() if not one.zookeeper}
+        brokers = frozenset(id for some in replicas.values() for id in some) - ours
+        return Ending(op.id, image.topic_name(topic), replicas, brokers)
+
+    def _remember(self, ending: Ending) -> frozenset[int]:
+        """Those who still have to give a topic up, whose name is not in use."""
+        topic_id = ending.topic_id
+        known = self._ending.get(topic_id, ending)
+        told = [one for one in self._outboxes.values() if not one.speech.of_quorum]
+        for outbox in told:
+            outbox.end(ending)
+        left = ending.brokers & known.brokers - {one.broker for one in told if one.has_given_up(topic_id)}
+        self._ending[topic_id] = ending._replace(brokers=left)
+        return left
+
+    def _given_up(self, image: Image, broker: int, topic_id: bytes) -> None:
+        ending = self._ending.get(topic_id)
+        if ending is None:
+            return
+        left = ending.brokers - {broker}
+        self._ending[topic_id] = ending._replace(brokers=left)
+        if left:
+            return
+        if image.topic(ending.name) >= 0:
+            del self._ending[topic_id]
+        self._role.topic_given_up(ending.name)
 
     def _drop(self, id: int) -> None:
         outbox = self._outboxes.pop(id, None)

@@ -424,6 +424,11 @@ class ControllerRole:
         if said.broker in self.soft.leases:
             self._run(offline_replicas, said)
 
+    def topic_given_up(self, name: str) -> None:
+        """No broker in ZooKeeper mode has a replica of this deleted topic any more."""
+        if self.bridge is not None:
+            self.bridge.given_up(name)
+
     def _send_away(self) -> None:
         """Brokers that were told from here look for the next active controller at once, and not at their next heartbeat."""
         for broker in self.soft.legacy:
