@@ -154,9 +154,12 @@ def _reasons(
 ) -> Iterator[str]:
     if not present:
         yield "no broker is registered in /brokers/ids: start the cluster's brokers first."
-    named = {id for one in read for replicas in one.replicas.values() for id in replicas} & set(controllers)
+    is_ours = _held(snapshot, controllers)
+    # A broker that has seen the entry of one that holds may have placed a new topic on it (`following.without_controllers`).
+    placed = (one for one in read if not is_ours or snapshot.get(state_path(one.name, 0)) is not None)
+    named = {id for one in placed for replicas in one.replicas.values() for id in replicas} & set(controllers)
     there = {int(name) for name in snapshot.children(znodes.BROKER_IDS) if name.isdigit()} & set(controllers)
-    if named or (there and not _held(snapshot, controllers)):
+    if named or (there and not is_ours):
         yield f"broker {min(named or there)} has the id of a controller of rayft: give the controllers other ids."
     if present and not listeners(present):
         yield "the brokers have no listener name in common, so no controller can be reached by all of them."

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.bridge import rules, settings, topics, znodes
-from actors.bridge.asks import Make
+from actors.bridge.asks import Look, Make
 from actors.bridge.stages import Progress, Stage, progress
 from actors.metadata.image import Image
 from actors.metadata.ops import (
@@ -178,6 +178,21 @@ def test_a_dead_broker_leads_nothing_after_the_takeover() -> None:
 
 
 # ---- following
+
+
+def test_a_topic_that_a_broker_places_on_the_controller_while_it_takes_over_is_no_obstacle() -> None:
+    zookeeper = cluster()
+    bridge = Bridge(zookeeper)
+
+    def meanwhile(ask: Any) -> None:
+        if isinstance(ask, Look) and zookeeper.get("/brokers/ids/1001") and not zookeeper.get("/brokers/topics/new"):
+            add_topic(zookeeper, "new", [[1001, 2], [2, 3]], states=False)
+
+    bridge.before = meanwhile
+    bridge.take_over()
+    assert bridge.stage is Stage.DRIVING, bridge.told
+    image = bridge.image
+    assert all(set(image.replicas(row)) <= {1, 2, 3} for row in image.topic_partitions(image.topic("new")))
 
 
 def test_a_topic_that_a_broker_makes_gets_its_states_and_no_replica_on_a_controller() -> None:

@@ -150,6 +150,7 @@ REFUSED: list[tuple[Callable[[ZooKeeper], Any], str]] = [
     (lambda z: z.remove("/cluster/id"), "the chroot is wrong"),
     (lambda z: z.remove("/brokers/ids"), "start the cluster's brokers first"),
     (lambda z: z.put("/brokers/ids/1001", z.get("/brokers/ids/1")), "has the id of a controller"),
+    (lambda z: add_topic(z, "t", [[1001, 2]], states=False), "has the id of a controller"),
     (lambda z: z.put("/brokers/ids/2", BROKER_OF_2_6), "2.6 or older"),
     (lambda z: z.put("/admin/reassign_partitions", b"{}"), "a reassignment is under way"),
     (lambda z: z.put("/admin/delete_topics/t", b""), "topic t is being deleted"),
