@@ -34,6 +34,7 @@ from actors.controller.delegation_tokens import (
     NEVER_MS,
     RENEWERS_MAX,
     USER,
+    stored,
 )
 from actors.metadata.image import Image
 from actors.metadata.ops import EntityGone, EntitySet, Op
@@ -116,19 +117,7 @@ def difference(image: Image, id: str, znode: Znode | None) -> Op | None:
     there = _there(path_of(id), znode, have)
     if there == have:
         return None
-    return EntitySet(
-        KIND,
-        (id,),
-        (
-            ("owner", there.owner),
-            ("requester", there.requester),
-            ("renewers", there.renewers),
-            ("issue_timestamp", there.issued_ms),
-            ("max_timestamp", there.last_ms),
-            ("expiration_timestamp", there.expires_ms),
-            ("token_id", id),
-        ),
-    )
+    return stored(id, *there)
 
 
 def taken_over(image: Image, snapshot: Snapshot) -> Iterator[list[list[Op]]]:

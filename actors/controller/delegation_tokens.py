@@ -54,6 +54,25 @@ def not_created(code: ErrorCode, owner: str, requester: str, time_ms: int = -1) 
     )
 
 
+def stored(
+    id: str, owner: str, requester: str, renewers: tuple[str, ...], issued_ms: int, last_ms: int, expires_ms: int
+) -> EntitySet:
+    """The op that makes a token what these say. Principals read User:name; times are those of the wall clock."""
+    return EntitySet(
+        KIND,
+        (id,),
+        (
+            ("owner", owner),
+            ("requester", requester),
+            ("renewers", renewers),
+            ("issue_timestamp", issued_ms),
+            ("max_timestamp", last_ms),
+            ("expiration_timestamp", expires_ms),
+            ("token_id", id),
+        ),
+    )
+
+
 def create_token(state: State, request: Any, now: Now, random: Random, requester: str) -> Result:
     """CreateDelegationTokenRequest of the principal `requester`. Errors: 61 DELEGATION_TOKEN_AUTH_DISABLED,
     67 INVALID_PRINCIPAL_TYPE, 42 INVALID_REQUEST for names that are too long, 44 POLICY_VIOLATION for too many tokens."""
@@ -70,19 +89,7 @@ def create_token(state: State, request: Any, now: Now, random: Random, requester
     expires_ms = min(last_ms, now.wall_ms + options.token_expiry_ms)
     id = base64.urlsafe_b64encode(random.uuid()).rstrip(b"=").decode()
     renewers = tuple(f"{one.principal_type}:{one.principal_name}" for one in request.renewers)
-    op = EntitySet(
-        KIND,
-        (id,),
-        (
-            ("owner", owner),
-            ("requester", requester),
-            ("renewers", renewers),
-            ("issue_timestamp", now.wall_ms),
-            ("max_timestamp", last_ms),
-            ("expiration_timestamp", expires_ms),
-            ("token_id", id),
-        ),
-    )
+    op = stored(id, owner, requester, renewers, now.wall_ms, last_ms, expires_ms)
     reply = not_created(ErrorCode.NONE, owner, requester)
     reply.issue_timestamp_ms, reply.expiry_timestamp_ms, reply.max_timestamp_ms = now.wall_ms, expires_ms, last_ms
     reply.token_id, reply.hmac = id, key.hmac(id)
