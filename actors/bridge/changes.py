@@ -8,8 +8,6 @@ Rules:
 3. A znode that cannot be read is told of, and nothing else waits for it.
 """
 
-from collections.abc import Iterator
-
 from actors.authorization.resources import Pattern
 from actors.bridge import rules, settings, znodes
 from actors.bridge.asks import Here, Job, Look, Tell, op_groups
@@ -50,23 +48,17 @@ def _settings(here: Here, entity: str) -> Job:
         yield Tell(f"settings of {entity} were changed in ZooKeeper and are taken over")
 
 
-def _resource_of(path: str, znode: Znode) -> rules.Resource | None:
-    """`TOPIC:orders`, or JSON for a prefix. Apache Kafka 1.x wrote `Topic:orders`."""
-    return next(_resources(path, znode), None)
-
-
-def _resources(path: str, znode: Znode) -> Iterator[rules.Resource]:
-    if not znode.data.startswith(b"{"):
-        kind, colon, name = znode.data.decode("utf-8", "replace").partition(":")
-        if not colon or (number := _kind(kind)) is None:
-            raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
-        yield rules.Resource(number, name, int(Pattern.LITERAL))
-        return
-    found = fields(path, znode)
-    about = found.get("name")
-    if (number := _kind(str(found.get("resourceType")))) is None or not isinstance(about, str):
+def _resource_of(path: str, znode: Znode) -> rules.Resource:
+    """`TOPIC:orders`, or JSON for a prefix. Apache Kafka 1.x wrote `Topic:orders`. Raises BadZnode."""
+    if znode.data.startswith(b"{"):
+        found = fields(path, znode)
+        number, name, pattern = _kind(str(found.get("resourceType"))), found.get("name"), Pattern.PREFIXED
+    else:
+        kind, colon, text = znode.data.decode("utf-8", "replace").partition(":")
+        number, name, pattern = _kind(kind), text if colon else None, Pattern.LITERAL
+    if number is None or not isinstance(name, str):
         raise BadZnode(path, f"holds {znodes.shown(znode.data)}, which names no resource")
-    yield rules.Resource(number, about, int(Pattern.PREFIXED))
+    return rules.Resource(number, name, int(pattern))
 
 
 def _kind(text: str) -> int | None:

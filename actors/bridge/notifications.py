@@ -18,8 +18,8 @@ from typing import Any
 from actors.bridge import znodes
 from actors.bridge.asks import Here, Job, Look, Settle, Tell
 from actors.bridge.claim import guarded, note
-from actors.bridge.znodes import BadZnode, fields
-from actors.zookeeper import Change, Children, Create, Get, Write, Znode
+from actors.bridge.znodes import BadZnode, fields, put
+from actors.zookeeper import Change, Children, Get, Znode
 
 GETS_AT_ONCE = 500
 OURS = "rayft"
@@ -61,7 +61,7 @@ def notified(here: Here, folder: str, subject_of: Callable[[str, Znode], Any], t
 def remembered(here: Here) -> Job:
     """Note in ZooKeeper how far notifications were handled, and by whom."""
     (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
-    yield guarded(here, [_noting(known, note(here))])
+    yield guarded(here, [put(znodes.BRIDGE, note(here), known)])
 
 
 def make_noted(
@@ -71,7 +71,7 @@ def make_noted(
     /rayft_bridge as it is; `mark`: the number by which this write is known again, or None for one that is not noted."""
     marks = {other: one for other, one in here.wrote.get(folder, {}).items() if other != subject}
     wrote = here.wrote | {folder: marks if mark is None else marks | {subject: mark}}
-    yield guarded(here, [*changes, _noting(noted, note(here, wrote))])
+    yield guarded(here, [*changes, put(znodes.BRIDGE, note(here, wrote), noted)])
     here.wrote = wrote
 
 
@@ -101,10 +101,6 @@ def newest(names: Sequence[str], folder: str) -> int:
 
 def _numbers(noted: Any) -> dict[str, int]:
     return {key: one for key, one in noted.items() if isinstance(one, int)} if isinstance(noted, dict) else {}
-
-
-def _noting(noted: Znode | None, data: bytes) -> Change:
-    return Create(znodes.BRIDGE, data) if noted is None else Write(znodes.BRIDGE, data)
 
 
 def _names(folder: str) -> Job:

@@ -92,8 +92,7 @@ def _not_yet(here: Here, what: str, reasons: list[str]) -> Job:
         yield Tell(f"{what}: {reason}", error=True)
     text = f"{what}: {'; '.join(reasons)}".encode()
     (known,) = yield Look([Get(znodes.REFUSED)], watch=False)
-    answer: Change = Create(znodes.REFUSED, text) if known is None else Write(znodes.REFUSED, text)
-    yield guarded(here, [Delete(znodes.WANTED), answer])
+    yield guarded(here, [Delete(znodes.WANTED), znodes.put(znodes.REFUSED, text, known)])
 
 
 def _portions(image: Image) -> Iterator[list[int]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from actors.zookeeper import Znode
+from actors.zookeeper import Change, Create, Write, Znode
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER, CONTROLLER_EPOCH = "/controller", "/controller_epoch"
@@ -87,6 +87,11 @@ def number(path: str, text: Any, what: str, most: int = (1 << 31) - 1) -> int:
 def written(**found: Any) -> bytes:
     """An object as Apache Kafka writes it."""
     return json.dumps(found, separators=(",", ":")).encode()
+
+
+def put(path: str, data: bytes, before: Znode | None) -> Change:
+    """Make a znode hold this, whether it is there before or not, and whatever others have written since."""
+    return Create(path, data) if before is None else Write(path, data)
 
 
 def sanitized(name: str) -> str:

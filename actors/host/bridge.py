@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings, findings
-from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode
+from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode, put
 from actors.config import ConfigError
 from actors.host import bridge_cluster, bridge_settings
 from actors.host import plan as plans
@@ -19,7 +19,7 @@ from actors.host.bridge_state import noted
 from actors.host.cluster_error import ClusterError
 from actors.host.on_processes import Cluster
 from actors.host.zookeeper_session import Session
-from actors.zookeeper import Change, Create, Delete, Get, Rejected, Write
+from actors.zookeeper import Change, Create, Delete, Get, Rejected
 
 WAIT_S = 60.0
 AGAIN_S = 0.2
@@ -115,9 +115,8 @@ def _wish(session: Session, wish: str | None) -> None:
     if wish is None:
         changes += [Delete(WANTED)] if before is not None else []
     else:
-        data = wish.encode()
         changes += [Create(BRIDGE)] if bridge is None else []
-        changes.append(Create(WANTED, data) if before is None else Write(WANTED, data))
+        changes.append(put(WANTED, wish.encode(), before))
     if changes:
         session.change(changes)
 
