@@ -38,6 +38,8 @@ from bench.end_to_end import RESULTS, machine
 
 AIM_BYTES = 200
 NOW = Now(1_000_000, 1_700_000_000_000)
+SETTLED_MS = 60_000
+"""Age of each group's target assignment."""
 TOPIC, TOPIC_ID = "orders", bytes(range(16))
 
 
@@ -66,7 +68,7 @@ def settled(number: int, members: int, topics: Topics) -> ConsumerGroup:
     """A group in which each member has its part of the topic."""
     group = ConsumerGroup(f"application-{number}")
     group.epoch = group.target_epoch = members + 1
-    group.target_wall_ms = NOW.wall_ms
+    group.target_wall_ms = NOW.wall_ms - SETTLED_MS
     group.metadata_hash = metadata_hash(topics, [TOPIC])
     for place in range(members):
         id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -109,15 +111,16 @@ def heartbeats(machine: Coordinator) -> int:
     kind = machine.kinds.consumer
     count = 0
     for group in kind.groups(machine.shards[0]).values():
-        for id, member in list(group.members.items()):
-            told, epoch = member.subscription, member.current.epoch
+        assert group.rest is not None, "settled groups are at rest"
+        for id, (told, _, _) in zip(group.rest.places, group.rest.opened(), strict=True):
             request = Request(
-                group.id, id, epoch, None, None, -1, None, None, None, None,
+                group.id, id, group.epoch, None, None, -1, None, None, None, None,
                 told.client_id, told.client_host, "", 1,
             )  # fmt: skip
             kind.heartbeat(count, request, lambda topic: True, NOW)
             count += 1
         for _, verdict in machine.answers:
+            assert group.rest is not None, "it was woken"
             assert isinstance(verdict, Beat) and verdict.error is ErrorCode.NONE, verdict
         machine.answers.clear()
     assert not kind.jobs and not machine.writes, "settled groups have nothing to do"

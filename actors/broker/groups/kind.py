@@ -154,6 +154,10 @@ class Kind(Protocol[G]):
         """Its protocol type and its state, as ListGroups has them."""
         ...
 
+    def size(self, group: G) -> int:
+        """How many members it has."""
+        return len(group.members)
+
     def subscribes(self, group: G) -> Callable[[str], bool]:
         """Whether some member subscribes to a topic, or may do so: committed offsets of such a topic are not deleted."""
         ...

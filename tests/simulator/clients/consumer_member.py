@@ -42,6 +42,8 @@ class ConsumerMember(Member):
         """Partition -> where it reads. Its keys are what it has."""
         self._sure = False
         """Whether the coordinator's last answer has arrived."""
+        self._told: list[int] = []
+        """What it last said that it has, and was heard. It says so again when that is something else, as clients do."""
         self._topic_id = b""
 
     async def run(self) -> None:
@@ -62,8 +64,10 @@ class ConsumerMember(Member):
         """One heartbeat; whether it was answered."""
         kind = message("ConsumerGroupHeartbeatRequest")
         full = not self._sure or self.epoch == 0
-        has = kind.TopicPartitions(topic_id=self._topic_id, partitions=sorted(self.offsets))
-        owned = [has] if self.offsets else []
+        has = sorted(self.offsets)
+        owned = None
+        if full or has != self._told:
+            owned = [kind.TopicPartitions(topic_id=self._topic_id, partitions=has)] if has else []
         request = kind(
             group_id=self.group, member_id=self.member_id, member_epoch=self.epoch, topic_partitions=owned,
             rebalance_timeout_ms=REBALANCE_MS if full else -1, subscribed_topic_names=[self.topic] if full else None,
@@ -79,7 +83,7 @@ class ConsumerMember(Member):
             if reply.error_code in GONE:
                 self._drop()
             return False
-        self._sure, self.epoch = True, reply.member_epoch
+        self._sure, self._told, self.epoch = True, has, reply.member_epoch
         history, name = self.client.history, (self.group, self.topic)
         history.counts["heartbeats of consumer groups"] += 1
         if reply.assignment is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.groups.consumer import groups, reconciliation, records
+from actors.broker.groups.consumer.rest import Rest
 from actors.broker.groups.consumer.state import ConsumerGroup, Member
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -48,6 +49,29 @@ def silent_members_of_consumer_groups_stay() -> Sequence[Patch]:
 def members_let_go_without_saying_so() -> Sequence[Patch]:
     """A member that says nothing of what it has counts as one that has nothing."""
     return [instead(reconciliation, "_owns", lambda question, held: False)]
+
+
+@mistake("consumers")
+def heartbeats_of_groups_at_rest_prolong_no_session() -> Sequence[Patch]:
+    """Members that are there are taken out."""
+    return [instead(Rest, "heard", lambda self, id, said, due_ms: id in self.places)]
+
+
+@mistake("consumers")
+def silent_members_of_groups_at_rest_stay() -> Sequence[Patch]:
+    """Nobody looks at their sessions."""
+    return [instead(Rest, "first_due_ms", lambda self: groups.FAR_MS)]
+
+
+@mistake("consumers")
+def woken_members_hold_nothing() -> Sequence[Patch]:
+    """What they have is given away."""
+    opened = Rest.opened
+
+    def forgetful(self: Rest) -> Any:
+        return [(told, current._replace(assigned={}), target) for told, current, target in opened(self)]
+
+    return [instead(Rest, "opened", forgetful)]
 
 
 @mistake("migrating")

@@ -11,7 +11,8 @@ member is answered when they are committed. Rules:
    `group.consumer.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there.
 4. Regular expressions are matched outside the loop as well. A member gets the topics of a new one with a later heartbeat.
 5. A member that is not heard of for its session, or does not let go of partitions within its rebalance timeout, is removed.
-6. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
+6. A group in which nothing was under way for `REST_BEATS` heartbeat intervals is laid to rest (`rest.py`).
+7. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
    with the change that makes it do so.
 """
 
@@ -38,13 +39,13 @@ from actors.broker.groups.consumer.next_heartbeat import Step, next_heartbeat_ms
 from actors.broker.groups.consumer.reconciliation import Fenced, Owned, Question, reconcile
 from actors.broker.groups.consumer.records import Key
 from actors.broker.groups.consumer.requests import Beat, Refused, Request, check
+from actors.broker.groups.consumer.speakers import check_regex, known_member, speaker, told_now, unknown
 from actors.broker.groups.consumer.state import (
     AWAY,
     FAR_MS,
     NOTHING,
     TYPE,
     ConsumerGroup,
-    Current,
     Held,
     Member,
     MemberState,
@@ -56,7 +57,6 @@ from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.topics import Topics, metadata_hash
 from actors.broker.patterns import Pattern
-from actors.broker.patterns import Refused as PatternRefused
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
@@ -64,6 +64,11 @@ WRITE_BYTES_MAX = 1 << 18
 """Of the records of one write. Many are written as several, of which a part makes sense to the next coordinator."""
 REGEX_LEAST_INTERVAL_MS = 10_000
 """How often regular expressions are matched anew while topics come and go."""
+REST_BEATS = 2
+"""Heartbeat intervals between two looks whether a group that is awake may rest."""
+MEMBER, MEMBERS, ASSIGNMENT, REST = range(4)
+"""What a planned look is at: the times of one member, the sessions of all, whether a target assignment is to be made,
+whether the group may rest."""
 Visible = Callable[[str], bool]
 """Whether the member's client may know of a topic."""
 
@@ -109,7 +114,13 @@ class Way:
     """What is under way for a group, and forgotten with the leadership.
 
     `behind`: keys of which the log may have another value than the group. `assigning`: a target assignment is being made.
-    `assign_due_ms`: when the next may be. `seen_version`: of the metadata that `metadata_hash` is of."""
+    `assign_due_ms`: when the next may be. `rest_due_ms`: of the next look whether the group may rest. `seen_version`: of the
+    metadata that `metadata_hash` is of."""
+
+    __slots__ = (
+        "assign_due_ms", "assigning", "behind", "flights", "resolved_ms", "resolved_version", "resolving", "rest_due_ms",
+        "seen_version", "waiting",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.behind: dict[Key, None] = {}
@@ -117,10 +128,15 @@ class Way:
         self.waiting: list[Waiting] = []
         self.assigning = False
         self.assign_due_ms = FAR_MS
+        self.rest_due_ms = FAR_MS
         self.seen_version = -1
         self.resolving = False
         self.resolved_version = -1
         self.resolved_ms = -FAR_MS
+
+    def idle(self) -> bool:
+        """Whether nothing is."""
+        return not (self.behind or self.flights or self.waiting or self.assigning or self.resolving)
 
 
 class ConsumerGroups(Kind[ConsumerGroup]):
@@ -136,8 +152,14 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         self.topics = topics
         self.jobs: list[Job] = []
         """To be taken and run."""
-        self.watched: list[tuple[int, str, str]] = []
-        """(when, group, member): looks that are planned; a member "" stands for the next target assignment."""
+        self.watched: list[tuple[int, int, str, str]] = []
+        """(when, at what, group, member): looks that are planned; the member is "" where the look is not at one."""
+        self._looks = {
+            MEMBER: self._look_at_member,
+            MEMBERS: self._look_at_members,
+            ASSIGNMENT: self._look_at_assignment,
+            REST: self._look_at_rest,
+        }
 
     # ---- requests
 
@@ -148,7 +170,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             shard = self._shard(request.group_id)
             if request.leaves:
                 self._leave(shard, ticket, request, now)
-            else:
+            elif not self._beat_at_rest(shard, ticket, request, now):
                 self._beat(shard, ticket, request, visible, now)
         except Refused as refused:
             self._answer(ticket, refused.beat())
@@ -249,8 +271,10 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             group.way = Way()
             group.way.behind.update((Key(kinds.CURRENT, id), None) for id in group.index())
             for member in group.members.values():
-                self._touch(group, member, now)
+                member.session_due_ms = now.mono_ms + self._session_ms(group, member)
                 self._time_revocation(group, member, now)
+            self._watch_all(group)
+            self._rest(group, now)
 
     def unload(self, shard: Shard) -> None:
         """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
@@ -268,28 +292,51 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         return self.watched[0][0] if self.watched else FAR_MS
 
     def tick(self, now: Now) -> None:
-        """Remove members that are late, and make target assignments that are due."""
+        """Remove members that are late, make target assignments that are due, and lay groups to rest."""
         due = []
         while self.watched and self.watched[0][0] <= now.mono_ms:
             due.append(heapq.heappop(self.watched))
-        for due_ms, group_id, member_id in due:
+        for due_ms, what, group_id, member_id in due:
             shard = self.ports.shard_of(group_id)
             group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
-            if isinstance(shard, ErrorCode) or group is None or group.gone:
-                continue
-            if not member_id:
-                if group.way.assign_due_ms == due_ms:
-                    group.way.assign_due_ms = FAR_MS
-                    self._want_assignment(shard, group, now)
-                continue
-            member = group.members.get(member_id)
-            if member is None or member.watched_ms != due_ms:
-                continue
+            if not isinstance(shard, ErrorCode) and group is not None and not group.gone:
+                self._looks[what](shard, group, member_id, due_ms, now)
+
+    def _look_at_member(self, shard: Shard, group: ConsumerGroup, member_id: str, due_ms: int, now: Now) -> None:
+        member = None if group.rest is not None else group.members.get(member_id)
+        if member is not None and member.watched_ms == due_ms:
             member.watched_ms = FAR_MS
             if member.due_ms() > now.mono_ms:
                 self._watch(group, member)
             else:
-                self._take_out(shard, group, [member], _ignore, now)
+                self._end_sessions(shard, group, now)
+
+    def _look_at_members(self, shard: Shard, group: ConsumerGroup, member_id: str, due_ms: int, now: Now) -> None:
+        if group.watched_ms != due_ms:
+            return
+        group.watched_ms = FAR_MS
+        if group.rest is not None and group.rest.first_due_ms() > now.mono_ms:
+            self._watch_all(group)
+            return
+        for member in group.members.values():
+            self._watch(group, member)
+        self._end_sessions(shard, group, now)
+
+    def _end_sessions(self, shard: Shard, group: ConsumerGroup, now: Now) -> None:
+        """Take out all members that are late, with one change of the group."""
+        late = [member for member in group.members.values() if member.due_ms() <= now.mono_ms]
+        if late:
+            self._take_out(shard, group, late, _ignore, now)
+
+    def _look_at_assignment(self, shard: Shard, group: ConsumerGroup, member_id: str, due_ms: int, now: Now) -> None:
+        if group.way.assign_due_ms == due_ms:
+            group.way.assign_due_ms = FAR_MS
+            self._want_assignment(shard, group, now)
+
+    def _look_at_rest(self, shard: Shard, group: ConsumerGroup, member_id: str, due_ms: int, now: Now) -> None:
+        if group.way.rest_due_ms == due_ms and group.rest is None:
+            group.way.rest_due_ms = FAR_MS
+            self._rest(group, now)
 
     # ---- who may commit and read offsets
 
@@ -299,17 +346,17 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         member_id, instance_id, epoch, transactional = committer
         if group.gone:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if epoch < 0 and not group.members:
+        if epoch < 0 and not group.size():
             return ErrorCode.NONE
         if transactional and epoch == -1 and not member_id and instance_id is None:
             return ErrorCode.NONE
-        member = group.members.get(member_id)
-        if member is None:
+        present = group.epoch_of(member_id)
+        if present is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == member.current.epoch:
+        if epoch == present:
             return ErrorCode.NONE
-        classic = member.subscription.classic is not None
-        if transactional or (classic and epoch > member.current.epoch):
+        classic = group.members[member_id].subscription.classic is not None
+        if transactional or (classic and epoch > present):
             return ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.STALE_MEMBER_EPOCH
 
@@ -331,12 +378,16 @@ class ConsumerGroups(Kind[ConsumerGroup]):
 
     def fetch_error(self, group: ConsumerGroup, member_id: str, epoch: int) -> ErrorCode:
         """A member reads offsets in its epoch alone."""
-        member = group.members.get(member_id)
-        if member is None:
+        present = group.epoch_of(member_id)
+        if present is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member.current.epoch == epoch else _stale(member)
+        return ErrorCode.NONE if present == epoch else _stale(group.members[member_id])
 
     # ---- what is told of a group, and when it goes
+
+    def size(self, group: ConsumerGroup) -> int:
+        """How many members it has."""
+        return group.size()
 
     def listed(self, group: ConsumerGroup) -> tuple[str, str]:
         """Its protocol type and its state."""
@@ -362,13 +413,13 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             for key, committed in offsets.items()
             if committed.wall_ms <= oldest_ms and key not in unsettled and not group.subscribes(key[0])
         ]
-        return Expired(old, len(old) == len(offsets) and not group.members and not unsettled)
+        return Expired(old, len(old) == len(offsets) and not group.size() and not unsettled)
 
     def removal_error(self, group: ConsumerGroup) -> ErrorCode:
         """Only an empty group can be deleted."""
         if group.gone:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP if group.size() else ErrorCode.NONE
 
     def removal(self, group: ConsumerGroup) -> list[Record]:
         """The records that remove a group, which is gone from now on."""
@@ -392,14 +443,30 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             raise Refused(ErrorCode.UNSUPPORTED_VERSION)
         return shard
 
+    def _beat_at_rest(self, shard: Shard, ticket: int, request: Request, now: Now) -> bool:
+        """Answer a heartbeat that asks for nothing, of a group at rest. False: there is more to do."""
+        group = self.groups(shard).get(request.group_id)
+        rest = None if group is None else group.rest
+        if group is None or rest is None or request.epoch != group.target_epoch or not request.ordinary:
+            return False
+        if group.way.seen_version != self.topics.version:
+            if metadata_hash(self.topics, rest.topics) != group.metadata_hash:
+                return False
+            group.way.seen_version = self.topics.version
+        pace = self.settings.pace(group.id)
+        if not rest.heard(request.member_id, request.said, now.mono_ms + pace.session_ms):
+            return False
+        self._answer(ticket, Beat(ErrorCode.NONE, None, request.member_id, request.epoch, pace.heartbeat_ms))
+        return True
+
     def _beat(self, shard: Shard, ticket: int, request: Request, visible: Visible, now: Now) -> None:
         group = self._group(shard, request)
         touched: dict[Key, None] = {}
         id = request.member_id or request.fresh_id
         self._check_size(group, id)
-        member, replaced = _member(group, request, id)
-        told = _told(request, (replaced or member).subscription)
-        _check_regex(told.regex, member.subscription.regex)
+        member, replaced = speaker(group, request, id)
+        told = told_now(request, (replaced or member).subscription)
+        check_regex(told.regex, member.subscription.regex)
         # Nothing is refused from here on.
         if shard.find(group.id) is not group:
             touched |= self._begin(shard, group, now)
@@ -421,6 +488,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         if known.classic is not None:
             member.rebalance_due_ms = FAR_MS
         self._touch(group, member, now)
+        self._plan_rest(group, now)
         if request.join is None:
             self._resolve(shard, group, member, visible, now)
         waits = group.way.assigning and request.epoch == 0
@@ -496,7 +564,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         """Bring the member nearer to its target, and answer when that is written."""
         ticket, request, member = waiting.ticket, waiting.request, group.members.get(waiting.member_id)
         if member is None:
-            self._reply(ticket, request, _unknown(group.id, waiting.member_id).beat())
+            self._reply(ticket, request, unknown(group.id, waiting.member_id).beat())
             return
         if waiting.changed or not member.settled(group.target_epoch):
             try:
@@ -612,7 +680,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         group = self.groups(shard).get(request.group_id)
         if group is None or group.gone:
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
-        member = _known(group, request)
+        member = known_member(group, request)
         beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
 
         def then(error: ErrorCode) -> None:
@@ -646,7 +714,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             due_ms = now.mono_ms + min(left_ms, interval_ms)
             if way.assign_due_ms > due_ms:
                 way.assign_due_ms = due_ms
-                heapq.heappush(self.watched, (due_ms, group.id, ""))
+                heapq.heappush(self.watched, (due_ms, ASSIGNMENT, group.id, ""))
             return False
         way.assigning, way.assign_due_ms = True, FAR_MS
         epoch, order = group.epoch, self._order(group)
@@ -679,7 +747,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         waiting, way.waiting = way.waiting, []
         if self.ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group:
             for one in waiting:
-                self._reply(one.ticket, one.request, _unknown(group.id, one.member_id).beat())
+                self._reply(one.ticket, one.request, unknown(group.id, one.member_id).beat())
             return
         touched: dict[Key, None] = {}
         if isinstance(result, Exception):
@@ -771,10 +839,12 @@ class ConsumerGroups(Kind[ConsumerGroup]):
     # ---- timers
 
     def _touch(self, group: ConsumerGroup, member: Member, now: Now) -> None:
-        classic = member.subscription.classic
-        session_ms = classic.session_timeout_ms if classic else self.settings.pace(group.id).session_ms
-        member.session_due_ms = now.mono_ms + session_ms
+        member.session_due_ms = now.mono_ms + self._session_ms(group, member)
         self._watch(group, member)
+
+    def _session_ms(self, group: ConsumerGroup, member: Member) -> int:
+        classic = member.subscription.classic
+        return classic.session_timeout_ms if classic else self.settings.pace(group.id).session_ms
 
     def _time_step(self, group: ConsumerGroup, member: Member, now: Now) -> None:
         """A classic member owes a step, to join anew or to ask for its assignment: the time for it begins."""
@@ -792,7 +862,36 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         due_ms = member.due_ms()
         if member.watched_ms > due_ms:
             member.watched_ms = due_ms
-            heapq.heappush(self.watched, (due_ms, group.id, member.id))
+            heapq.heappush(self.watched, (due_ms, MEMBER, group.id, member.id))
+
+    def _watch_all(self, group: ConsumerGroup) -> None:
+        """Plan a look at the group's members, not later than the first session ends."""
+        if group.rest is not None:
+            due_ms = group.rest.first_due_ms()
+        else:
+            due_ms = min((member.session_due_ms for member in group.members.values()), default=FAR_MS)
+        if group.watched_ms > due_ms:
+            group.watched_ms = due_ms
+            heapq.heappush(self.watched, (due_ms, MEMBERS, group.id, ""))
+
+    # ---- rest
+
+    def _plan_rest(self, group: ConsumerGroup, now: Now) -> None:
+        """Look later whether the group may rest."""
+        if group.way.rest_due_ms == FAR_MS:
+            group.way.rest_due_ms = now.mono_ms + REST_BEATS * self.settings.pace(group.id).heartbeat_ms
+            heapq.heappush(self.watched, (group.way.rest_due_ms, REST, group.id, ""))
+
+    def _rest(self, group: ConsumerGroup, now: Now) -> None:
+        """Lay a group to rest, if it may. A member that has just been given something asks again soon (reading G-48), so the
+        target assignment has to be older than that."""
+        age_ms = now.wall_ms - group.target_wall_ms
+        old = age_ms >= self.settings.pace(group.id).assignment_interval_ms
+        if old and group.way.idle() and group.may_rest():
+            group.lie_down()
+            self._watch_all(group)
+        elif group.size():
+            self._plan_rest(group, now)
 
     # ---- writes
 
@@ -883,94 +982,6 @@ def _topics(group: ConsumerGroup) -> set[str]:
 
 def _numbers(held: Held) -> dict[bytes, frozenset[int]]:
     return {topic_id: frozenset(partitions) for topic_id, partitions in held.items()}
-
-
-def _unknown(group_id: str, member_id: str) -> Refused:
-    return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
-
-
-def _member(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Member | None]:
-    """The member that speaks, perhaps a new one; and the static member whose place it takes. Raises Refused."""
-    if request.epoch != 0:
-        member = _known(group, request)
-        _check_epoch(member, request)
-        return member, None
-    known = group.static.get(request.instance_id) if request.instance_id is not None else None
-    if known is not None and known != id:
-        old = group.members[known]
-        both_new = request.join is None and old.subscription.classic is None
-        if both_new and old.current.epoch != AWAY:
-            raise Refused(
-                ErrorCode.UNRELEASED_INSTANCE_ID,
-                f"Static member {id} with instance id {request.instance_id} cannot join the group because the instance id "
-                f"is owned by {known} member.",
-            )
-        return Member(id, old.subscription, old.current._replace(epoch=0, previous_epoch=0)), old
-    return group.members.get(id) or Member(id), None
-
-
-def _known(group: ConsumerGroup, request: Request) -> Member:
-    """The member that speaks, which must be there."""
-    if request.instance_id is not None:
-        id = group.static.get(request.instance_id)
-        if id is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
-        if id != request.member_id:
-            raise Refused(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member {id}.",
-            )
-    member = group.members.get(request.member_id)
-    if member is None:
-        raise _unknown(group.id, request.member_id)
-    return member
-
-
-def _check_epoch(member: Member, request: Request) -> None:
-    """A member may be one epoch behind, since the answer may have been lost, if it has nothing that it was not given."""
-    current = member.current
-    if request.epoch == current.epoch:
-        return
-    size = "greater" if request.epoch > current.epoch else "smaller"
-    repeats = size == "smaller" and request.epoch == current.previous_epoch and _within(request.owned, current)
-    if not repeats:
-        raise Refused(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"The consumer group member has a {size} member epoch ({request.epoch}) than the one known by the group "
-            f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
-        )
-
-
-def _within(owned: Owned | None, current: Current) -> bool:
-    if owned is None:
-        return False
-    return all(partitions <= current.assigned.get(topic, {}).keys() for topic, partitions in owned.items())
-
-
-def _told(request: Request, known: Subscription) -> Subscription:
-    """What the member has told of itself, with what it says now."""
-    return Subscription(
-        request.instance_id if request.instance_id is not None else known.instance_id,
-        request.rack_id if request.rack_id is not None else known.rack_id,
-        request.client_id,
-        request.client_host,
-        tuple(sorted(set(request.topics))) if request.topics is not None else known.topics,
-        request.regex if request.regex is not None else known.regex,
-        request.rebalance_timeout_ms if request.rebalance_timeout_ms != -1 else known.rebalance_timeout_ms,
-        request.assignor if request.assignor is not None else known.assignor,
-        request.classic,
-    )
-
-
-def _check_regex(regex: str, known: str) -> None:
-    if regex and regex != known:
-        try:
-            Pattern(regex)
-        except PatternRefused as refused:
-            raise Refused(
-                ErrorCode.INVALID_REGULAR_EXPRESSION,
-                f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {refused}.",
-            ) from None
 
 
 def _forget_regex(group: ConsumerGroup, regex: str) -> dict[Key, None]:

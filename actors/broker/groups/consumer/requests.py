@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.classic.rebalance import JoinRequest
 from actors.broker.groups.consumer.reconciliation import Owned
+from actors.broker.groups.consumer.rest import Said
 from actors.broker.groups.consumer.state import AWAY, LEFT, ClassicMember, Held
 from actors.wire.errors import ErrorCode
 
@@ -50,6 +51,17 @@ class Request(NamedTuple):
     def leaves(self) -> bool:
         """It is the member's last one, for now."""
         return self.epoch in (LEFT, AWAY)
+
+    @property
+    def said(self) -> Said:
+        """What the member says each time."""
+        return Said(self.instance_id, self.client_id, self.client_host)
+
+    @property
+    def ordinary(self) -> bool:
+        """The member says no more than that it is there, in its epoch."""
+        told = (self.topics, self.regex, self.assignor, self.owned, self.rack_id, self.join)
+        return self.epoch > 0 and told == (None,) * len(told) and self.rebalance_timeout_ms == -1
 
     @property
     def full(self) -> bool:

@@ -8,14 +8,19 @@ This file alone decides what a group remembers, and what it derives from that. R
 2. A partition has one holder at a time. Whoever has been asked to let go of it holds it until it says that it has.
 3. What is derived (holders, subscriptions, static members) follows from what is remembered: `index` derives it anew after
    the log was read.
+4. A group in which nothing is under way can be laid to rest (`rest.py`). Whoever asks for its members, or for what is
+   derived from them, wakes it, and need not know that it was at rest.
 
 Times are monotonic milliseconds, except `target_wall_ms`, which is written to the log.
 """
 
 import enum
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actors.broker.groups.consumer.rest import MEMBERS_MAX, Rest, Said
 
 Target = Mapping[bytes, frozenset[int]]
 """Topic id -> partitions."""
@@ -59,6 +64,11 @@ class Subscription(NamedTuple):
     rebalance_timeout_ms: int
     assignor: str | None
     classic: ClassicMember | None = None
+
+    @property
+    def said(self) -> Said:
+        """What the member says each time."""
+        return Said(self.instance_id, self.client_id, self.client_host)
 
 
 class Current(NamedTuple):
@@ -112,13 +122,27 @@ class Member:
         return self.current.state is MemberState.STABLE and self.current.epoch == target_epoch
 
 
+OF_MEMBERS = (
+    "assignors", "classic_members", "holders", "members", "protocols", "regexes", "resolved", "static", "targets", "topics",
+)  # fmt: skip
+"""What a group at rest does not have."""
+
+
 class ConsumerGroup:
     """One group. `gone`: its removal is being written."""
 
+    __slots__ = (
+        *OF_MEMBERS, "__weakref__", "epoch", "gone", "has_partition_metadata", "id", "metadata_hash", "rest", "target_epoch",
+        "target_wall_ms", "watched_ms", "way",
+    )  # fmt: skip
     type = TYPE
 
     def __init__(self, id: str) -> None:
         self.id = id
+        self.rest: Rest | None = None
+        """What is there instead of `OF_MEMBERS`; None: it is awake."""
+        self.watched_ms = FAR_MS
+        """When a look at the sessions of all its members is planned; FAR_MS: none is."""
         self.way: Any = None
         """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
         self.epoch = FIRST_EPOCH
@@ -126,12 +150,15 @@ class ConsumerGroup:
         self.target_epoch = FIRST_EPOCH
         self.target_wall_ms = 0
         """When the target assignment was made; 0: never, or before Kafka wrote it down."""
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Target] = {}
-        self.resolved: dict[str, Resolved] = {}
         self.has_partition_metadata = False
         """The log has a record of topics' sizes, which Kafka wrote before 4.1."""
         self.gone = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Target] = {}
+        self.resolved: dict[str, Resolved] = {}
         # ---- derived
         self.static: dict[str, str] = {}
         """Instance id -> member id."""
@@ -147,12 +174,77 @@ class ConsumerGroup:
         """Protocol of classic members -> those that name it."""
         self.classic_members = 0
 
+    # ---- rest
+
+    def may_rest(self) -> bool:
+        """Whether all its members have what they are to have, and are few enough. Regular expressions are looked up from
+        time to time and classic members owe steps, so a group with such ones is awake."""
+        return (
+            self.rest is None
+            and 0 < len(self.members) <= MEMBERS_MAX
+            and not (self.gone or self.regexes or self.resolved or self.classic_members)
+            and self.epoch == self.target_epoch
+            and all(map(self._quiet, self.members.values()))
+        )
+
+    def _quiet(self, member: Member) -> bool:
+        instance = member.subscription.instance_id
+        known = instance is None or self.static.get(instance) == member.id
+        return known and member.settled(self.target_epoch)
+
+    def lie_down(self) -> None:
+        """Keep of the members what `rest.py` says. Only if it `may_rest`."""
+        assert self.may_rest()
+        members = self.members.values()
+        self.rest = Rest(
+            self.members,
+            (member.session_due_ms for member in members),
+            (member.subscription.said for member in members),
+            [sys.intern(topic) for topic in self.topics],
+            [(member.subscription, member.current, self.targets.get(member.id)) for member in members],
+        )
+        for name in OF_MEMBERS:
+            delattr(self, name)
+
+    def wake(self) -> None:
+        """Take up what was kept. The members' sessions are not watched one by one yet: see `watched_ms`."""
+        rest, self.rest = self.rest, None
+        assert rest is not None
+        self._begin()
+        for (id, place), (subscription, current, target) in zip(rest.places.items(), rest.opened(), strict=True):
+            member = self.members[id] = Member(id, subscription, current)
+            member.session_due_ms = rest.due_ms[place]
+            if target is not None:
+                self.targets[id] = target
+        self._derive()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in OF_MEMBERS or self.rest is None:
+                raise AttributeError(f"a consumer group has no {name!r}")
+            self.wake()
+            return getattr(self, name)
+
     # ---- what it shows
+
+    def size(self) -> int:
+        """How many members it has."""
+        return len(self.members if self.rest is None else self.rest.places)
+
+    def epoch_of(self, id: str) -> int | None:
+        """The epoch of a member; None: there is no such one."""
+        if self.rest is not None:
+            return self.target_epoch if id in self.rest.places else None
+        member = self.members.get(id)
+        return None if member is None else member.current.epoch
 
     def state(self) -> str:
         """Its state by Kafka's name."""
         if self.gone:
             return "Dead"
+        if self.rest is not None:
+            return "Stable"
         if not self.members:
             return "Empty"
         if self.epoch > self.target_epoch:
@@ -162,6 +254,8 @@ class ConsumerGroup:
 
     def subscribes(self, topic: str) -> bool:
         """Whether some member does, by name or by a regular expression."""
+        if self.rest is not None:
+            return topic in self.rest.topics
         return topic in self.topics or any(
             topic in self.resolved[one].topics for one in self.regexes if one in self.resolved
         )
@@ -226,6 +320,13 @@ class ConsumerGroup:
         """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
         that was given out, and of two members that hold a partition the one that was given it later keeps it. Members of
         which the log says otherwise are returned."""
+        self.targets = {id: target for id, target in self.targets.items() if id in self.members}
+        self.epoch = max([self.epoch, self.target_epoch, *(member.current.epoch for member in self.members.values())])
+        corrected = self._one_holder_each()
+        self._derive()
+        return corrected
+
+    def _derive(self) -> None:
         self.static.clear()
         self.holders.clear()
         self.classic_members = 0
@@ -235,12 +336,7 @@ class ConsumerGroup:
             self._count(member, 1)
             if member.subscription.instance_id is not None:
                 self.static[member.subscription.instance_id] = member.id
-        self.targets = {id: target for id, target in self.targets.items() if id in self.members}
-        self.epoch = max([self.epoch, self.target_epoch, *(member.current.epoch for member in self.members.values())])
-        corrected = self._one_holder_each()
-        for member in self.members.values():
             self._hold(member)
-        return corrected
 
     def _one_holder_each(self) -> list[str]:
         best: dict[tuple[bytes, int], tuple[int, str]] = {}

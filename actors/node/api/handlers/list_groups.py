@@ -36,15 +36,15 @@ def list_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     whole = authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER)
     pace = Pace()
     for group in machine.every(types):
-        id, type = group.id, group.type
-        protocol_type, state = machine.kind_of(group).listed(group)
+        id, type, of_kind = group.id, group.type, machine.kind_of(group)
+        protocol_type, state = of_kind.listed(group)
         if not (whole or authorizer.shown(call, Operation.DESCRIBE, Resource.GROUP, id)):
             pass
         elif not states or state.lower() in states:
             reply.groups.append(
                 Response.ListedGroup(group_id=id, protocol_type=protocol_type, group_state=state, group_type=type)
             )
-        if pace.over(1 + len(group.members)):
+        if pace.over(1 + of_kind.size(group)):
             yield
     reply.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if machine.loading() else ErrorCode.NONE
     return Done(reply)
