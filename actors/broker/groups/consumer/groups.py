@@ -11,7 +11,7 @@ member is answered when they are committed. Rules:
    `group.consumer.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there.
 4. Regular expressions are matched outside the loop as well. A member gets the topics of a new one with a later heartbeat.
 5. A member that is not heard of for its session, or does not let go of partitions within its rebalance timeout, is removed.
-6. A group in which nothing was under way for `REST_BEATS` heartbeat intervals is laid to rest (`rest.py`).
+6. A group in which nothing is under way is laid to rest after some heartbeat intervals (`rest.py`).
 7. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
    with the change that makes it do so.
 """
@@ -65,7 +65,9 @@ WRITE_BYTES_MAX = 1 << 18
 REGEX_LEAST_INTERVAL_MS = 10_000
 """How often regular expressions are matched anew while topics come and go."""
 REST_BEATS = 2
-"""Heartbeat intervals between two looks whether a group that is awake may rest."""
+"""Heartbeat intervals between two looks whether a group that is awake may rest, at least; at most one more."""
+REST_SPREAD_MS = 5
+"""Between two of these looks: many groups that were loaded together are not laid to rest at once, which would take long."""
 MEMBER, MEMBERS, ASSIGNMENT, REST = range(4)
 """What a planned look is at: the times of one member, the sessions of all, whether a target assignment is to be made,
 whether the group may rest."""
@@ -154,6 +156,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         """To be taken and run."""
         self.watched: list[tuple[int, int, str, str]] = []
         """(when, at what, group, member): looks that are planned; the member is "" where the look is not at one."""
+        self._rests_planned = 0
         self._looks = {
             MEMBER: self._look_at_member,
             MEMBERS: self._look_at_members,
@@ -274,7 +277,8 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 member.session_due_ms = now.mono_ms + self._session_ms(group, member)
                 self._time_revocation(group, member, now)
             self._watch_all(group)
-            self._rest(group, now)
+            if group.members:
+                self._plan_rest(group, now)
 
     def unload(self, shard: Shard) -> None:
         """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
@@ -879,7 +883,10 @@ class ConsumerGroups(Kind[ConsumerGroup]):
     def _plan_rest(self, group: ConsumerGroup, now: Now) -> None:
         """Look later whether the group may rest."""
         if group.way.rest_due_ms == FAR_MS:
-            group.way.rest_due_ms = now.mono_ms + REST_BEATS * self.settings.pace(group.id).heartbeat_ms
+            heartbeat_ms = self.settings.pace(group.id).heartbeat_ms
+            self._rests_planned += 1
+            later_ms = REST_BEATS * heartbeat_ms + self._rests_planned * REST_SPREAD_MS % heartbeat_ms
+            group.way.rest_due_ms = now.mono_ms + later_ms
             heapq.heappush(self.watched, (group.way.rest_due_ms, REST, group.id, ""))
 
     def _rest(self, group: ConsumerGroup, now: Now) -> None:
