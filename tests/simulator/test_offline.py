@@ -107,6 +107,21 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
     t.until(lambda: process.stopped_with is not None)  # the last one
 
 
+def test_a_directory_that_cannot_say_how_much_room_it_has_goes_offline() -> None:
+    """It was said to fail (KAFKA_STORAGE_ERROR) by a broker that went on with it: seed 6000015."""
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    move_to(t, 1)
+    t.produce(b"before")
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    process = t.cluster.brokers[1]
+    home.fail(reads=False)
+    t.client.call("b1", "DescribeLogDirs", 4, message("DescribeLogDirsRequest")(topics=None))
+    assert role(process).storage.failed(home) and role(process).replicas.get("t", 0) is None
+    t.until(lambda: t.leader in (2, 3) and 1 not in t.isr)
+    assert process.alive and process.stopped_with is None
+
+
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
     """Before, its replicas were given up one by one as damaged, and the broker stopped for each."""

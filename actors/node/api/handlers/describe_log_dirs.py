@@ -46,11 +46,13 @@ def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps
     results = []
     pace = Pace()
     for path, disk in context.storage.paths():
-        try:
-            if context.storage.failed(disk):
-                raise DiskFailed(f"{path} is offline")
-            space = disk.space()
-        except DiskFailed:
+        space = None
+        if not context.storage.failed(disk):
+            try:
+                space = disk.space()
+            except DiskFailed as error:
+                context.storage.failing[disk] = error
+        if space is None:
             results.append(
                 kind.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
             )
