@@ -608,6 +608,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
             max(0, now.wall_ms - group.target_wall_ms),
             bool(current.assigned),
             current.state is MemberState.UNRELEASED_PARTITIONS,
+            group.classic_members > 0,
         )
         return next_heartbeat_ms(pace.heartbeat_ms, pace.assignment_interval_ms, step)
 

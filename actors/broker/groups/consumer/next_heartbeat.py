@@ -11,7 +11,8 @@ each answer. This file alone decides it. Rules:
 3. A member that waits for partitions which another one has asks again after a quarter to an eighth of the time since the
    target assignment was made. So it asks some times while that takes long, and hardly later than needed.
 4. All members of a large group together ask `BEATS_A_SECOND` at most that way. No interval is longer than the group's.
-5. A heartbeat that is repeated at once gets the same interval, as the same answer is expected (KIP-848).
+5. Nobody asks sooner in a group with classic members, which take their steps with heartbeats that know no such interval.
+6. A heartbeat that is repeated at once gets the same interval, as the same answer is expected (KIP-848).
 """
 
 from typing import NamedTuple
@@ -34,10 +35,14 @@ class Step(NamedTuple):
     """Whether the member has partitions."""
     waits: bool
     """Whether it waits for partitions that other members have."""
+    classic: bool = False
+    """Whether the group has classic members."""
 
 
 def next_heartbeat_ms(interval_ms: int, assignment_interval_ms: int, step: Step) -> int:
     """The interval for an answer. `interval_ms` and `assignment_interval_ms`: those of the group."""
+    if step.classic:
+        return interval_ms
     if step.waits:
         soon_ms = LEAST_MS << max(0, (step.age_ms // 4 // LEAST_MS).bit_length() - 1)
     elif step.wanted or (step.has and step.age_ms < assignment_interval_ms):

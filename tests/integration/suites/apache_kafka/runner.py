@@ -23,6 +23,8 @@ from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[3]
+NEWEST = "kafka-group-coordinator"
+"""The jar that came last into the list: a folder without it was fetched for an earlier one."""
 LIBS = Path(os.environ.get("KAFKA_TEST_LIBS", ROOT / ".kafka" / "tests"))
 CLASSES = ROOT / "build" / "kafka-tests"
 """The compiled classes of `java/`."""
@@ -100,7 +102,7 @@ def prepare() -> None:
     for tool in ("java", "javac"):
         if shutil.which(tool) is None:
             raise NotThere(f"needs {tool}: install a JDK, 17 or newer")
-    if not any(LIBS.glob("kafka-clients-integration-tests-*.jar")):
+    if not all(any(LIBS.glob(f"{name}-*-test.jar")) for name in ("kafka-clients-integration-tests", NEWEST)):
         _fetch()
     sources = sorted(str(path) for path in (HERE / "java").rglob("*.java"))
     CLASSES.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ import pytest
 from actors.broker.groups.classic.records import group_record
 from actors.broker.groups.consumer.next_heartbeat import AFTER_MS, BEATS_A_SECOND, LEAST_MS, Step, next_heartbeat_ms
 from actors.broker.groups.consumer.records import GROUP, Key, record
+from actors.broker.groups.consumer.state import MemberState
 from actors.broker.groups.records import CommittedOffset
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, World
@@ -80,6 +81,17 @@ def test_the_members_of_a_large_group_together_ask_no_more_often_than_a_coordina
         assert soon_ms < HEARTBEAT_MS and members / soon_ms * 1000 <= BEATS_A_SECOND
     crowd = Step(100_000, wanted=True, age_ms=0, has=True, waits=True)
     assert next_heartbeat_ms(HEARTBEAT_MS, 0, crowd) == HEARTBEAT_MS
+
+
+def test_nobody_asks_sooner_in_a_group_with_classic_members() -> None:
+    """As Apache Kafka's ConsumerProtocolMigrationTest expects it."""
+    world = World(t=3)
+    world.join("a", "t")
+    world.classic_join("c", "t")
+    world.join("b", "t")
+    member = world.group().members["b"]
+    assert world.group().classic_members == 1 and member.current.state is MemberState.UNRELEASED_PARTITIONS
+    assert world.answer(world.beat("b", member.current.epoch)).interval_ms == HEARTBEAT_MS
 
 
 def test_no_answer_leaves_before_what_it_says_is_committed() -> None:
