@@ -186,6 +186,25 @@ def test_r291_68_checks_of_the_request(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [UPDATE, REPLICAS, STOP])
+def test_what_was_late_on_an_older_connection_changes_nothing(name: str) -> None:
+    """Its controller has connected anew and has said more since: a broker went back to metadata of before its own broker
+    epoch, and served nobody any more (seed 6000022)."""
+    told = Told()
+    told.begin(state())
+    older, told.plane = told.plane, told.connect(CONTROL)
+    assert told.ask(UPDATE, update(state(1), offset=120)).error_code == 0
+    late = {UPDATE: update(offset=110), REPLICAS: replicas(state(leader=2, epoch=9)), STOP: stop(9)}[name]
+    told.send(older, name, VERSIONS[name], late)
+    effects = told.turn()
+    assert older in effects.close and not any(conn == older for conn, _ in effects.send)
+    assert told.node.broker.cache.image.next_offset == 120 and told.partition().leader_epoch == 3
+    assert told.ask(UPDATE, update(offset=130)).error_code == 0, "the newer one goes on"
+    next_one = told.connect(CONTROL)
+    told.plane = next_one
+    assert told.ask(UPDATE, update(type=FULL, epoch=EPOCH + 1)).error_code == 0, "and so does another controller"
+
+
+@pytest.mark.parametrize("name", [UPDATE, REPLICAS, STOP])
 def test_r291_68_the_right_comes_before_all_other_checks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Told()
     asked: list[Right] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.answers import Answer, Close, Done
 from actors.node.runtime.calls import Call, Listener
 
 
@@ -17,4 +17,6 @@ from actors.node.runtime.calls import Call, Listener
 def leader_and_isr(context: BrokerContext, request: Any, call: Call) -> Answer:
     """On a broker that is told."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
+    if context.pushed_metadata.overtaken(request, call.connection):
+        return Close(f"controller {request.controller_id} speaks over a newer connection")
     return Done(context.pushed_metadata.leader_and_isr(request))

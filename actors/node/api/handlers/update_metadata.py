@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.answers import Answer, Close, Done
 from actors.node.runtime.calls import Call, Listener
 from actors.wire.messages import message
 
@@ -18,5 +18,7 @@ from actors.wire.messages import message
 def update_metadata(context: BrokerContext, request: Any, call: Call) -> Answer:
     """On a broker that is told."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
+    if context.pushed_metadata.overtaken(request, call.connection):
+        return Close(f"controller {request.controller_id} speaks over a newer connection")
     code = context.pushed_metadata.update_metadata(request)
     return Done(message("UpdateMetadataResponse")(error_code=int(code)))

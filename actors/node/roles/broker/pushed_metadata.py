@@ -13,6 +13,8 @@ delta makes of the replicas is `applier.py`. Rules:
    state of the metadata log the image shows.
 5. What LeaderAndIsr of everything does not name is not a replica here any more; its files are kept under another name, since
    nobody has said that it was deleted (R291-76).
+6. A controller speaks over one connection at a time, and what it says there comes in order. What comes over an older one
+   than it has used since was late on its way: it changes nothing, and that connection is closed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -89,6 +91,8 @@ class PushedMetadata:
         self._count_partitions = count_partitions
         self.controller_epoch = -1
         """The highest that was heard."""
+        self._newest = (-1, -1)
+        """(controller epoch, connection): the newest connection of the newest controller that has asked (rule 6)."""
         self._image_is_whole = False
         """UpdateMetadata has said everything once."""
         self._coming: Image | None = None
@@ -97,6 +101,14 @@ class PushedMetadata:
         """What LeaderAndIsr said last of each replica here, by topic id and number."""
 
     # ---- requests
+
+    def overtaken(self, request: Any, connection: int) -> bool:
+        """Whether the controller has used a newer connection since it sent this request."""
+        asked = (request.controller_epoch, connection)
+        if asked[0] == self._newest[0] and asked < self._newest:
+            return True
+        self._newest = max(self._newest, asked)
+        return False
 
     def refused(self, request: Any) -> ErrorCode | None:
         """Why a request is not obeyed, whatever it says; None: it is (R291-68)."""
