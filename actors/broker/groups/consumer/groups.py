@@ -458,8 +458,11 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 return False
             group.way.seen_version = self.topics.version
         pace = self.settings.pace(group.id)
-        if not rest.heard(request.member_id, request.said, now.mono_ms + pace.session_ms):
+        due_ms = now.mono_ms + pace.session_ms
+        if not rest.heard(request.member_id, request.said, due_ms):
             return False
+        if group.watched_ms > due_ms:  # sessions have become shorter
+            self._watch_all(group)
         self._answer(ticket, Beat(ErrorCode.NONE, None, request.member_id, request.epoch, pace.heartbeat_ms))
         return True
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.consumer import state
-from actors.broker.groups.consumer.groups import MEMBER, MEMBERS, REST_BEATS
+from actors.broker.groups.consumer.groups import MEMBER, MEMBERS, REST_BEATS, Pace
 from actors.broker.groups.consumer.rest import MEMBERS_MAX, Said
 from actors.broker.groups.consumer.state import OF_MEMBERS, ConsumerGroup
 from actors.broker.groups.kind import Committer
@@ -112,6 +112,17 @@ def test_a_silent_member_of_a_group_at_rest_is_taken_out_when_its_session_ends()
         world.pass_ms((SESSION_MS - REST_MS) // 2)
     assert [*world.group().members] == ["a"]
     assert world.assigned(world.answer(world.beat("a", 3))) == {"t": tuple(range(12))}
+
+
+def test_sessions_that_become_shorter_count_from_the_next_heartbeat() -> None:
+    world = settled("a", "b")
+    kind = world.machine.kinds.consumer
+    kind.settings = kind.settings._replace(pace=lambda group: Pace(6_000, HEARTBEAT_MS, 0))
+    world.beat("a", 3)
+    world.pass_ms(5_999)
+    assert world.group().rest is not None
+    world.pass_ms(1)
+    assert [*world.group().members] == ["b"]
 
 
 def test_all_members_of_a_group_at_rest_may_be_silent() -> None:
