@@ -1,8 +1,8 @@
 """Members of one consumer group (KIP-848) in few processes, and a checker of what they tell.
 
 `python -m tests.integration.hundred_members SERVERS TOPIC GROUP COUNT NAME` runs members of librdkafka, a thread each;
-`ConsumerMembers.java` runs those of Java. A number on standard input lets so many of them leave. Each line that they tell is
-"WORD NANOSECONDS MEMBER PARTITION OFFSET", by the machine's monotonic clock:
+`ConsumerMembers.java` runs those of Java, `clients/go/members.go` those of franz-go. A number on standard input lets so many
+of them leave. Each line that they tell is "WORD NANOSECONDS MEMBER PARTITION OFFSET", by the machine's monotonic clock:
 
 - `own`: a partition was given to the member; `let`: it has let go of it, and has committed before; `lost`: it has found out
   that it is no member any more;

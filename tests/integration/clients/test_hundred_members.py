@@ -1,12 +1,12 @@
-"""A group of a hundred members of KIP-848, Java's and librdkafka's, through all that may happen to it.
+"""A group of a hundred members of KIP-848 through all that may happen to it: Java's and librdkafka's, and franz-go's.
 
 Members join, leave and are killed, its coordinator is killed, and its topic grows, while records are produced. A checker
-looks at what every member told, and at the committed offsets all along (`tests/integration/hundred_members.py`).
+looks at what every member told, and at the committed offsets all along (`tests/integration/hundred_members.py`). franz-go's
+have a group of their own, so that what it shows is theirs.
 """
 
 import contextlib
-import subprocess
-import sys
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -18,15 +18,20 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 import rayft
-from tests.integration.answers.dialogue import Broker, Closed, request
-from tests.integration.conftest import CONFIG, Java, everywhere
-from tests.integration.hundred_members import Line, check_commits, check_owners, check_reads, lines, owners
+from tests.integration.answers.dialogue import Broker, Closed, Dialogue, request
+from tests.integration.clients.crews import (
+    SECONDS_MAX,
+    Crews,
+    await_,
+    franz_go_members,
+    java_members,
+    rdkafka_members,
+)
+from tests.integration.conftest import CONFIG, everywhere
+from tests.integration.hundred_members import Line, check_commits, check_owners, check_reads, owners
 
-ROOT = Path(__file__).parents[3]
-PROGRAM = Path(__file__).parent.parent / "ConsumerMembers.java"
 PARTITIONS, GROWN = 110, 120
 EACH = 25
-SECONDS_MAX = 180
 RECORDS_A_SECOND = 50
 GROUP = {
     "group.consumer.min.session.timeout.ms": "20000",
@@ -34,80 +39,6 @@ GROUP = {
     "group.consumer.min.heartbeat.interval.ms": "3000",
     "group.consumer.heartbeat.interval.ms": "3000",
 }
-
-
-class Crew:
-    """Members in one process."""
-
-    def __init__(self, name: str, out: Path, command: list[str]) -> None:
-        self.name = name
-        self.out = out
-        self.killed_at: int | None = None
-        with out.open("w") as file, out.with_suffix(".errors").open("w") as errors:
-            self.process = subprocess.Popen(
-                [*command, str(EACH), name], stdin=subprocess.PIPE, stdout=file, stderr=errors, text=True, cwd=ROOT
-            )
-
-    def leave(self, count: int) -> None:
-        """So many of its members leave."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
-
-    def kill(self) -> None:
-        """kill -9 of all its members."""
-        self.process.kill()
-        self.process.wait()
-        self.killed_at = time.monotonic_ns()
-
-    def end(self) -> None:
-        """All its members leave, and the process ends."""
-        if self.process.poll() is None:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-            self.process.wait(SECONDS_MAX)
-
-
-class Group:
-    """All crews, and what they have told."""
-
-    def __init__(self, java: Java, folder: Path, servers: str, name: str) -> None:
-        self.crews: list[Crew] = []
-        self._folder = folder
-        self._given = [servers, name, name]
-        self._programs = {
-            "java": ["java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-cp", f"{java.libs}/*", str(PROGRAM)],
-            "rdkafka": [sys.executable, "-m", "tests.integration.hundred_members"],
-        }
-
-    def start(self, program: str, name: str) -> Crew:
-        """Twenty-five members more."""
-        crew = Crew(name, self._folder / f"{name}.txt", [*self._programs[program], *self._given])
-        self.crews.append(crew)
-        return crew
-
-    def told(self) -> list[Line]:
-        """By all members so far."""
-        return [line for crew in self.crews for line in lines(crew.out)]
-
-    def killed(self) -> dict[str, int]:
-        """Members that were killed, and when."""
-        return {
-            f"{crew.name}-{n}": crew.killed_at for crew in self.crews if crew.killed_at is not None for n in range(EACH)
-        }
-
-    def shared(self, members: int, partitions: int) -> bool:
-        """Whether so many members have all partitions."""
-        found = owners(self.told(), self.killed())
-        return len(found) == partitions and len(set(found.values())) == members
-
-
-def await_(holds: Callable[[], bool], what: str) -> None:
-    """Wait until something holds, with few looks: the members need the processor."""
-    end = time.monotonic() + SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < end, f"it does not come that {what}"
-        time.sleep(1)
 
 
 class Produced(threading.Thread):
@@ -230,62 +161,79 @@ def test_the_checker_finds_an_offset_that_goes_back() -> None:
         check_commits([{0: 2}, {1: 4}, {0: 1}])
 
 
+Command = Callable[[str, str, str], list[str]]
+"""The command of a program, for servers, a topic and a group."""
+
+
+@pytest.fixture(params=["librdkafka and Java", "franz-go"])
+def programs(request: pytest.FixtureRequest) -> tuple[Command, Command]:
+    """The programs of every other crew. A test is skipped only if its own are missing."""
+    if request.param == "franz-go":
+        members = functools.partial(franz_go_members, request.getfixturevalue("franz_go"))
+        return members, members
+    return rdkafka_members, functools.partial(java_members, request.getfixturevalue("java"))
+
+
+def speakers(servers: str, group: str) -> list[int]:
+    """What each member speaks: 1 is KIP-848. Members of the classic protocol may be in such a group too, and are 0."""
+    dialogue = Dialogue(servers)
+    at = dialogue.coordinator(group)
+    (found,) = dialogue.raw("ConsumerGroupDescribe", 1, at, group_ids=[group]).groups
+    dialogue.close()
+    assert not found.error_code, found
+    return [member.member_type for member in found.members]
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_hundred_members_through_joins_leaves_kills_a_lost_coordinator_and_growth(
-    java: Java, tmp_path: Path, name: str
+    programs: tuple[Command, Command], tmp_path: Path, name: str
 ) -> None:
     with rayft.Cluster(controllers=1, brokers=3, config={**CONFIG, **GROUP}) as cluster:
         servers = cluster.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(60)
         everywhere(cluster, name, PARTITIONS)
-        group = Group(java, tmp_path, servers, name)
+        crews = Crews(tmp_path)
+        commands = [program(servers, name, name) for program in programs]
         produced, watched = Produced(servers, name), Watched(servers, name)
         threads: list[Any] = [produced, watched]
         try:
             for thread in threads:
                 thread.start()
-            for program, crew in (("rdkafka", "a"), ("java", "b"), ("rdkafka", "c"), ("java", "d")):
-                group.start(program, crew)
-            await_(lambda: group.shared(100, PARTITIONS), "a hundred members share all partitions")
-            group.crews[0].leave(10)
-            group.crews[1].leave(10)
-            await_(lambda: group.shared(80, PARTITIONS), "those who stay have what the others had")
-            group.crews[2].kill()
-            group.crews[3].kill()
-            group.start("rdkafka", "e")
-            group.start("java", "f")
-            await_(lambda: group.shared(80, PARTITIONS), "others have what killed members had")
+            first, second, third, fourth = [crews.start(crew, EACH, commands[n % 2]) for n, crew in enumerate("abcd")]
+            await_(lambda: crews.shared(100, PARTITIONS), "a hundred members share all partitions")
+            assert speakers(servers, name) == [1] * 100
+            first.leave(10)
+            second.leave(10)
+            await_(lambda: crews.shared(80, PARTITIONS), "those who stay have what the others had")
+            third.kill()
+            fourth.kill()
+            for n, crew in enumerate("ef"):
+                crews.start(crew, EACH, commands[n])
+            await_(lambda: crews.shared(80, PARTITIONS), "others have what killed members had")
             coordinator = admin.describe_consumer_groups([name])[name].result(60).coordinator
             cluster.kill(coordinator.id)
             await_(lambda: grown(admin, name), "the topic grows")
             everywhere(cluster, name, GROWN)
             produced.partitions = GROWN
-            await_(lambda: group.shared(80, GROWN), "new partitions have owners, at another coordinator")
+            await_(lambda: crews.shared(80, GROWN), "new partitions have owners, at another coordinator")
             await_(lambda: all(ends(admin, name).values()), "new partitions get records")
             produced.stopped = True
             produced.join(SECONDS_MAX)
             assert not produced.failed
             last = ends(admin, name)
-
-            def all_read() -> bool:
-                read = {(line.partition, line.offset) for line in group.told() if line.word == "read"}
-                return len(read) == sum(last.values())
-
-            await_(all_read, "every record is read")
+            await_(lambda: len(crews.read()) == sum(last.values()), "every record is read")
             await_(lambda: bool(watched.seen) and watched.seen[-1] == last, "all that was read is committed")
-            for crew in group.crews:
-                crew.end()
+            crews.end()
         finally:
             for thread in threads:
                 thread.stopped = True
             for thread in threads:
                 thread.join(SECONDS_MAX)
-            for crew in group.crews:
-                crew.process.kill()
-                crew.process.wait()
-        told = group.told()
-        check_owners(told, group.killed())
-        check_reads(told, last, group.killed())
+            crews.stop()
+        told = crews.told()
+        check_owners(told, crews.killed())
+        check_reads(told, last, crews.killed())
         check_commits(watched.seen)
         assert sum(line.word == "left" for line in told) == 100
