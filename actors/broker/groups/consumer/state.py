@@ -84,6 +84,15 @@ class Current(NamedTuple):
         """The same in another epoch. The present one becomes the previous one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
+    @property
+    def held(self) -> dict[bytes, set[int]]:
+        """All that it holds: what it may use, and what it was asked to let go of."""
+        found: dict[bytes, set[int]] = {}
+        for part in (self.assigned, self.revoking):
+            for topic_id, partitions in part.items():
+                found.setdefault(topic_id, set()).update(partitions)
+        return found
+
 
 NEW = Current(0, 0, MemberState.STABLE, NOTHING, NOTHING)
 SILENT = Subscription(None, None, "", "", (), "", -1, None)

@@ -7,11 +7,11 @@ Errors, each group its own: UNSUPPORTED_VERSION (the cluster's group.version is 
 TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.consumer.state import ConsumerGroup, Held, Target
+from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -89,7 +89,7 @@ def _describe(
                 client_host=told.client_host,
                 subscribed_topic_names=list(told.topics),
                 subscribed_topic_regex=told.regex,
-                assignment=_assignment(context, kind, current.assigned, may_see),
+                assignment=_assignment(context, kind, current.held, may_see),
                 target_assignment=_assignment(context, kind, group.targets.get(member.id, {}), may_see),
                 member_type=CONSUMER if told.classic is None else CLASSIC,
             )
@@ -107,7 +107,7 @@ def _describe(
 
 
 def _assignment(
-    context: BrokerContext, kind: Any, assigned: Held | Target | Mapping[bytes, Any], named: dict[str, bool]
+    context: BrokerContext, kind: Any, assigned: Mapping[bytes, Collection[int]], named: dict[str, bool]
 ) -> Any:
     """Partitions by topic. `named` gathers the topics."""
     topics = []

@@ -93,6 +93,9 @@ def test_members_join_get_partitions_and_are_described() -> None:
     assert given(join(lab, "b", "t")) == {}
     lab.pass_ms(1100)
     assert given(beat(lab, "a", 2, {TOPIC_ID: [0, 1]}, instance_id="one")) == {TOPIC_ID: [0]}
+    newer, older = described(lab, "g")[0].members
+    assert [part.partitions for part in older.assignment.topic_partitions] == [[0, 1]], "it holds both until it says so"
+    assert not newer.assignment.topic_partitions
     assert given(beat(lab, "a", 2, {TOPIC_ID: [0]}, instance_id="one")) is None
     assert given(beat(lab, "b", 2, {})) == {TOPIC_ID: [1]}
     group, missing = described(lab, "g", "x")
