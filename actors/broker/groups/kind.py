@@ -68,10 +68,6 @@ class Ports(Protocol):
         are to be written with the first ones of the new group; `shard.forget` is called then. None: the name is taken."""
         ...
 
-    def join(self, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """JoinGroup, anew: the group is of another kind now."""
-        ...
-
     def become_classic(
         self, shard: Shard, group: ClassicGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
     ) -> None:

@@ -656,7 +656,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         joined: tuple[int, Request, str] | None = None,
     ) -> bool:
         """The group goes on as a classic group; whether it can. `joined`: ticket, request and id of the static member that
-        has come back; its answer waits for the write, or for the rebalance if there is one."""
+        has come back; it is answered when that is written, and hears of a rebalance afterwards like the others."""
         try:
             classic = to_classic(group, self.topics, now.wall_ms)
         except WireError:
@@ -670,7 +670,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         rebalance = joined is None or group.epoch > group.target_epoch
 
         def written(error: ErrorCode, now: Now) -> None:
-            if joined is not None and not rebalance:
+            if joined is not None:
                 beat = Beat(error, None, joined[2], classic.generation)
                 self._reply(joined[0], joined[1], beat)
             then(error)
@@ -678,10 +678,6 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         self.ports.become_classic(
             shard, classic, [kinds.key_bytes(group.id, key) for key in keys], now, rebalance=rebalance, then=written
         )
-        if joined is not None and rebalance:
-            ticket, request, id = joined
-            assert request.join is not None
-            self.ports.join(group.id, ticket, request.join._replace(member_id=id), now)
         return True
 
     def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
