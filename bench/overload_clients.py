@@ -38,19 +38,11 @@ def _produce(topic: str, partition: int, value: bytes, acks: int, correlation: i
     return frames.frame("Produce", PRODUCE, request, correlation)
 
 
-def aside() -> None:
-    """Clients run on the last core only, where there are several: their work is not what is measured."""
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) > 1:
-        os.sched_setaffinity(0, cores[-1:])
-
-
 # ---- load
 
 
 def load(port: int, connections: int, size: int) -> None:
     """Keep a broker's queue full until this process is ended."""
-    aside()
     requests = [_produce("load", number, os.urandom(size), 1, number) for number in range(8)]
     selector = selectors.DefaultSelector()
     for number in range(connections):
@@ -102,7 +94,6 @@ class Acknowledged(NamedTuple):
 
 def probe(port: int, partitions: int, notes: str) -> None:
     """Write records to each partition of `moved`, with acks=1 and acks=all in turn, and note what is acknowledged."""
-    aside()
     out = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     selector = selectors.DefaultSelector()
     due: deque[tuple[float, int, frames.Connection]] = deque()
