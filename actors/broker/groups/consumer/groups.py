@@ -894,8 +894,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         target assignment has to be older than that."""
         age_ms = now.wall_ms - group.target_wall_ms
         old = age_ms >= self.settings.pace(group.id).assignment_interval_ms
-        if old and group.way.idle() and group.may_rest():
-            group.lie_down()
+        if old and group.way.idle() and group.lie_down():
             self._watch_all(group)
         elif group.size():
             self._plan_rest(group, now)

@@ -185,7 +185,7 @@ class ConsumerGroup:
 
     # ---- rest
 
-    def may_rest(self) -> bool:
+    def _may_rest(self) -> bool:
         """Whether all its members have what they are to have, and are few enough. Regular expressions are looked up from
         time to time and classic members owe steps, so a group with such ones is awake."""
         return (
@@ -201,9 +201,10 @@ class ConsumerGroup:
         known = instance is None or self.static.get(instance) == member.id
         return known and member.settled(self.target_epoch)
 
-    def lie_down(self) -> None:
-        """Keep of the members what `rest.py` says. Only if it `may_rest`."""
-        assert self.may_rest()
+    def lie_down(self) -> bool:
+        """Keep of the members what `rest.py` says, if they are at rest; whether they are."""
+        if not self._may_rest():
+            return False
         members = self.members.values()
         self.rest = Rest(
             self.members,
@@ -214,6 +215,7 @@ class ConsumerGroup:
         )
         for name in OF_MEMBERS:
             delattr(self, name)
+        return True
 
     def wake(self) -> None:
         """Take up what was kept. The members' sessions are not watched one by one yet: see `watched_ms`."""
