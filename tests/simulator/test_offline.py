@@ -61,6 +61,16 @@ def move_to(t: OneTopic, id: int) -> None:
     t.world.run_for(1_000)
 
 
+def led_by_the_first(settings: dict[str, str]) -> tuple[OneTopic, list[VirtualDisk], VirtualDisk]:
+    """A topic with three replicas and a record, led by broker 1: the topic, that broker's disks, and the one that has it."""
+    t = OneTopic(replicas=[1, 2, 3], settings=settings)
+    disks = metadata_first(t, 1)
+    move_to(t, 1)
+    t.produce(b"before")
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    return t, disks, home
+
+
 def role(process: Process) -> Any:
     assert process.node is not None and process.node.broker is not None
     return process.node.broker
@@ -77,11 +87,7 @@ def elect(t: OneTopic, at: str) -> int:
 
 @pytest.mark.parametrize("what", ["append", "sync"])
 def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> None:
-    t = OneTopic(replicas=[1, 2, 3], settings={"flush.messages": "1"} if what == "sync" else {})
-    disks = metadata_first(t, 1)
-    move_to(t, 1)
-    t.produce(b"before")
-    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    t, disks, home = led_by_the_first({"flush.messages": "1"} if what == "sync" else {})
     process = t.cluster.brokers[1]
     if what == "append":
         home.append_fails = lambda path: True
@@ -109,11 +115,7 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
 
 def test_a_directory_that_cannot_say_how_much_room_it_has_goes_offline() -> None:
     """It was said to fail (KAFKA_STORAGE_ERROR) by a broker that went on with it: seed 6000015."""
-    t = OneTopic(replicas=[1, 2, 3], settings={})
-    disks = metadata_first(t, 1)
-    move_to(t, 1)
-    t.produce(b"before")
-    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    t, _, home = led_by_the_first({})
     process = t.cluster.brokers[1]
     home.fail(reads=False)
     t.client.call("b1", "DescribeLogDirs", 4, message("DescribeLogDirsRequest")(topics=None))
@@ -125,11 +127,7 @@ def test_a_directory_that_cannot_say_how_much_room_it_has_goes_offline() -> None
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
     """Before, its replicas were given up one by one as damaged, and the broker stopped for each."""
-    t = OneTopic(replicas=[1, 2, 3], settings={})
-    disks = metadata_first(t, 1)
-    move_to(t, 1)
-    t.produce(b"before")
-    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    t, _, home = led_by_the_first({})
     process = t.cluster.brokers[1]
 
     def failing(path: str, position: int, size: int) -> bool:
