@@ -30,6 +30,9 @@ LOGIN = (17, 18, 36)
 """SaslHandshake, ApiVersions, SaslAuthenticate."""
 CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
+LARGE_BYTES = 512 << 10
+"""A lane has had its part of a turn when it has handled so many bytes, however little time that took by then: large requests
+come to their end in swarms, and what controllers say would wait for them all. Beside so many bytes a turn costs little."""
 NOTE_EVERY_MS = 1000
 """How often the share of idle time is looked at."""
 
@@ -168,20 +171,24 @@ class RequestChannel:
                 idle.note(at_ns)
 
     def run_lane(self, lane: Lane, run: Run, budget_ns: int) -> None:
-        """Handle what waits in a lane until it is empty or its time is over; one request always."""
+        """Handle what waits in a lane until it is empty, its time is over, or much was handled; one request always."""
         take = self.mailbox.take
         item = take(lane)
         if item is None:
             return
         mailbox, handle, stopwatch = self.mailbox, self._handle, self._runtime.stopwatch
         at_ns = began_ns = stopwatch()
+        size = 0
         while item is not None:
-            handle(run, *item)
+            conn, frame, slot = item
+            if slot is None or slot.sliced is None:  # the slices of a request bring nothing more
+                size += len(frame)
+            handle(run, conn, frame, slot)
             if self._outside:
                 self._let_in()
             since_ns, at_ns = at_ns, stopwatch()
             mailbox.last.charge(at_ns - since_ns)
-            if at_ns - began_ns >= budget_ns:
+            if at_ns - began_ns >= budget_ns or size >= LARGE_BYTES:
                 break
             item = take(lane)
         self.idle[lane].busy_ns += at_ns - began_ns

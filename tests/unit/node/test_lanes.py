@@ -9,6 +9,7 @@ import pytest
 from actors.config import node_config
 from actors.node.metrics import Sample
 from actors.node.net.connections import Connection, Slot
+from actors.node.net.request_channel import LARGE_BYTES
 from actors.node.runtime.calls import Lane
 from actors.wire import framing
 from actors.wire.messages import message
@@ -92,6 +93,16 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     after = lab.turn(0)
     assert lab.answered(after)[0] == control and len(lab.answered(after)) == 2
     assert lab.node.requests.mailbox.size(Lane.DATA) == 508
+
+
+def test_the_data_lane_handles_so_many_bytes_in_a_turn() -> None:
+    lab = Lab()
+    conns = [lab.connect(PLAIN) for _ in range(7)]
+    for conn, size in zip(conns, [10, LARGE_BYTES // 2, LARGE_BYTES // 2, 10, LARGE_BYTES, 10, 10], strict=True):
+        lab.send(conn, "ListGroups", 4, message("ListGroupsRequest")(states_filter=["x" * 100] * (size // 100)))
+    assert lab.answered(lab.turn()) == conns[:3]
+    assert lab.answered(lab.turn()) == conns[3:5]
+    assert lab.answered(lab.turn()) == conns[5:]
 
 
 def test_r291_09_14_33_the_queue_holds_twenty_and_nothing_is_dropped() -> None:
