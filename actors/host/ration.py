@@ -4,9 +4,9 @@ A turn begins when everything has been read that one poll found. Without a bound
 1 MB bring half a gigabyte in one poll, and for that time, 200 ms and more, the node hears of nothing that controllers say.
 This file alone decides how much the connections of a plane may bring in one pass. Rules:
 
-1. In a pass a connection may bring as much of `PASS_BYTES` as if those that were let in shared them, but `SHARE_BYTES` at
-   least, as long as all together have not brought `PASS_BYTES`; after that `LEAST_BYTES`. So a small request passes whatever
-   other connections do, and one connection alone is not read in small pieces.
+1. All together may bring `PASS_BYTES` in a pass, half as much if several want more than their share. One may bring as much
+   of that as if those that were let in shared it, but `SHARE_BYTES` at least; when it is used up, `LEAST_BYTES`. So a small
+   request passes whatever other connections do, and one connection alone is not read in small pieces.
 2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
    goes on as long as there is room in the pass.
 3. The next pass lets in so many of the line as may bring their share. Hosts take turns, and so do the connections of a host.
@@ -18,6 +18,8 @@ from collections import deque
 from typing import Protocol
 
 PASS_BYTES = 1 << 20
+CROWD_BYTES = PASS_BYTES // 2
+"""What several bring in a pass. A controller's word waits for it, and for what the node does with it."""
 SHARE_BYTES = 256 << 10
 LEAST_BYTES = 16 << 10
 
@@ -69,8 +71,9 @@ class Ration:
     def renew(self) -> bool:
         """Begin the next pass. Returns whether any go on standing."""
         self._pass += 1
-        self.left = PASS_BYTES
-        room = PASS_BYTES // SHARE_BYTES
+        several = len(self._line) > 1 or any(len(queue) > 1 for queue in self._line.values())
+        self.left = whole = CROWD_BYTES if several else PASS_BYTES
+        room = shares = whole // SHARE_BYTES
         while self._line and room > 0:
             host, queue = next(iter(self._line.items()))
             one = queue.popleft()
@@ -79,7 +82,7 @@ class Ration:
                 self._line[host] = queue
             if one.stand(False):
                 room -= 1
-        self._share = PASS_BYTES // max(1, PASS_BYTES // SHARE_BYTES - room)
+        self._share = whole // max(1, shares - room)
         return bool(self._line)
 
     def leave(self, one: Reads) -> None:

@@ -1,6 +1,6 @@
 """Who is read on, and who waits, when connections bring more than a turn should wait for."""
 
-from actors.host.ration import LEAST_BYTES, PASS_BYTES, SHARE_BYTES, Ration
+from actors.host.ration import CROWD_BYTES, LEAST_BYTES, PASS_BYTES, SHARE_BYTES, Ration
 
 
 class Peer:
@@ -36,14 +36,14 @@ def test_one_alone_brings_a_whole_pass_and_goes_on_in_the_next() -> None:
         assert not ration.renew() and not one.stands
 
 
-def test_few_share_a_pass() -> None:
+def test_several_bring_half_a_pass_and_share_it() -> None:
     ration, peers = Ration(), [Peer() for _ in range(2)]
     assert ration.share(peers[0]) == PASS_BYTES, "one alone is not read in small pieces"
     for peer in peers:
         read(ration, peer)
     for _ in range(3):
         ration.renew()
-        assert [ration.share(peer) for peer in peers] == [PASS_BYTES // 2] * 2
+        assert [ration.share(peer) for peer in peers] == [CROWD_BYTES // 2] * 2
         for peer in peers:
             read(ration, peer)
 
@@ -64,8 +64,8 @@ def test_the_line_takes_turns() -> None:
         ration.renew()
         reading = [peer for peer in peers if not peer.stands]
         let_in.append([peers.index(peer) for peer in reading])
-        assert sum(read(ration, peer) for peer in reading) == PASS_BYTES
-    assert let_in == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 8, 9], [2, 3, 4, 5], [0, 1, 6, 7]]
+        assert sum(read(ration, peer) for peer in reading) == CROWD_BYTES
+    assert let_in == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
 
 
 def test_a_host_with_many_connections_gets_as_much_as_a_host_with_one() -> None:
@@ -75,7 +75,7 @@ def test_a_host_with_many_connections_gets_as_much_as_a_host_with_one() -> None:
     for _ in range(5):
         ration.renew()
         assert not one.stands
-        assert sum(not peer.stands for peer in many) == PASS_BYTES // SHARE_BYTES - 1
+        assert sum(not peer.stands for peer in many) == CROWD_BYTES // SHARE_BYTES - 1
         for peer in (*(peer for peer in many if not peer.stands), one):
             read(ration, peer)
 
@@ -99,7 +99,7 @@ def test_one_that_is_not_read_anyway_takes_no_place() -> None:
         read(ration, peer)
         peer.held = peer in peers[:5]
     ration.renew()
-    assert [peers.index(peer) for peer in peers if not peer.stands and not peer.held] == [5, 6, 7, 8]
+    assert [peers.index(peer) for peer in peers if not peer.stands and not peer.held] == [5, 6]
 
 
 def test_one_that_is_gone_leaves_the_line() -> None:
