@@ -39,6 +39,8 @@ from bench.overload_rayft import RayftCluster, node
 
 PARTITIONS = 20
 WARM_SECONDS = 5
+SERIES_SECONDS_MAX = 120
+"""A series is over then, however many leaderships have moved: a broker without the lane may obey after seconds."""
 SETTLE_SECONDS_MAX = 60
 P99_MS_MAX, P99_RATIO_MAX = 20, 3
 """What is aimed at with the lane, under load: milliseconds, and how many times the idle figure."""
@@ -73,18 +75,27 @@ class Cluster(Protocol):
 # ---- the moves
 
 
-def measure(cluster: Cluster, operator: clients.Operator, moves: int) -> list[float]:
-    """Milliseconds from the commit to the loaded broker, for so many leaderships that have moved."""
+class Measured(NamedTuple):
+    """What a series has shown."""
+
+    obeyed_ms: list[float]
+    """Milliseconds from the commit to the loaded broker, one for each leadership that has moved."""
+    not_obeyed: int
+    """Changes that the broker had not obeyed long after the last move, and that none came after."""
+
+
+def measure(cluster: Cluster, operator: clients.Operator, moves: int) -> Measured:
+    """Move so many leaderships, or as many as there is time for."""
     before = set(cluster.committed())
     leader, other = LOADED, IDLE
-    moved = 0
-    for number in range(10 * moves):
+    moved = number = 0
+    end = time.monotonic() + SERIES_SECONDS_MAX
+    while moved < moves and time.monotonic() < end:
         if operator.move("moved", number % PARTITIONS, leader, other):
             moved += 1
-        if number % PARTITIONS == PARTITIONS - 1:
+        number += 1
+        if number % PARTITIONS == 0:
             leader, other = other, leader
-        if moved >= moves:
-            break
         time.sleep(0.01)
     end = time.monotonic() + SETTLE_SECONDS_MAX
     while True:
@@ -95,7 +106,7 @@ def measure(cluster: Cluster, operator: clients.Operator, moves: int) -> list[fl
         if not missing or time.monotonic() > end:
             break
         time.sleep(0.2)
-    return [(obeyed[key] - at) / 1e6 for key, at in committed.items() if key in obeyed]
+    return Measured([(obeyed[key] - at) / 1e6 for key, at in committed.items() if key in obeyed], len(missing))
 
 
 def quantiles(found: Sequence[float]) -> dict[str, float]:
@@ -191,9 +202,9 @@ def series(cluster: Cluster, operator: clients.Operator, moves: int, name: str) 
     late, notes = cluster.home / f"{name}.late", cluster.home / f"{name}.acknowledged"
     with beside("clock", late), beside("probe", cluster.clients[LOADED], PARTITIONS, notes):
         time.sleep(1)
-        found = quantiles(measure(cluster, operator, moves))
+        measured = measure(cluster, operator, moves)
     woken = [int(line) / 1e6 for line in late.read_text().split()[:-1]]
-    return {**found, "woken_late": quantiles(woken)}
+    return {**quantiles(measured.obeyed_ms), "not_obeyed": measured.not_obeyed, "woken_late": quantiles(woken)}
 
 
 def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
