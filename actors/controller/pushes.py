@@ -203,7 +203,10 @@ class Outbox:
             self.restart(self.epoch)
 
     def lost(self) -> bool:
-        """The connection, or the time for an answer, is over. False: what was in flight is not to be repeated."""
+        """The connection, or the time for an answer, is over. False: what was in flight is not to be repeated. Where the
+        process is not registered, the broker's next one may be there already, which has to hear everything first."""
+        if self.epoch < 0:
+            self.restart(self.epoch)
         if self._void:
             self.in_flight, self._void = None, False
         return self.in_flight is not None

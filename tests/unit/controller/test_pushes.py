@@ -179,6 +179,7 @@ def test_r291_65_who_leaves_an_assignment_and_who_has_a_deleted_topic_stops() ->
 
 def test_r291_36_66_one_request_is_in_flight_and_it_is_repeated_as_it_was() -> None:
     cluster = Cluster()
+    cluster.outbox.restart(7)
     first = cluster.outbox.next(cluster.image, SENDER)
     cluster.lead(A, 0, 2, 1)
     assert cluster.outbox.next(cluster.image, SENDER) is None
@@ -187,6 +188,18 @@ def test_r291_36_66_one_request_is_in_flight_and_it_is_repeated_as_it_was() -> N
     cluster.outbox.answered(0)
     following = cluster.outbox.next(cluster.image, SENDER)
     assert following is not None and following is not first
+
+
+def test_r291_61_a_process_that_is_not_registered_hears_everything_anew_over_another_connection() -> None:
+    """The process that answers there may be the broker's next one, which has heard nothing (seed 6000318)."""
+    cluster = Cluster()
+    for name in ("UpdateMetadata", "LeaderAndIsr"):
+        request = cluster.outbox.next(cluster.image, SENDER)
+        assert request is not None and request.name == name
+        if name == "UpdateMetadata":
+            cluster.outbox.answered(0)
+    assert not cluster.outbox.lost()
+    assert [one.name for one in cluster.requests()] == ["UpdateMetadata", "LeaderAndIsr"]
 
 
 def test_r291_67_ten_thousand_changes_become_one_set_with_the_newest_state() -> None:
