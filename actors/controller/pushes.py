@@ -7,9 +7,9 @@ Rules:
 1. First everything, then what has changed. A new process, a new broker epoch and a new controller begin with everything.
 2. UpdateMetadata comes before LeaderAndIsr: a broker that is to follow a leader must know where to reach it, and Apache
    Kafka's brokers never ask again. StopReplica comes last, unless a deleted topic's name is in use again: it names topics.
-3. One request at a time. It is sent again as it was until it is answered. What changes meanwhile is gathered as names of
-   partitions, and the state that they have when the next request is made is what is told: an outbox grows with the
-   partitions, never with the changes.
+3. One request at a time. It is sent again as it was until it is answered, but to a process that is not registered, which
+   may be another one by then (rule 1). What changes meanwhile is gathered as names of partitions, and the state that they
+   have when the next request is made is what is told: an outbox grows with the partitions, never with the changes.
 4. A partition that has changed again since UpdateMetadata told of it waits for the next round: its new leader may be a
    broker that this one has not heard of.
 5. A deletion is told once, and never merged away. A process that was not there to be told, or was told by a controller
