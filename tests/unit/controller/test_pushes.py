@@ -190,7 +190,7 @@ def test_r291_36_66_one_request_is_in_flight_and_it_is_repeated_as_it_was() -> N
     assert following is not None and following is not first
 
 
-def test_r291_61_a_process_that_is_not_registered_hears_everything_anew_over_another_connection() -> None:
+def test_r291_63_a_process_that_is_not_registered_hears_everything_anew_over_another_connection() -> None:
     """The process that answers there may be the broker's next one, which has heard nothing (seed 6000318)."""
     cluster = Cluster()
     for name in ("UpdateMetadata", "LeaderAndIsr"):
