@@ -1,4 +1,4 @@
-"""Many seeds on all cores: a progress bar, every failure with the command that replays it, and a summary.
+"""Many seeds on all cores, in worlds of one kind or of several: a progress bar, every failure, and a summary.
 
 This file alone decides how seeds are spread over processes. A worker is a new process, not a fork: a fork of a process
 with threads may wait for their locks for ever. It runs one world at a time with the cycle collector off, and collects
@@ -18,16 +18,20 @@ from multiprocessing import get_context
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tests.simulator.simulation import Result, simulate
+from tests.simulator.planted.kinds import run as run_kind
+from tests.simulator.planted.worlds import WORLDS
+from tests.simulator.simulation import Result
 
 PR_SET_PDEATHSIG = 1
+GENERAL = "general"
+"""The kind of the simulator's own worlds."""
 EVERY = 10
 """The number of seeds between two lines if there is no terminal for a bar."""
 
 
-def alone(seed: int) -> Result:
+def alone(seed: int, kind: str = GENERAL) -> Result:
     """One world in this process, as fast as it goes."""
-    return alone_in(simulate, seed=seed)
+    return alone_in(run_kind, kind=WORLDS[kind], seed=seed)
 
 
 def alone_in(world: Callable[..., Result], /, **parameters: object) -> Result:
@@ -53,12 +57,14 @@ def _begin(parent: int) -> None:
         os._exit(1)
 
 
-def run(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Result]:
-    """Results as they come, in no particular order."""
+def run(
+    seeds: Iterable[int], jobs: int | None = None, kinds: Sequence[str] = (GENERAL,)
+) -> Iterator[tuple[str, Result]]:
+    """(kind, result) of each seed in a world of each kind as they come, in no particular order."""
     with workers(jobs) as pool:
-        waiting = [pool.submit(alone, seed) for seed in seeds]
+        waiting = {pool.submit(alone, seed, kind): kind for seed in seeds for kind in kinds}
         for future in as_completed(waiting):
-            yield future.result()
+            yield waiting[future], future.result()
 
 
 def commit() -> str:
@@ -72,21 +78,21 @@ def commit() -> str:
     return found.stdout.strip()
 
 
-def report(first: int, count: int, jobs: int | None) -> list[Result]:
-    """Run `count` seeds from `first` on and print the outcome. Returns the results that failed."""
+def report(first: int, count: int, jobs: int | None, kinds: Sequence[str] = (GENERAL,)) -> list[Result]:
+    """Run `count` seeds from `first` on in a world of each kind, and print the outcome. Returns the results that failed."""
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     results: list[Result] = []
+    worlds = count * len(kinds)
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task(f"seeds {first} to {first + count - 1}", total=count)
-        for result in run(range(first, first + count), jobs):
+        task = progress.add_task(f"seeds {first} to {first + count - 1}", total=worlds)
+        for kind, result in run(range(first, first + count), jobs, kinds):
             results.append(result)
             if not result.ok:
-                console.print(
-                    f"[red]seed {result.seed}[/red]: {result.text.strip().splitlines()[0][:400]}", highlight=False
-                )
+                said = result.text.strip().splitlines()[0][:400]
+                console.print(f"[red]{kind} {result.seed}[/red]: {said}", highlight=False)
             if not console.is_terminal and not len(results) % EVERY:
-                print(f"{len(results)} of {count}", flush=True)
+                print(f"{len(results)} of {worlds}", flush=True)
             progress.advance(task)
     console.print(summary(results), highlight=False)
     return sorted(result for result in results if not result.ok)
@@ -102,7 +108,7 @@ def summary(results: Sequence[Result]) -> str:
     failed = sorted(result.seed for result in results if not result.ok)
     deliveries, cpu_s = sum(result.deliveries for result in results), sum(result.cpu_s for result in results)
     virtual_s = sum(result.virtual_ms for result in results) / 1000
-    lines = [f"commit {commit()}: {len(results)} seeds, {len(failed)} failed{': ' if failed else ''}"
+    lines = [f"commit {commit()}: {len(results)} worlds, {len(failed)} failed{': ' if failed else ''}"
              f"{', '.join(map(str, failed))}"]  # fmt: skip
     lines += [f"  {count:9,} {name}" for name, count in sorted(faults.items(), key=lambda item: (-item[1], item[0]))]
     lines += [f"  {count:9,} {name}" for name, count in sorted(counts.items())]

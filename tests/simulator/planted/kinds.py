@@ -59,8 +59,9 @@ class Kind(NamedTuple):
     """Of producers of compacted topics."""
 
 
-def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
-    """Run the world of a seed. It ends at `until_ms` of virtual time at the latest."""
+def run(kind: Kind, seed: int, until_ms: int = -1, *, keep_log: bool = False) -> Result:
+    """Run the world of a seed. It ends at `until_ms` of virtual time at the latest. `keep_log`: every event becomes a
+    line of the result."""
     with ExitStack() as stack:
         for owner, name, value in (
             (simulation, "FAULTY_MS", kind.faulty_ms),
@@ -80,7 +81,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (world, "SYNC_US", kind.sync_us),
         ):
             stack.enter_context(instead(owner, name, value))
-        one = Simulation(seed)
+        one = Simulation(seed, keep_log=keep_log)
         if until_ms >= 0:
             one.world.at(until_ms * 1000, _stop)
         return one.run()
