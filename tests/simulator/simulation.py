@@ -635,6 +635,8 @@ class Simulation:
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"after everything was read {self._illness()}")
         self.world.run_for(3_000)
+        if not self._until(lambda: not self._untold(), HEALTHY_MS):
+            raise Violation("liveness", f"after {HEALTHY_MS} ms of health {self._untold()} have not been told everything")
         for function in self.hooks.finish:
             function()
         self._serve_the_late()
@@ -835,6 +837,13 @@ class Simulation:
             if "Traceback" in text:
                 raise Violation("no_handler_fails", text)
         self.world.errors.clear()
+
+    def _untold(self) -> list[str]:
+        """Brokers that the active controller still tells of metadata: what it sent while a link was slow may be under way
+        for seconds after that."""
+        active = self.cluster.active()
+        outboxes = {} if active is None else active.node.controller.pusher._outboxes
+        return [f"b{id}" for id, outbox in outboxes.items() if not outbox.idle]
 
     def _healthy(self) -> bool:
         return not self._illness()

@@ -41,6 +41,7 @@ FOUND = [
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),
     ("quiet_cluster_agrees", "pushed", 828845685483),
+    ("pushed_metadata", "pushed", 6200000),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]
