@@ -47,6 +47,11 @@ import java.util.stream.Collectors;
  */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private static final Set<SecurityProtocol> SERVED = Set.of(SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT);
+    /**
+     * Kafka's test framework keeps the ports of a stopped broker open, so its clients are connected once the broker is back.
+     * Here they are refused meanwhile, and may wait for reconnect.backoff.max.ms (1 s and a fifth) before they try again.
+     */
+    private static final long RECONNECT_MS = 1_200;
     private final String baseDisplayName;
     private final ClusterConfig clusterConfig;
     private final boolean isCombined;
@@ -193,6 +198,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
             try {
                 nodes.spawn(List.of(brokerId));
                 waitForReadyBrokers();
+                Thread.sleep(RECONNECT_MS);
             } catch (Exception e) {
                 throw new RuntimeException(e);
             }
