@@ -842,8 +842,8 @@ class Simulation:
         """Brokers that the active controller still tells of metadata: what it sent while a link was slow may be under way
         for seconds after that."""
         active = self.cluster.active()
-        outboxes = {} if active is None else active.node.controller.pusher._outboxes
-        return [f"b{id}" for id, outbox in outboxes.items() if not outbox.idle]
+        pusher = None if active is None else active.node.controller.pusher
+        return [] if pusher is None else [f"b{id}" for id, one in pusher._outboxes.items() if not one.idle]
 
     def _healthy(self) -> bool:
         return not self._illness()

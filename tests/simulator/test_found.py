@@ -42,6 +42,7 @@ FOUND = [
     ("restarts_succeed", "voters", 200059),
     ("quiet_cluster_agrees", "pushed", 828845685483),
     ("pushed_metadata", "pushed", 6200000),
+    ("latest_values_survive", "cleaned", 6201001),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

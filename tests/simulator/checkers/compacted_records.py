@@ -1,6 +1,9 @@
 """Of a compacted topic: the latest value of every key survives, what is left is as it was written and in its order, and a
 reader that takes less than delete.retention.ms misses no tombstone.
 
+A replica that was behind for longer than that is such a reader: the tombstone may have gone by then wherever it copies from,
+and it keeps an older value, as with Apache Kafka. Whoever reads from it, or copies it, has that value too.
+
 The history of a partition is what replicas had below their high watermark when it first got there: a log is compacted only
 below that, so whoever commits a record first shows it. From then on every replica that says that it has committed so much
 is compared with it.
@@ -103,12 +106,21 @@ class CompactedRecords:
         self._checked: dict[str, dict[Partition, int]] = {}
         self._layouts: dict[Partition, tuple[int, int]] = {}
         """Layout and leader epoch of a replica when all of it was compared last."""
+        self._reached: dict[str, dict[Key, int]] = {}
+        """How far the replicas on the disk of each process have been committed."""
+        self._missed: dict[str, dict[Key, set[int]]] = {}
+        """Offsets of tombstones that had gone before such a replica could copy them."""
 
     # ---- replicas
 
     def ended(self, process: Any) -> None:
         """What was compared is void."""
         self._checked.pop(process.name, None)
+
+    def lost_disk(self, process: Any) -> None:
+        """Its replicas begin anew."""
+        self._reached.pop(process.name, None)
+        self._missed.pop(process.name, None)
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
         """Take in what is committed first here, and compare what was before."""
@@ -149,6 +161,7 @@ class CompactedRecords:
                     self._history.counts["logs cleaned"] += partition.log.cleaned_offset > 0
 
     def _take(self, process: Any, partition: Partition, committed: Committed, begin: int) -> None:
+        here = set[int]()
         for header, content in self._batches(partition, begin, partition.high_watermark):
             transactional = header.attributes & TRANSACTIONAL
             if transactional and header.base_offset >= committed.end:
@@ -160,9 +173,20 @@ class CompactedRecords:
             if not header.attributes & CONTROL:
                 for record in batches.records(content, 0):
                     if begin <= record.offset < partition.high_watermark:
+                        here.add(record.offset)
                         self._compare(process.name, partition, committed, header, record)
+        self._reach(process, partition, committed, range(begin, partition.high_watermark), here)
         if partition.high_watermark > committed.end:
             committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
+
+    def _reach(self, process: Any, partition: Partition, committed: Committed, seen: range, here: set[int]) -> None:
+        """Note the tombstones among what is new to this replica that are not here, because their time is over."""
+        reached, key = self._reached.setdefault(process.name, {}), (partition.topic_id, partition.number)
+        for offset in range(max(seen.start, reached.get(key, 0)), seen.stop):
+            one = committed.by_offset.get(offset)
+            if one is not None and one.value is None and offset not in here and self._over(one):
+                self._missed.setdefault(process.name, {}).setdefault(key, set()).add(offset)
+        reached[key] = max(reached.get(key, 0), seen.stop)
 
     def _compare(self, who: str, partition: Partition, committed: Committed, header: Any, record: Any) -> None:
         known = committed.by_offset.get(record.offset)
@@ -194,14 +218,17 @@ class CompactedRecords:
             offsets.add(before)
             if record.offset not in committed.uncommitted:
                 found[record.key] = record.offset
-        self._young(process, partition, committed, range(partition.log.log_start_offset, mark), offsets)
+        seen = range(partition.log.log_start_offset, mark)
+        self._young(process, partition, committed, seen, offsets)
+        self._reach(process, partition, committed, seen, offsets)
+        missed = self._missed.get(process.name, {}).get((partition.topic_id, partition.number), ())
         for key, written in committed.by_key.items():
             last = written[-1]
             # A follower that is behind may have been given what is left of a log that knows more.
             if last.offset >= mark or last.offset < partition.log.log_start_offset or found.get(key) == last.offset:
                 continue
-            # A tombstone that has gone on the leader never comes to a follower that was behind: it keeps an older value.
-            if last.value is None and (self._jumped() or (self._over(last) and key not in found)):
+            gone = last.value is None and self._over(last) and (key not in found or last.offset in missed)
+            if gone or (last.value is None and self._jumped()):
                 continue
             raise Violation(
                 self.name,
@@ -223,6 +250,9 @@ class CompactedRecords:
                 raise Violation(
                     "young_records_stay", f"{process.name} has cleaned {record} of {partition!r} within {lag_ms} ms"
                 )
+
+    def _missed_by_any(self, partition: Key, offset: int) -> bool:
+        return any(offset in found.get(partition, ()) for found in self._missed.values())
 
     def _over(self, tombstone: Written) -> bool:
         return self._world.time_us // 1000 - tombstone.seen_ms >= self.retention_ms
@@ -319,7 +349,7 @@ class CompactedRecords:
             if last is None or newest is not last or last.offset < committed.start:
                 continue
             if last.value is None:
-                if held is not None:
+                if held is not None and not self._missed_by_any((topic_id, partition), last.offset):
                     raise Violation(
                         "no_tombstone_missed",
                         f"{reader} read to {end} in {took_ms} ms and has {key!r} at {held[0]}, deleted at {last.offset}",
