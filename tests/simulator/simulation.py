@@ -636,7 +636,9 @@ class Simulation:
             raise Violation("liveness", f"after everything was read {self._illness()}")
         self.world.run_for(3_000)
         if not self._until(lambda: not self._untold(), HEALTHY_MS):
-            raise Violation("liveness", f"after {HEALTHY_MS} ms of health {self._untold()} have not been told everything")
+            raise Violation(
+                "liveness", f"after {HEALTHY_MS} ms of health {self._untold()} have not been told everything"
+            )
         for function in self.hooks.finish:
             function()
         self._serve_the_late()
