@@ -48,8 +48,8 @@ import java.util.stream.Collectors;
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
     private static final Set<SecurityProtocol> SERVED = Set.of(SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT);
     /**
-     * Kafka's test framework keeps the ports of a stopped broker open, so its clients are connected once the broker is back.
-     * Here they are refused meanwhile, and may wait for reconnect.backoff.max.ms (1 s and a fifth) before they try again.
+     * A client that was refused while a broker was away waits for up to reconnect.backoff.max.ms (1 s and a fifth) before it
+     * tries again, and fails what is for that broker meanwhile. Tests of restarts ask what the broker says that is back.
      */
     private static final long RECONNECT_MS = 1_200;
     private final String baseDisplayName;
