@@ -13,6 +13,8 @@ This file alone decides what a follower asks for and what it does with the answe
    durable before the next request leaves: otherwise a power cut could bring the removed records back, below a high
    watermark that has passed them meanwhile. If much must be read first, a thread reads it; until then the partition is
    not fetched and nothing is removed.
+   Where the leader's log begins at this log's end, it cannot tell whether they diverge: then this log begins anew there. Its
+   records are deleted, but a kill could forget that, and show what was never committed.
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
@@ -288,6 +290,9 @@ class Fetcher:
             return
         known = data.high_watermark
         try:
+            if partition.unproven(data.log_start_offset):
+                outcome.unlink(partition, partition.restart(offset, now.wall_ms))
+                outcome.flush[partition] = None
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 # The batch is appended below, so what is known to be committed stays committed.
                 known = max(known, partition.high_watermark)

@@ -129,6 +129,7 @@ class Partition:
         "led_since",
         "log",
         "number",
+        "proven_epoch",
         "removed",
         "replicas",
         "settings",
@@ -175,6 +176,8 @@ class Partition:
         under that it repeats records which other partitions may hold already."""
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
+        self.proven_epoch = -1
+        """Leader epoch in which a leader has shown last that this log is the beginning of its own."""
         self.removed = False
         self.unreadable = log.damaged is not None
         """A segment here is damaged: this replica is to be given up, and fetched anew from another one."""
@@ -479,6 +482,7 @@ class Partition:
 
     def follow(self, leader_high_watermark: int, leader_log_start: int) -> bool:
         """What a leader's fetch answer says beside its records; whether the high watermark moved."""
+        self.proven_epoch = self.leader_epoch
         if leader_log_start > self.log.log_start_offset:
             self.log.delete_records(min(leader_log_start, self.log.log_end_offset))
         reached = min(leader_high_watermark, self.log.log_end_offset)
@@ -487,6 +491,16 @@ class Partition:
         self.high_watermark = reached
         self._replicated()
         return True
+
+    def unproven(self, leader_log_start: int) -> bool:
+        """Whether all that is here may be other data than the leader had: its log begins where this one ends, so it has
+        forgotten the epochs of what was before, and nothing here beyond the high watermark was compared."""
+        log = self.log
+        return (
+            log.log_start_offset < log.log_end_offset == leader_log_start
+            and self.high_watermark < leader_log_start
+            and self.proven_epoch < self.leader_epoch
+        )
 
     def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
         """The job that must come before `truncate_for`; None: it can cut at once."""

@@ -43,6 +43,7 @@ FOUND = [
     ("quiet_cluster_agrees", "pushed", 828845685483),
     ("pushed_metadata", "pushed", 6200000),
     ("latest_values_survive", "cleaned", 6201001),
+    ("replicas_identical", "sharing", 6200015),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

@@ -1,5 +1,7 @@
 """Three brokers: in-sync sets, leader changes, cuts, crashes; every case ends with equal logs."""
 
+from typing import Any
+
 import pytest
 
 from actors.metadata import ops
@@ -24,6 +26,14 @@ def content(lab: Lab, id: int, number: int = 0) -> list[bytes | None]:
             position += 12 + int.from_bytes(read.data[position + 8 : position + 12], "big")
         offset = read.next_offset
     return found
+
+
+def delete_records(lab: Lab, leader: int, offset: int) -> Any:
+    """Ask for everything below an offset of t-0 to be deleted."""
+    kind = message("DeleteRecordsRequest")
+    partitions = [kind.DeleteRecordsPartition(partition_index=0, offset=offset)]
+    topics = [kind.DeleteRecordsTopic(name="t", partitions=partitions)]
+    return lab.call(leader, "DeleteRecords", 2, kind(timeout_ms=5000, topics=topics))
 
 
 def isr_of(lab: Lab, id: int = 1) -> tuple[int, ...]:
@@ -416,22 +426,66 @@ def test_delete_records_moves_the_start_on_every_replica() -> None:
     for value in (b"a", b"b", b"c"):
         lab.produce(1, value)
         lab.settle()
-    kind = message("DeleteRecordsRequest")
-    sent = lab.call(
-        1,
-        "DeleteRecords",
-        2,
-        kind(
-            timeout_ms=5000,
-            topics=[
-                kind.DeleteRecordsTopic(name="t", partitions=[kind.DeleteRecordsPartition(partition_index=0, offset=2)])
-            ],
-        ),
-    )
+    sent = delete_records(lab, 1, 2)
     lab.pass_ms(1000, 50)
     assert sent.reply.topics[0].partitions[0].low_watermark == 2
     assert lab.partition(2).log.log_start_offset == 2
     assert code(lab.fetch(1, 1)) is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_what_only_an_old_leader_had_does_not_come_back_where_records_are_deleted_up_to_its_end() -> None:
+    """The new leader has forgotten the epochs of what is deleted, and the old one's start does not outlive a kill."""
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.split.add(frozenset((1, 2)))
+    lab.produce(1, b"lost", acks=1)
+    lab.disks[1].sync(Sync(0, lab.partition(1).log.flush().files, []))
+    lab.dead.add(1)
+    lab.change([2], 2)
+    lab.commit(ops.BrokerGone(1))
+    lab.settle()
+    lab.produce(2, b"b", acks=1)
+    lab.settle()
+    sent = delete_records(lab, 2, 2)
+    lab.pass_ms(1000, 50)
+    assert sent.reply.topics[0].partitions[0].low_watermark == 2
+    lab.split.clear()
+    lab.start(1)
+    lab.pass_ms(500)
+    assert isr_of(lab, 2) == (1, 2) and content(lab, 1) == content(lab, 2) == []
+    lab.dead.add(1)
+    lab.start(1)
+    assert lab.partition(1).log.log_start_offset == 2 and content(lab, 1) == []
+
+
+def test_what_is_deleted_up_to_a_followers_end_leaves_its_producers() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    lab.settle()
+    lab.partition(2).high_watermark = 0  # as if it heard of that and of the start in one answer
+    delete_records(lab, 1, 1)
+    lab.pass_ms(1000, 50)
+    assert lab.partition(2).log.log_start_offset == 1 and 7 in lab.partition(2).log.producers.by_id
+
+
+def test_a_follower_that_comes_back_to_what_is_deleted_up_to_its_end_leaves_producers_of_what_was_committed() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    lab.pass_ms(10_000)
+    lab.dead.add(2)
+    lab.change([1], 1)
+    lab.commit(ops.BrokerGone(2))
+    lab.settle()
+    delete_records(lab, 1, 1)
+    lab.pass_ms(1000, 50)
+    lab.start(2)
+    lab.pass_ms(500)
+    assert isr_of(lab) == (1, 2)
+    assert lab.partition(2).log.log_start_offset == 1 and 7 in lab.partition(2).log.producers.by_id
 
 
 def test_a_leader_that_lags_behind_the_metadata_is_not_asked_without_end() -> None:
