@@ -14,7 +14,7 @@ This file alone decides what a follower asks for and what it does with the answe
    watermark that has passed them meanwhile. If much must be read first, a thread reads it; until then the partition is
    not fetched and nothing is removed.
    Where the leader's log begins at this log's end, it cannot tell whether they diverge: then this log begins anew there. Its
-   records are deleted, but a kill could forget that, and show what was never committed.
+   records are deleted, but a kill could forget that, and show what was never committed (reading G-49).
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
