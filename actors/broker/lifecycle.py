@@ -26,8 +26,9 @@ RETRY_MS = 50
 STOP_LIMIT_MS = 300_000
 """After this time a controlled shutdown ends even if no controller has granted it (A49)."""
 CONFLICT_LEASES = 3
-"""After this many lease periods in which another process has held the id, this process stops for good (DESIGN section
-9)."""
+"""After this many lease periods in which another process has held the id, as one controller says without a break, this
+process stops for good (DESIGN section 9). Each controller that becomes active grants the lease anew that it finds, also that
+of a process that is dead."""
 EXIT_CONFLICT = 78
 
 NOT_CONTROLLER, STALE_BROKER_EPOCH = 41, 77
@@ -92,6 +93,8 @@ class Answer(NamedTuple):
     next_state: int
     epoch: int
     lease_end_ms: int
+    controller: int = -1
+    """The id of the controller that answers."""
 
 
 class Stop(NamedTuple):
@@ -139,6 +142,8 @@ class Lifecycle:
         self._stop_beats = 0
         self._answered_ms = -1
         self._rival_since_ms = -1
+        """When the controller `_refused_by` began to say that another process has the id; -1: it does not."""
+        self._refused_by = -1
         self._started = False
 
     # ---- inputs
@@ -167,6 +172,7 @@ class Lifecycle:
             return
         (sent, beat), self._sent = self._sent, None
         if answer.error == NOT_CONTROLLER:
+            self._rival_since_ms = -1
             self._retry(now)
             return
         self._answered_ms = now.mono_ms
@@ -183,6 +189,7 @@ class Lifecycle:
         """The heartbeat in flight got no answer: its connection is lost, no controller is known, or its time is
         over."""
         self._sent = None
+        self._rival_since_ms = -1
         self._retry(now)
 
     def hurry(self, now: Now) -> None:
@@ -282,8 +289,8 @@ class Lifecycle:
     def _note_rival(self, answer: Answer, now: Now) -> None:
         if answer.error != STALE_BROKER_EPOCH or answer.next_state != State.FENCED:
             self._rival_since_ms = -1
-        elif self._rival_since_ms < 0:
-            self._rival_since_ms = now.mono_ms
+        elif self._rival_since_ms < 0 or answer.controller != self._refused_by:
+            self._rival_since_ms, self._refused_by = now.mono_ms, answer.controller
         elif now.mono_ms - self._rival_since_ms >= CONFLICT_LEASES * self.lease_ms:
             why = f"another process has held this broker id for {CONFLICT_LEASES} lease periods"
             self._end(Event.STOPPED, EXIT_CONFLICT, why, now)

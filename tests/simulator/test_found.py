@@ -44,6 +44,7 @@ FOUND = [
     ("pushed_metadata", "pushed", 6200000),
     ("latest_values_survive", "cleaned", 6201001),
     ("replicas_identical", "sharing", 6200015),
+    ("nodes_stop_for_a_reason", "pushed", 6204003),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

@@ -44,10 +44,10 @@ class Story:
             beat = self.after(max(0, self.life.deadline_ms() - self.mono))
         raise AssertionError("no heartbeat")
 
-    def answer(self, state: State, epoch: int = -1, lease: int = LEASE, error: int = 0) -> None:
+    def answer(self, state: State, epoch: int = -1, lease: int = LEASE, error: int = 0, controller: int = 1001) -> None:
         sent = self.life._sent
         assert sent is not None
-        self.life.answered(Answer(error, state, epoch, sent[1].lease_start_ms + lease), self.now)
+        self.life.answered(Answer(error, state, epoch, sent[1].lease_start_ms + lease, controller), self.now)
 
     def active(self, epoch: int = 50) -> "Story":
         self.beat()
@@ -347,6 +347,26 @@ def test_a_rival_for_three_lease_periods_ends_the_process_for_good() -> None:
         story.answer(State.FENCED, error=77)
     assert story.life.stop_at.code == EXIT_CONFLICT
     assert story.mono > 3 * LEASE
+
+
+@pytest.mark.parametrize("between", ["another controller", "no answer", "no controller"])
+def test_a_rival_that_each_new_controller_takes_for_alive_ends_no_process(between: str) -> None:
+    story = Story()
+    for controller in (1001, 1002 if between == "another controller" else 1001):
+        begun = story.mono
+        while story.mono - begun < 2 * LEASE:
+            story.beat()
+            story.answer(State.FENCED, error=77, controller=controller)
+        if between == "no answer":
+            story.beat()
+            story.life.lost(story.now)
+        elif between == "no controller":
+            story.beat()
+            story.answer(State.FENCED, error=41, controller=controller)
+    assert story.life.stop_at is None
+    story.beat()
+    story.answer(State.ACTIVE, 50)
+    assert story.life.state is State.ACTIVE
 
 
 def test_without_controlled_shutdown_it_does_not_ask() -> None:

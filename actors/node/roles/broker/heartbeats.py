@@ -179,7 +179,14 @@ class BrokerHeartbeats:
             self._lifecycle.lost(now)
         else:
             self._lifecycle.answered(
-                BeatAnswer(reply.error_code, reply.next_state, reply.broker_epoch, reply.lease_end_time_ms), now
+                BeatAnswer(
+                    reply.error_code,
+                    reply.next_state,
+                    reply.broker_epoch,
+                    reply.lease_end_time_ms,
+                    reply.active_controller_id,
+                ),
+                now,
             )
         self._follow_state()
 
