@@ -29,7 +29,7 @@ BROKER_RESOURCE = 4
 PARTITIONS_MAX = 2_000
 """Of one request, but for the first LeaderAndIsr, which names all replicas of a broker."""
 RETOLD_MAX = 10
-"""How often UpdateMetadata is brought up to date before the first LeaderAndIsr, which cannot leave out what has changed."""
+"""How often UpdateMetadata is brought up to date before the first LeaderAndIsr."""
 INCREMENTAL, FULL = 1, 2
 """Types of LeaderAndIsr and UpdateMetadata on the wire."""
 DELETED = -2
@@ -241,17 +241,20 @@ class Outbox:
         offset, everything = image.next_offset, self._everything
         batch, self._fresh, self._everything, self._kept = self._fresh, Changes(), False, False
         yield from self._metadata(image, sender, None if everything else batch, batch.gone, offset)
-        for _ in range(RETOLD_MAX if everything else 0):
-            if not self._fresh:
+        told = 0
+        while everything:  # the first LeaderAndIsr cannot leave out what changes before it
+            while self._fresh and told < RETOLD_MAX:
+                told += 1
+                later, self._fresh, offset = self._fresh, Changes(), image.next_offset
+                yield from self._metadata(image, sender, later, later.gone, offset)
+            yield from self._stops(image, sender, None)
+            if not self._fresh or told == RETOLD_MAX:
                 break
-            later, self._fresh, offset = self._fresh, Changes(), image.next_offset
-            yield from self._metadata(image, sender, later, later.gone, offset)
-        names = {name for name, _ in batch.gone.values()}
-        first = everything or any(image.topic(name) >= 0 for name in names)
-        if first:
-            yield from self._stops(image, sender, None if everything else batch)
+        in_use = any(image.topic(name) >= 0 for name, _ in batch.gone.values())
+        if in_use and not everything:
+            yield from self._stops(image, sender, batch)
         yield from self._replicas(image, sender, None if everything else batch)
-        if not first:
+        if not in_use and not everything:
             yield from self._stops(image, sender, batch)
         if not self._kept:
             self.acknowledged = offset

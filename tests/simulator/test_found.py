@@ -45,6 +45,7 @@ FOUND = [
     ("latest_values_survive", "cleaned", 6201001),
     ("replicas_identical", "sharing", 6200015),
     ("nodes_stop_for_a_reason", "pushed", 6204003),
+    ("pushed_metadata", "pushed", 6203042),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

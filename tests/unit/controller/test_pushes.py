@@ -137,6 +137,28 @@ def test_r291_64_update_metadata_comes_before_leader_and_isr_and_stop_replica_la
     assert [one.name for one in cluster.requests()] == ["UpdateMetadata", "LeaderAndIsr", "StopReplica"]
 
 
+def test_r291_64_what_changes_while_everything_is_told_comes_by_update_metadata_first() -> None:
+    """While it gives up replicas, too (simulator, `pushed` 6203042)."""
+    cluster = Cluster().told()
+    cluster.commit(TopicGone(B, "b"))
+    cluster.outbox.restart(50)
+    told = []
+    for request in cluster.requests():
+        told.append((request.name, partitions(request)))
+        if told[-1] == ("StopReplica", [("b", 0)]):
+            cluster.lead(A, 0, 2, 1)
+            cluster.topic("c", C, [[1]])
+        elif told[-1] == ("UpdateMetadata", [("a", 0), ("c", 0)]):
+            cluster.commit(TopicGone(A, "a"))
+    assert told[1:] == [
+        ("StopReplica", [("b", 0)]),
+        ("UpdateMetadata", [("a", 0), ("c", 0)]),
+        ("UpdateMetadata", [("a", 0), ("a", 1)]),
+        ("StopReplica", [("a", 0)]),
+        ("LeaderAndIsr", [("c", 0)]),
+    ]
+
+
 def test_r291_64_a_name_in_use_again_is_stopped_before_it_begins_again() -> None:
     """StopReplica names topics: behind LeaderAndIsr it would delete the new replica."""
     cluster = Cluster().told()
