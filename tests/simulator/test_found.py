@@ -46,6 +46,7 @@ FOUND = [
     ("replicas_identical", "sharing", 6200015),
     ("nodes_stop_for_a_reason", "pushed", 6204003),
     ("pushed_metadata", "pushed", 6203042),
+    ("one_owner_at_a_time", "migrating", 6203055),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

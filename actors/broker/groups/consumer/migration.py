@@ -135,7 +135,8 @@ def is_replaced_by_classic(group: ConsumerGroup, member: Member | None, migratio
 
 
 def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGroup:
-    """The classic group that a consumer group becomes, all members of which are classic. It is stable. Raises WireError."""
+    """The classic group that a consumer group becomes, all members of which are classic. It is stable. A member has what it
+    holds, and not what it was to get: until all have joined anew, nobody else may be given that. Raises WireError."""
     found = ClassicGroup(group.id)
     for member in group.members.values():
         told = member.subscription
@@ -158,7 +159,8 @@ def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGro
     found.protocol = found.choose_protocol()
     found.state, found.state_wall_ms = GroupState.STABLE, wall_ms
     for one in found.members.values():
-        one.assignment = assignment_bytes(one.metadata(found.protocol), group.targets.get(one.id, {}), topics)
+        held = group.members[one.id].current.held
+        one.assignment = assignment_bytes(one.metadata(found.protocol), held, topics)
     return found
 
 

@@ -245,6 +245,22 @@ def test_a_classic_member_that_never_asks_for_its_assignment_is_removed() -> Non
     assert "a" not in world.group().members
 
 
+def test_what_a_classic_member_still_uses_goes_to_nobody_when_its_group_changes_to_and_fro() -> None:
+    """A coordinator that dies between forgets that all were to join anew (simulator, `migrating` 6203055)."""
+    world = World(t=2)
+    classic_group(world, {"a": {"t": (0, 1)}})
+    world.join("n", "t")
+    world.beat("n", -1)
+    heir = world.heir()
+    group = heir.machine.group("g")
+    assert isinstance(group, ClassicGroup) and embedded.assignment(group.members["a"].assignment) == {"t": {0, 1}}
+    again = heir.join("n", "t")
+    assert again.error is ErrorCode.NONE and not heir.assigned(again)
+    assert {member.id: member.current.held for member in heir.group().members.values()}["a"] == {
+        heir.topics.id("t"): {0, 1}
+    }
+
+
 def test_a_classic_group_that_is_deleted_takes_its_former_records_along() -> None:
     world = World(t=2)
     world.join("n", "t")
