@@ -135,8 +135,7 @@ def is_replaced_by_classic(group: ConsumerGroup, member: Member | None, migratio
 
 
 def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGroup:
-    """The classic group that a consumer group becomes, all members of which are classic. It is stable. A member has what it
-    holds, and not what it was to get: until all have joined anew, nobody else may be given that. Raises WireError."""
+    """The classic group that a consumer group becomes, all members of which are classic. It is stable. Raises WireError."""
     found = ClassicGroup(group.id)
     for member in group.members.values():
         told = member.subscription
@@ -159,8 +158,17 @@ def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGro
     found.protocol = found.choose_protocol()
     found.state, found.state_wall_ms = GroupState.STABLE, wall_ms
     for one in found.members.values():
-        held = group.members[one.id].current.held
-        one.assignment = assignment_bytes(one.metadata(found.protocol), held, topics)
+        one.assignment = assignment_bytes(one.metadata(found.protocol), _has(group, one.id), topics)
+    return found
+
+
+def _has(group: ConsumerGroup, member: str) -> dict[bytes, set[int]]:
+    """What a member holds, if it is to let go of it too, and what it was to get and nobody else holds: until all have joined
+    anew, nobody else may be given that."""
+    found = group.members[member].current.held
+    for topic_id, numbers in group.targets.get(member, {}).items():
+        if free := {number for number in numbers if group.holder(topic_id, number) is None}:
+            found.setdefault(topic_id, set()).update(free)
     return found
 
 
