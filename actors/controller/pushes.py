@@ -16,7 +16,7 @@ Rules:
    that ended, is told when somebody who remembers the deletion says so (`end`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -241,23 +241,31 @@ class Outbox:
         offset, everything = image.next_offset, self._everything
         batch, self._fresh, self._everything, self._kept = self._fresh, Changes(), False, False
         yield from self._metadata(image, sender, None if everything else batch, batch.gone, offset)
+        if everything:
+            offset = yield from self._up_to_date(image, sender, offset)
+            yield from self._replicas(image, sender, None)
+        else:
+            in_use = any(image.topic(name) >= 0 for name, _ in batch.gone.values())
+            if in_use:
+                yield from self._stops(image, sender, batch)
+            yield from self._replicas(image, sender, batch)
+            if not in_use:
+                yield from self._stops(image, sender, batch)
+        if not self._kept:
+            self.acknowledged = offset
+
+    def _up_to_date(self, image: Image, sender: Sender, offset: int) -> Generator[Request, None, int]:
+        """Tell by UpdateMetadata what changes before the first LeaderAndIsr, which cannot leave it out, and give up what has
+        to be given up. Returns the metadata offset below which all is told."""
         told = 0
-        while everything:  # the first LeaderAndIsr cannot leave out what changes before it
+        while True:
             while self._fresh and told < RETOLD_MAX:
                 told += 1
                 later, self._fresh, offset = self._fresh, Changes(), image.next_offset
                 yield from self._metadata(image, sender, later, later.gone, offset)
             yield from self._stops(image, sender, None)
             if not self._fresh or told == RETOLD_MAX:
-                break
-        in_use = any(image.topic(name) >= 0 for name, _ in batch.gone.values())
-        if in_use and not everything:
-            yield from self._stops(image, sender, batch)
-        yield from self._replicas(image, sender, None if everything else batch)
-        if not in_use and not everything:
-            yield from self._stops(image, sender, batch)
-        if not self._kept:
-            self.acknowledged = offset
+                return offset
 
     def _metadata(
         self,
