@@ -291,13 +291,11 @@ class Fetcher:
         known = data.high_watermark
         try:
             if partition.unproven(data.log_start_offset):
-                outcome.unlink(partition, partition.restart(offset, now.wall_ms))
-                outcome.flush[partition] = None
+                self._begin_anew(partition, offset, now, outcome)
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 # The batch is appended below, so what is known to be committed stays committed.
                 known = max(known, partition.high_watermark)
-                outcome.unlink(partition, partition.restart(base_offset, now.wall_ms))
-                outcome.flush[partition] = None
+                self._begin_anew(partition, base_offset, now, outcome)
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None
@@ -343,14 +341,18 @@ class Fetcher:
             outcome.flush[partition] = None
         self._changed[partition] = None
 
+    @staticmethod
+    def _begin_anew(partition: Partition, offset: int, now: Now, outcome: Outcome) -> None:
+        outcome.unlink(partition, partition.restart(offset, now.wall_ms))
+        outcome.flush[partition] = None
+
     def _refused(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
             if asked[0] < data.log_start_offset or partition.log.log_end_offset == asked[0]:
                 outcome.reports.append(
                     f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader"
                 )
-                outcome.unlink(partition, partition.restart(data.log_start_offset, now.wall_ms))
-                outcome.flush[partition] = None
+                self._begin_anew(partition, data.log_start_offset, now, outcome)
             self._changed[partition] = None
             return
         if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:

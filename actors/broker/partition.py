@@ -497,9 +497,9 @@ class Partition:
         forgotten the epochs of what was before, and nothing here beyond the high watermark was compared."""
         log = self.log
         return (
-            log.log_start_offset < log.log_end_offset == leader_log_start
+            self.proven_epoch < self.leader_epoch
+            and log.log_start_offset < log.log_end_offset == leader_log_start
             and self.high_watermark < leader_log_start
-            and self.proven_epoch < self.leader_epoch
         )
 
     def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
