@@ -163,8 +163,8 @@ def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGro
 
 
 def _has(group: ConsumerGroup, member: str) -> dict[bytes, set[int]]:
-    """What a member holds, if it is to let go of it too, and what it was to get and nobody else holds: until all have joined
-    anew, nobody else may be given that."""
+    """What the classic group says that a member has: all that it holds, also what it was asked to let go of, and what of its
+    target nobody holds. Until all have joined anew, nobody else may be given that."""
     found = group.members[member].current.held
     for topic_id, numbers in group.targets.get(member, {}).items():
         if free := {number for number in numbers if group.holder(topic_id, number) is None}:
