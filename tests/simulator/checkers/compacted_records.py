@@ -227,8 +227,8 @@ class CompactedRecords:
             # A follower that is behind may have been given what is left of a log that knows more.
             if last.offset >= mark or last.offset < partition.log.log_start_offset or found.get(key) == last.offset:
                 continue
-            gone = last.value is None and self._over(last) and (key not in found or last.offset in missed)
-            if gone or (last.value is None and self._jumped()):
+            gone = self._over(last) and (key not in found or last.offset in missed)
+            if last.value is None and (gone or self._jumped()):
                 continue
             raise Violation(
                 self.name,
