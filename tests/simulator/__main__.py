@@ -39,7 +39,7 @@ def _replay(kind: str, seed: int, path: str | None) -> int:
         if path is None:
             print("\n".join(result.lines[-LINES:]))
         print(f"{kind} {seed}, commit {commit()}, digest {result.digest:08x}: {result.text}")
-    print(summary([result]))
+    print(summary([(kind, result)]))
     print(f"digest {result.digest:08x}")
     return 0 if result.ok else 1
 

@@ -120,10 +120,10 @@ class History:
         for function in self.hooks.left:
             function(group, topic, member)
 
-    def alive(self, group: str, topic: str, member: str, until_us: int) -> None:
-        """It has been heard of, so its session lasts until then at least."""
+    def alive(self, group: str, topic: str, member: str, broker: str | None, asked_us: int, session_ms: int) -> None:
+        """A broker that it asked at `asked_us` has heard of it, so its session lasts for `session_ms` from then at least."""
         for function in self.hooks.alive:
-            function(group, topic, member, until_us)
+            function(group, topic, member, broker, asked_us, session_ms)
 
     def fetched(self, group: str, topic: str, partition: int, offset: int, floor: int) -> None:
         """A member was told the group's offset (-1: none); `floor`: the highest one committed before it asked."""

@@ -82,12 +82,12 @@ def report(first: int, count: int, jobs: int | None, kinds: Sequence[str] = (GEN
     """Run `count` seeds from `first` on in a world of each kind, and print the outcome. Returns the results that failed."""
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    results: list[Result] = []
+    results: list[tuple[str, Result]] = []
     worlds = count * len(kinds)
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(f"seeds {first} to {first + count - 1}", total=worlds)
         for kind, result in run(range(first, first + count), jobs, kinds):
-            results.append(result)
+            results.append((kind, result))
             if not result.ok:
                 said = result.text.strip().splitlines()[0][:400]
                 console.print(f"[red]{kind} {result.seed}[/red]: {said}", highlight=False)
@@ -95,21 +95,21 @@ def report(first: int, count: int, jobs: int | None, kinds: Sequence[str] = (GEN
                 print(f"{len(results)} of {worlds}", flush=True)
             progress.advance(task)
     console.print(summary(results), highlight=False)
-    return sorted(result for result in results if not result.ok)
+    return sorted(result for _, result in results if not result.ok)
 
 
-def summary(results: Sequence[Result]) -> str:
-    """The faults, the amounts of work and the outcome, as text."""
+def summary(results: Sequence[tuple[str, Result]]) -> str:
+    """The faults, the amounts of work and the outcome of (kind, result), as text."""
     faults: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for result in results:
+    for _, result in results:
         faults.update(result.faults)
         counts.update(result.counts)
-    failed = sorted(result.seed for result in results if not result.ok)
-    deliveries, cpu_s = sum(result.deliveries for result in results), sum(result.cpu_s for result in results)
-    virtual_s = sum(result.virtual_ms for result in results) / 1000
+    failed = sorted((kind, result.seed) for kind, result in results if not result.ok)
+    deliveries, cpu_s = sum(result.deliveries for _, result in results), sum(result.cpu_s for _, result in results)
+    virtual_s = sum(result.virtual_ms for _, result in results) / 1000
     lines = [f"commit {commit()}: {len(results)} worlds, {len(failed)} failed{': ' if failed else ''}"
-             f"{', '.join(map(str, failed))}"]  # fmt: skip
+             f"{', '.join(f'{kind} {seed}' for kind, seed in failed)}"]  # fmt: skip
     lines += [f"  {count:9,} {name}" for name, count in sorted(faults.items(), key=lambda item: (-item[1], item[0]))]
     lines += [f"  {count:9,} {name}" for name, count in sorted(counts.items())]
     lines.append(f"  {virtual_s:,.0f} virtual seconds, {deliveries:,} deliveries, {cpu_s:,.0f} CPU seconds: "

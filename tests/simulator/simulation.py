@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
-from actors.broker.coordination import partition_of
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.transactions.state import AT_REST
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
@@ -26,6 +25,7 @@ from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.committed_transactions import CommittedTransactions, Told
 from tests.simulator.checkers.compacted_records import CompactedRecords
 from tests.simulator.checkers.consumed_records import ConsumedRecords
+from tests.simulator.checkers.coordinators import Coordinators
 from tests.simulator.checkers.denied import NobodyDoesWhatIsDenied
 from tests.simulator.checkers.failed_syncs import FailedSyncs
 from tests.simulator.checkers.fenced_brokers import FencedBrokers
@@ -394,8 +394,10 @@ class Simulation:
             ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StatedInvariants(),
             StableOffsets(),
         ])  # fmt: skip
+        coordinators = Coordinators(self.world, int(self.shape.config["offsets.topic.num.partitions"]))
+        self.hooks.add([coordinators])
         if self.shape.consumer_members or self.shape.streams_members:
-            self.hooks.add([OneOwner()])
+            self.hooks.add([OneOwner(coordinators)])
         if keyed:
             self.hooks.add([self.compacted])
         self.hooks.add([TransactionLogs(self.world)])
@@ -424,8 +426,7 @@ class Simulation:
         self.strangers = strangers(self.world, self.cluster, random.Random(f"strangers {seed}"))
         self.clients: list[Client] = []
         self.shared = SharedRecords(self.world, self.cluster, SHARERS, DELIVERY_LIMIT)
-        offsets = int(self.shape.config["offsets.topic.num.partitions"])
-        self.sharing = ShareMembers(self.world, self.metadata, SHARERS, partition_of(SHARERS, offsets))
+        self.sharing = ShareMembers(self.world, coordinators, SHARERS)
 
     def run(self) -> Result:
         """Run the whole world. Never raises what a checker or a node raises."""

@@ -47,6 +47,7 @@ FOUND = [
     ("nodes_stop_for_a_reason", "pushed", 6204003),
     ("pushed_metadata", "pushed", 6203042),
     ("one_owner_at_a_time", "migrating", 6203055),
+    ("one_owner_at_a_time", "streams", 6206026),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

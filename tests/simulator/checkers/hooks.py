@@ -25,7 +25,7 @@ method, and raises `Violation`. It is incremental: it looks at what has changed,
     owns(group, topic, partition, member, time_us)               a member of a consumer group was given a partition
     released(group, topic, partition, member)                    it has let go of it
     left(group, topic, member)                                   it has let go of everything
-    alive(group, topic, member, until_us)                        its session lasts at least until then
+    alive(group, topic, member, broker, asked_us, session_ms)    a broker, asked then, says that it is still a member
     finish()                                                     the cluster is healthy again and quiet
 """
 

@@ -1,9 +1,11 @@
 """A partition of a consumer group has one owner at a time (KIP-848).
 
 A member owns a partition from when it was told so until it has let go of it, or its session may be over: a member that was
-not answered for that long must expect that others have taken its place.
+not answered for that long must expect that others have taken its place. Only the answer of a broker that coordinated the
+group when it was asked counts.
 """
 
+from tests.simulator.checkers.coordinators import Coordinators
 from tests.simulator.checkers.hooks import Violation
 
 Partition = tuple[str, str, int]
@@ -12,7 +14,8 @@ Partition = tuple[str, str, int]
 class OneOwner:
     name = "one_owner_at_a_time"
 
-    def __init__(self) -> None:
+    def __init__(self, coordinators: Coordinators) -> None:
+        self._coordinators = coordinators
         self._owners: dict[Partition, str] = {}
         self._alive_us: dict[tuple[str, str, str], int] = {}
 
@@ -34,6 +37,7 @@ class OneOwner:
         for key in [key for key, owner in self._owners.items() if (*key[:2], owner) == (group, topic, member)]:
             del self._owners[key]
 
-    def alive(self, group: str, topic: str, member: str, until_us: int) -> None:
-        """Until then its partitions are its own."""
-        self._alive_us[group, topic, member] = until_us
+    def alive(self, group: str, topic: str, member: str, broker: str | None, asked_us: int, session_ms: int) -> None:
+        """For so long its partitions are its own."""
+        if self._coordinators.was(broker, group, asked_us):
+            self._alive_us[group, topic, member] = asked_us + session_ms * 1000

@@ -12,10 +12,9 @@ broker that spoke. Rules:
 6. Who has left, and was answered so, is not a member any more.
 """
 
-from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.wire.errors import ErrorCode
+from tests.simulator.checkers.coordinators import Coordinators
 from tests.simulator.checkers.hooks import Violation
-from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.world import World
 
 Given = frozenset[tuple[bytes, int]]
@@ -37,18 +36,20 @@ class _Fact:
 
 
 class ShareMembers:
-    """Of one group, whose records are in partition `number` of the offsets' topic."""
+    """Of one group."""
 
-    def __init__(self, world: World, metadata: MetadataLog, group: str, number: int) -> None:
+    def __init__(self, world: World, coordinators: Coordinators, group: str) -> None:
         self.group = group
-        self._number = number
         self._world = world
-        self._metadata = metadata
+        self._coordinators = coordinators
         self._facts: dict[str, _Fact] = {}
 
-    def answered(self, member: str, sent: int, told: int, given: Given | None, alive_us: int, *, full: bool) -> None:
-        """A heartbeat in epoch `sent` was answered with `told`. `alive_us`: the member's session lasts until then at
-        least. `full`: it has asked for everything."""
+    def answered(
+        self, member: str, sent: int, told: int, given: Given | None, broker: str | None, asked_us: int, session_ms: int,
+        *, full: bool,
+    ) -> None:  # fmt: skip
+        """A heartbeat in epoch `sent`, asked of a broker at `asked_us`, was answered with `told`. The session lasts for
+        `session_ms` from then at least, if the broker coordinated the group. `full`: it has asked for everything."""
         fact = self._facts.setdefault(member, _Fact())
         what = f"{self.group}: {member}, in epoch {sent}, is told {told}"
         if told < max(sent, fact.epoch):
@@ -60,7 +61,9 @@ class ShareMembers:
             raise Violation("one_assignment_an_epoch", f"{what} with {_shown(given)}, and before with {_shown(known)}")
         if given is not None:
             fact.given[told] = given
-        fact.epoch, fact.alive_us, fact.lost = told, alive_us, 0
+        fact.epoch, fact.lost = told, 0
+        if self._coordinators.was(broker, self.group, asked_us):
+            fact.alive_us = asked_us + session_ms * 1000
 
     def unanswered(self, member: str) -> None:
         """Nobody knows what became of a heartbeat."""
@@ -101,11 +104,7 @@ class ShareMembers:
         return partitions - had
 
     def _coordinates(self, broker: str | None) -> bool:
-        """Whether a broker is the coordinator of the group as the newest committed metadata has it."""
-        image = self._metadata.image
-        topic = image.topic(OFFSETS_TOPIC)
-        row = image.partition(topic, self._number) if topic >= 0 else -1
-        return row >= 0 and broker == f"b{image.leader(row)}"
+        return self._coordinators.names(broker, self.group)
 
 
 def _shown(given: Given) -> list[str]:

@@ -44,4 +44,4 @@ class ClassicMember(Member):
         return goes_on
 
     def _heard(self, asked_us: int) -> None:
-        self.client.history.alive(self.group, self.topic, self._using, asked_us + REBALANCE_MS * 1000)
+        self.client.history.alive(self.group, self.topic, self._using, self._coordinator, asked_us, REBALANCE_MS)

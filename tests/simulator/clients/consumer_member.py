@@ -84,7 +84,7 @@ class ConsumerMember(Member):
                 self._drop()
             return False
         self._sure, self._told, self.epoch = True, has, reply.member_epoch
-        history, name = self.client.history, (self.group, self.topic)
+        history, name, at = self.client.history, (self.group, self.topic), self._coordinator
         history.counts["heartbeats of consumer groups"] += 1
         if reply.assignment is not None:
             for one in reply.assignment.topic_partitions:
@@ -104,7 +104,7 @@ class ConsumerMember(Member):
                 self._sure = False
                 return False
             self.offsets |= found
-        history.alive(*name, self.member_id, asked_us + SESSION_MS * 1000)
+        history.alive(*name, self.member_id, at, asked_us, SESSION_MS)
         return True
 
     async def _commit_now(self) -> None:

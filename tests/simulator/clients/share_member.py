@@ -108,7 +108,7 @@ class ShareMember(Member):
             given = frozenset(
                 (bytes(one.topic_id), n) for one in reply.assignment.topic_partitions for n in one.partitions
             )
-        checker.answered(self.member_id, sent, reply.member_epoch, given, asked_us + SESSION_MS * 1000, full=full)
+        checker.answered(self.member_id, sent, reply.member_epoch, given, at, asked_us, SESSION_MS, full=full)
         client.history.counts["heartbeats of share groups"] += 1
         if reply.member_epoch != self.epoch:
             self._old.append(reply.member_epoch)

@@ -58,7 +58,7 @@ class StreamsMember(ConsumerMember):
             if reply.error_code in GONE:
                 self._drop()
             return False
-        self._sure, self.epoch = True, reply.member_epoch
+        self._sure, self.epoch, at = True, reply.member_epoch, self._coordinator
         self.client.history.counts["heartbeats of streams groups"] += 1
         if reply.active_tasks is not None:
             active, copies = _numbers(reply.active_tasks), _numbers(reply.standby_tasks)
@@ -66,7 +66,7 @@ class StreamsMember(ConsumerMember):
                 self._sure = False
                 return False
         for name, member in self._names():
-            self.client.history.alive(self.group, name, member, asked_us + SESSION_MS * 1000)
+            self.client.history.alive(self.group, name, member, at, asked_us, SESSION_MS)
         return True
 
     def _request(self, full: bool) -> Any:
