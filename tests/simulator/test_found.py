@@ -48,6 +48,7 @@ FOUND = [
     ("pushed_metadata", "pushed", 6203042),
     ("one_owner_at_a_time", "migrating", 6203055),
     ("one_owner_at_a_time", "streams", 6206026),
+    ("fenced_brokers_serve_nobody", "pipelined", 6220006),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

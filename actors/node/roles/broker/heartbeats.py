@@ -103,6 +103,8 @@ class BrokerHeartbeats:
         """Send one if it is due, and follow the state."""
         beat = self._lifecycle.tick(now, self.metadata()) if self._lifecycle.due(now) else None
         if beat is not None:
+            if not self._answering:
+                self._turn_clients_away()  # a port that refuses after registration would tell of a dead process
             self._asked = self._quorum.leader_address()
             self._channels.controller(
                 "BrokerHeartbeat",
@@ -202,8 +204,6 @@ class BrokerHeartbeats:
             self._open_clients()
         elif self.was_serving and not serving:
             self._close_clients("this broker stops" if lifecycle.stop_at else "this broker is fenced")
-        elif lifecycle.epoch >= 0 and not self._answering:
-            self._turn_clients_away()  # with a lease, a port that refuses would tell of a dead process
         self.was_serving = serving
         epoch = lifecycle.epoch
         if epoch >= 0:
