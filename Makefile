@@ -61,7 +61,7 @@ run: build
 	@$(VENV)/bin/rayft up $(ARGS)
 
 test: dev kafka
-	SIMULATOR_SEEDS=40 RAYFT_RAFT_SEEDS=500 $(PY) -m pytest -m "not slow" -n auto $(ARGS)
+	SIMULATOR_SEEDS=8 RAYFT_RAFT_SEEDS=150 RAYFT_RAFT_CHANGING_SEEDS=100 $(PY) -m pytest -m "not slow" -n auto $(ARGS)
 
 test-slow: dev kafka
 	$(PY) -m pytest -m slow $(ARGS)

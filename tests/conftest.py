@@ -3,7 +3,8 @@
 Rules:
 
 1. Tests of real nodes are one group: a worker runs them one after the other, as their clusters need a core by themselves.
-2. Any other file is a group too, so that its fixtures are made once; but a test of the simulator runs where there is time.
+2. Any other file is a group too, so that its fixtures are made once; but a test of the simulator runs where there is time,
+   and all tests of the replay run on one worker, as they share a session of Spark.
 3. A worker that computes yields to nodes and clients, which would otherwise look slow to each other.
 """
 
@@ -16,6 +17,7 @@ from hypothesis import settings
 
 NODES = "tests/integration/"
 WORLDS = "tests/simulator/"
+REPLAY = "tests/unit/replay/"
 NICENESS = 19
 
 settings.register_profile("rayft", deadline=None)  # a busy machine is no failure
@@ -28,8 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def group(nodeid: str) -> str:
     """The name of a test's group."""
-    if nodeid.startswith(NODES):
-        return NODES
+    for together in (NODES, REPLAY):
+        if nodeid.startswith(together):
+            return together
     return nodeid if nodeid.startswith(WORLDS) else nodeid.partition("::")[0]
 
 

@@ -287,8 +287,9 @@ def both(one: Callable[[], Any], two: Callable[[], Any]) -> None:
             done.result()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("clean", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["clean", "recovered"])
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "recovered"])
 def test_each_serves_what_the_other_has_written(systems: tuple[System, System], clean: bool) -> None:
     ours, theirs = systems
     for system in systems:

@@ -81,6 +81,7 @@ def test_the_reason_of_an_earlier_supervisor_is_not_told_again(tmp_path: Path, m
         rayft.Cluster(1, 1, tmp_path / "data").start()
 
 
+@pytest.mark.slow
 def test_spark_workers_find_the_source_there_and_the_modules_of_the_project(
     project: Path, around: dict[str, str], tmp_path: Path
 ) -> None:

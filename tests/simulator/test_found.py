@@ -1,4 +1,7 @@
-"""Worlds in which a bug was found once, and that hold every property now. docs/simulator.md describes the bugs."""
+"""Worlds in which a bug was found once, and that hold every property now. docs/simulator.md describes the bugs.
+
+`make test-slow` runs them: each takes seconds, and most of the bugs have a test of their own beside them.
+"""
 
 import pytest
 
@@ -53,8 +56,6 @@ FOUND = [
     ("pushed_metadata", "", 1100179),
 ]
 """(property that did not hold, kind of world or none, seed)."""
-ROWS = [pytest.param(*row, marks=() if row[1] in WORLDS else pytest.mark.slow) for row in FOUND]
-"""Whole worlds are like those of `test_seeds.py`, of which `make test` runs others: each takes ten seconds and more."""
 
 
 def found(checker: str, kind: str, seed: int) -> Result:
@@ -67,7 +68,8 @@ def found(checker: str, kind: str, seed: int) -> Result:
     return simulate(seed)
 
 
-@pytest.mark.parametrize(("checker", "kind", "seed"), ROWS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("checker", "kind", "seed"), FOUND)
 def test_it_holds_now(checker: str, kind: str, seed: int) -> None:
     result = alone_in(found, checker=checker, kind=kind, seed=seed)
     assert result.ok, f"{result.checker} ({checker} the first time): {result.text}"

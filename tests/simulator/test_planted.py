@@ -12,7 +12,7 @@ from tests.simulator.planted.worlds import WORLDS
 from tests.simulator.simulation import Result
 
 RECORDED = recorded()
-LONG_MS = 30_000
+LONG_MS = 6_000
 """Virtual time: a mistake that is caught later than that is tried by `make test-slow`."""
 
 

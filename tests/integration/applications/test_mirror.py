@@ -121,6 +121,7 @@ def mirrored(source: Side, target: Side, program: Program) -> None:
     assert not [name for name in target.topics() if name.startswith(f"{source.name}.{target.name}.orders")]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_both_ways_between_apache_kafka_and_rayft(tmp_path: Path) -> None:
     path = classes()

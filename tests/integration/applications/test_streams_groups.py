@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
@@ -20,6 +21,7 @@ CONFIG = {
 }
 
 
+@pytest.mark.slow
 def test_a_program_is_described_reset_and_deleted(java: Any, tmp_path: Path) -> None:
     (tmp_path / "classes").mkdir()
     path = compiled(Path(__file__).with_name("WordsAndPairs.java"), tmp_path / "classes")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
@@ -81,6 +82,7 @@ def check(told: list[list[str]], values: set[str]) -> None:
             assert int(ms) <= done_ms or count <= done_count, f"{value} was done, and was delivered again"
 
 
+@pytest.mark.slow
 def test_every_record_is_done_once_while_brokers_and_members_are_killed(java: Java, tmp_path: Path) -> None:
     """The coordinator of the group, share coordinators and leaders of partitions are among the brokers that are killed, one
     after the other; members too."""

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -21,6 +22,7 @@ GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 FORMATTERS = "org.apache.kafka.tools.consumer"
 
 
+@pytest.mark.slow
 def test_a_group_is_read_shown_moved_and_deleted(java: Any, tmp_path: Path) -> None:
     with rayft.Cluster(controllers=1, brokers=2, dir=tmp_path / "c", config=CONFIG) as cluster:
         servers = cluster.bootstrap_servers

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 
+import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -105,6 +106,7 @@ def read(servers: str, level: str) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_transactions_stay_whole_while_brokers_are_killed() -> None:
     choose = random.Random(19)
     with rayft.Cluster(controllers=3, brokers=3, config=CONFIG) as cluster:

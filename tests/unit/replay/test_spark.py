@@ -254,6 +254,7 @@ session.stop()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("session")
 def test_a_worker_whose_jvm_wants_no_more_ends_in_silence(tmp_path: Path) -> None:
     append(tmp_path, "orders", 0, 0, 30_000, 50)
