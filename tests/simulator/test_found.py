@@ -52,6 +52,7 @@ FOUND = [
     ("one_owner_at_a_time", "migrating", 6203055),
     ("one_owner_at_a_time", "streams", 6206026),
     ("fenced_brokers_serve_nobody", "pipelined", 6220006),
+    ("latest_values_survive", "cleaned", 6220014),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

@@ -129,6 +129,7 @@ class CompactedRecords:
         committed = self.partitions.setdefault((partition.topic_id, partition.number), Committed())
         checked = self._checked.setdefault(process.name, {})
         log = partition.log
+        self._cut(process, partition)
         committed.start = max(committed.start, log.log_start_offset)
         begin = max(min(checked.get(partition, log.log_start_offset), log.log_end_offset), log.log_start_offset)
         if begin < partition.high_watermark:
@@ -178,6 +179,11 @@ class CompactedRecords:
         self._reach(process, partition, committed, range(begin, partition.high_watermark), here)
         if partition.high_watermark > committed.end:
             committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
+
+    def _cut(self, process: Any, partition: Partition) -> None:
+        """What a power cut has taken is copied anew."""
+        reached, key = self._reached.setdefault(process.name, {}), (partition.topic_id, partition.number)
+        reached[key] = min(reached.get(key, 0), partition.log.log_end_offset)
 
     def _reach(self, process: Any, partition: Partition, committed: Committed, seen: range, here: set[int]) -> None:
         """Note the tombstones among what is new to this replica that are not here, because their time is over."""
