@@ -129,7 +129,6 @@ class CompactedRecords:
         committed = self.partitions.setdefault((partition.topic_id, partition.number), Committed())
         checked = self._checked.setdefault(process.name, {})
         log = partition.log
-        self._cut(process, partition)
         committed.start = max(committed.start, log.log_start_offset)
         begin = max(min(checked.get(partition, log.log_start_offset), log.log_end_offset), log.log_start_offset)
         if begin < partition.high_watermark:
@@ -180,19 +179,15 @@ class CompactedRecords:
         if partition.high_watermark > committed.end:
             committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
 
-    def _cut(self, process: Any, partition: Partition) -> None:
-        """What a power cut has taken is copied anew."""
-        reached, key = self._reached.setdefault(process.name, {}), (partition.topic_id, partition.number)
-        reached[key] = min(reached.get(key, 0), partition.log.log_end_offset)
-
     def _reach(self, process: Any, partition: Partition, committed: Committed, seen: range, here: set[int]) -> None:
         """Note the tombstones among what is new to this replica that are not here, because their time is over."""
         reached, key = self._reached.setdefault(process.name, {}), (partition.topic_id, partition.number)
-        for offset in range(max(seen.start, reached.get(key, 0)), seen.stop):
+        before = min(reached.get(key, 0), partition.log.log_end_offset)  # what a power cut has taken is copied anew
+        for offset in range(max(seen.start, before), seen.stop):
             one = committed.by_offset.get(offset)
             if one is not None and one.value is None and offset not in here and self._over(one):
                 self._missed.setdefault(process.name, {}).setdefault(key, set()).add(offset)
-        reached[key] = max(reached.get(key, 0), seen.stop)
+        reached[key] = max(before, seen.stop)
 
     def _compare(self, who: str, partition: Partition, committed: Committed, header: Any, record: Any) -> None:
         known = committed.by_offset.get(record.offset)

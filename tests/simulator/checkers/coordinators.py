@@ -16,8 +16,6 @@ from tests.simulator.world import World
 class Coordinators:
     """Of all groups, whose records are in the `partitions` partitions of the offsets' topic."""
 
-    name = "coordinators"
-
     def __init__(self, world: World, partitions: int) -> None:
         self._world = world
         self._leaders: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
@@ -38,7 +36,3 @@ class Coordinators:
             if since_us <= time_us:
                 return broker == f"b{leader}"
         return False
-
-    def names(self, broker: str | None, group: str) -> bool:
-        """Whether it does now."""
-        return self.was(broker, group, self._world.time_us)

@@ -104,7 +104,7 @@ class ShareMembers:
         return partitions - had
 
     def _coordinates(self, broker: str | None) -> bool:
-        return self._coordinators.names(broker, self.group)
+        return self._coordinators.was(broker, self.group, self._world.time_us)
 
 
 def _shown(given: Given) -> list[str]:

@@ -459,7 +459,7 @@ class ControllerRole:
                 self.broker_link_lost(broker)
 
     def _probed(self, broker: int, lease: Lease, refused: bool) -> None:
-        heard_since = broker in self._heartbeats  # it may have refused because it was not listening yet
+        heard_since = broker in self._heartbeats  # whoever has spoken since the look is alive
         if refused and not heard_since and self.active and self.soft.leases.get(broker) is lease:
             self._runtime.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
             leases.revoke(self.soft, broker, "the listener refuses")
