@@ -15,6 +15,9 @@ This file alone decides what a follower asks for and what it does with the answe
    not fetched and nothing is removed.
    Where the leader's log begins at this log's end, it cannot tell whether they diverge: then this log begins anew there. Its
    records are deleted, but a kill could forget that, and show what was never committed (reading G-49).
+   Where the leader has cleaned away how a transaction ended that is open here, this log begins anew at the leader's start,
+   which has none of its data any more (reading G-50). If the leader does have it, and lacks the marker all the same, what it
+   sends is taken the second time.
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
@@ -28,7 +31,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
-from actors.broker.log.log import OffsetsOutOfOrder
+from actors.broker.log.log import OffsetsOutOfOrder, Unmarked
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.broker.partition import Partition
@@ -134,6 +137,8 @@ class Fetcher:
         """Partitions that were refused or are held back, with the monotonic time at which to fetch them again."""
         self._near: dict[Partition, None] = {}
         """Throttled partitions that had everything up to the leader's high watermark at its last answer."""
+        self._unmarked: dict[Partition, int] = {}
+        """Partitions that began anew as the end of a transaction was missing, and where that had begun."""
         self._partitions: dict[Key, Partition] = {}
         self._session = 0
         self._epoch = 0
@@ -162,6 +167,7 @@ class Fetcher:
         """Stop fetching this partition."""
         self._partitions.pop((partition.topic_id, partition.number), None)
         self._near.pop(partition, None)
+        self._unmarked.pop(partition, None)
         self._delayed.pop(partition, None)
         self._drop(partition)
 
@@ -296,13 +302,21 @@ class Fetcher:
                 # The batch is appended below, so what is known to be committed stays committed.
                 known = max(known, partition.high_watermark)
                 self._begin_anew(partition, base_offset, now, outcome)
-            if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
+            again = self._unmarked.get(partition, -1)
+            if data.records and log.append_fetched(data.records, now.wall_ms, unmarked_offset=again) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None
                 if partition.settings.flush_messages == 1:
                     outcome.flush[partition] = None
             if partition.throttled_as_follower:
                 self._counted(partition, len(data.records or b""), data.high_watermark, now.mono_ms)
+        except Unmarked as unmarked:
+            start = max(data.log_start_offset, 0)
+            outcome.reports.append(f"{partition!r} begins anew at {start}, its leader's log was cleaned: {unmarked}")
+            self._unmarked[partition] = unmarked.first_offset
+            self._begin_anew(partition, start, now, outcome)
+            self._changed[partition] = None
+            return
         except (CorruptBatch, OffsetsOutOfOrder) as error:
             outcome.reports.append(f"broker {self.source} sent unusable data for {partition!r}: {error}")
             self._delay(partition, now.mono_ms + DISK_FULL_MS)

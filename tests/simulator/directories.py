@@ -13,7 +13,7 @@ This file alone decides when a directory fails and what is in it afterwards. Rul
 3. A directory that is cut or new has lost data. So the failure is guarded as a power cut is: every partition keeps
    another sound member of its ISR, and nothing else is done to brokers until the broker has given up the replicas
    there. If there is no such guard, or the broker does not notice in time, no data is lost: the directory is whole, or
-   away.
+   away. An operator takes copies away that are out of date: of replicas which have begun anew in the first directory.
 4. While it is away, the last member of an ISR has no files. Kafka promises that no replica leads the partition then.
    The old directory brings everything back. What was written into the empty one meanwhile is lost when the old one
    returns, so this return is guarded too.
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.log.directory import partition_name
+from actors.broker.log.directory import ARRIVED, LEAVING, partition_name, read_move, read_topic_id
 from actors.broker.log.losses import DIRECTORY_IDS
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process
@@ -198,6 +198,8 @@ class FailingDirectories:
         faults.counts[f"log directory is {kind}"] += 1
         if kind == "cut":
             disk.crash(faults.world.power)
+        if kind in ("whole", "cut"):
+            self._take_old_copies_away(process, disk)
         elif kind in ("new", "away"):
             process.more[0] = empty = VirtualDisk()
             empty.id = self._choose.randbytes(15) + b"n"
@@ -206,6 +208,17 @@ class FailingDirectories:
             self._later(self.back_ms, lambda: self._restart(away, self._return))
         elif self._left:
             self._later(AGAIN_MS, self._fail)
+
+    @staticmethod
+    def _take_old_copies_away(process: Process, repaired: VirtualDisk) -> None:
+        """A replica that was here, went to other brokers and came back lies in the first directory now. A broker does not
+        start with both copies, unless a move has left one behind: an operator takes the one away that is out of date."""
+        here = process.disk
+        for name in repaired.names(""):
+            same = read_topic_id(here, name) == read_topic_id(repaired, name) is not None
+            move = read_move(here, name, LEAVING) or read_move(here, name, ARRIVED)
+            if same and (move is None or move not in (read_move(repaired, name, mark) for mark in (LEAVING, ARRIVED))):
+                repaired.remove(name)
 
     def _release(self) -> None:
         """The faults are over. A guarded broker whose process goes on has lost nothing, so its guard ends."""

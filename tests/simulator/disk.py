@@ -167,6 +167,10 @@ class VirtualDisk:
         """Whether the device has failed altogether: names cannot be changed either."""
         self.gone = False
         """Whether the directory was unmounted or moved away: the node finds no name in it. Tests look at `files`."""
+        self.departures = 0
+        """How often a name was renamed away or removed."""
+        self._left: dict[str, int] = {}
+        """The value of `departures` when a name last went, even if the name exists again."""
         self.appended_bytes = 0
         self.syncs = 0
         self.failed_syncs = 0
@@ -209,11 +213,17 @@ class VirtualDisk:
         for name, inode in moved.items():
             inode.path = new + name[len(old) :]
             self.files[inode.path] = inode
+        self._leave(old)
 
     def remove(self, path: str) -> None:
         self._works(path)
         for name in self._all(path):
             del self.files[name]
+        self._leave(path)
+
+    def _leave(self, path: str) -> None:
+        self.departures += 1
+        self._left[path] = self.departures
 
     def _all(self, path: str) -> list[str]:
         """A file, or what is below a directory."""
@@ -228,16 +238,23 @@ class VirtualDisk:
 
     # -- what the host does for a Sync --------------------------------------------------------------------------------
 
-    def sync(self, sync: Sync) -> None:
-        """Make files durable as they are, then replace small files, in order. Raises DiskFailed."""
+    @staticmethod
+    def departed(sync: Sync) -> list[int]:
+        """The value of `departures` of each replacement's disk, when a sync is submitted."""
+        return [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
+
+    def sync(self, sync: Sync, departed: Sequence[int] = ()) -> None:
+        """Make files durable as they are, then replace small files, in order: none whose directory went since it was
+        submitted, as on the real host. Raises DiskFailed."""
         self.syncs += 1
         for file in sync.files:
             assert isinstance(file, VirtualFile)
             file.disk._may_fail(file.path)
             file.inode.make_durable()
-        for disk, path, content in sync.replacements:
+        for place, (disk, path, content) in enumerate(sync.replacements):
             assert isinstance(disk, VirtualDisk)
-            disk.replace(path, content)
+            if not departed or disk._left.get(path.rpartition("/")[0], 0) <= departed[place]:
+                disk.replace(path, content)
 
     def _may_fail(self, path: str) -> None:
         if self.sync_fails is not None and self.sync_fails(path):

@@ -13,7 +13,8 @@ This file alone decides which fault may begin when. Rules:
    and all lose power only while nothing is damaged. Rotten data is committed: all members of the ISR have it. A broker
    that may soon be fenced, because its heartbeats get no answer, does not count as a reliable member: another one that
    loses power might be the last.
-3. Every fault ends by itself. A stopped process is started again, as a supervisor does.
+3. Every fault ends by itself. A stopped process is started again, as a supervisor does. No part of one begins once the
+   faults are over.
 4. Log directories beside the first one fail by rules of their own (`directories.py`).
 """
 
@@ -305,6 +306,8 @@ class Faults:
 
     def _freeze(self, process: Process) -> Callable[[], None]:
         """SIGSTOP. Returns the function that sends SIGCONT."""
+        if self.over:
+            return lambda: None
         process.freeze()
         self.world.say(process.name, "FAULT frozen")
         life = process.life

@@ -53,6 +53,11 @@ FOUND = [
     ("one_owner_at_a_time", "streams", 6206026),
     ("fenced_brokers_serve_nobody", "pipelined", 6220006),
     ("latest_values_survive", "cleaned", 6220014),
+    ("last_stable_offset_is_of_the_log", "swept", 6220049),
+    ("restarts_succeed", "relocated", 6220086),
+    ("quiet_cluster_agrees", "pushed", 6220090),
+    ("no_node_crashes", "racked", 6221000),
+    ("replica_in_one_directory", "relocated", 6221024),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]

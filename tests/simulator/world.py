@@ -264,7 +264,13 @@ class Process:
             if sync.replacements:
                 # As on the real host: two versions of a small file never overtake each other.
                 at = self._replaced_us[sync.kind] = max(at, self._replaced_us[sync.kind])
-            world.at(at, lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)))
+            departed = self.disk.departed(sync)
+            world.at(
+                at,
+                lambda sync=sync, departed=departed: self._done(
+                    life, sync.token, lambda: self.disk.sync(sync, departed)
+                ),
+            )
         for work in effects.work:
             world.after(
                 world.random.randint(100, 3000),

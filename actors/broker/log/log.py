@@ -62,6 +62,15 @@ class OffsetsOutOfOrder(ValueError):
     """Batches that do not continue the log: a leader's answer to an older request, or damage."""
 
 
+class Unmarked(ValueError):
+    """Data of a transaction was copied from one leader, and the log of the next one was cleaned since: it does not say any
+    more how the transaction has ended."""
+
+    def __init__(self, first_offset: int) -> None:
+        super().__init__(f"it does not say any more how the transaction that began at {first_offset} has ended")
+        self.first_offset = first_offset
+
+
 class SegmentsChanged(ValueError):
     """The log was cut, or segments went, while they were being cleaned."""
 
@@ -256,11 +265,14 @@ class PartitionLog:
         first = verify(data)
         return first.base_offset if self.log_end_offset <= first.last_offset else None
 
-    def append_fetched(self, data: bytes | bytearray | memoryview, now_ms: int) -> Appended | None:
+    def append_fetched(
+        self, data: bytes | bytearray | memoryview, now_ms: int, *, unmarked_offset: int = -1
+    ) -> Appended | None:
         """Append batches as a leader sent them, offsets and epochs included. None when there is no whole batch.
 
         A last batch that is cut off is left out. Every CRC is checked. Raises CorruptBatch, and nothing is appended;
-        OffsetsOutOfOrder when the batches do not continue this log; DiskFull, DiskFailed.
+        OffsetsOutOfOrder when the batches do not continue this log; Unmarked, unless the transaction began at or below
+        `unmarked_offset`; DiskFull, DiskFailed.
         """
         found: list[Header] = []
         view = memoryview(data)
@@ -280,6 +292,10 @@ class PartitionLog:
             position += header.size
         if not found:
             return None
+        if self.sparse and self.producers.transactions.open:
+            first_offset = self.producers.unmarked(found)
+            if first_offset is not None and first_offset > unmarked_offset:
+                raise Unmarked(first_offset)
         return self.append(view[:position], found, now_ms, client=False)
 
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:

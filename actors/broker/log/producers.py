@@ -18,6 +18,9 @@ This file alone decides whether a batch is new, a repetition or out of order. Ru
    marker with the same epoch is a repetition, and is written once more, if no transaction is open or the epoch cannot rise.
    A marker without an open transaction is written: it fences and tells the coordinator epoch.
 8. After a marker with a higher epoch the producer begins with sequence 0.
+9. Compaction takes a marker, or empties it, once the data of its transaction is gone. So a batch may show that a transaction
+   has ended which is open here: an empty marker, or data of a higher epoch without a marker before it. Then the data here is
+   older than that cleaning, and nobody can say any more what became of it.
 
 The `<offset>.snapshot` file holds the state up to that offset in Apache Kafka's form, big-endian:
 
@@ -187,6 +190,22 @@ class Producers:
                 f"a coordinator of epoch {producer.coordinator_epoch} has ended a transaction of producer {producer_id}, "
                 f"the marker is of epoch {coordinator_epoch}"
             )
+
+    def unmarked(self, batches: Iterable[Header]) -> int | None:
+        """The first offset of an open transaction of which batches that follow the log show that it has ended, though its
+        marker is not there (rule 9). None: they show nothing of the kind."""
+        marked = set()
+        for header in batches:
+            first_offset = self.transactions.open.get(header.producer_id)
+            if first_offset is None or header.producer_id in marked:
+                continue
+            if header.attributes & CONTROL:
+                if not header.count:
+                    return first_offset
+                marked.add(header.producer_id)
+            elif header.producer_epoch > self.by_id[header.producer_id].epoch:
+                return first_offset
+        return None
 
     def append(self, header: Header, now_ms: int, marker: Marker | None = None) -> Ended | None:
         """Remember a batch that is now in the log; batches without a producer are ignored. The transaction that it has

@@ -49,11 +49,14 @@ async def fetch(
 
 
 async def earliest(client: Client, topic: str, partition: int) -> int:
-    """The offset at which the partition begins; -1: no answer."""
+    """The offset at which the partition begins; -1: no answer, or the client has forgotten the leader meanwhile."""
+    leader = client.leaders.get((topic, partition))
+    if leader is None:
+        return -1
     kind = message("ListOffsetsRequest")
     wanted = kind.ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
     request = kind(replica_id=-1, topics=[kind.ListOffsetsTopic(name=topic, partitions=[wanted])])
-    reply = await client.ask(client.leaders[topic, partition], "ListOffsets", LIST_VERSION, request)
+    reply = await client.ask(leader, "ListOffsets", LIST_VERSION, request)
     if reply is None:
         return -1
     offset = int(reply.topics[0].partitions[0].offset)

@@ -63,6 +63,8 @@ class AimedFaults(RoughFaults):
 
     def _apart(self, pairs: list[tuple[str, str]], milliseconds: int) -> None:
         """Block everything from the first to the second of each pair for a while."""
+        if self.over:
+            return
         for one, other in pairs:
             self.world.block(one, other)
         self.world.say("network", f"FAULT {pairs} do not get through")
@@ -70,6 +72,8 @@ class AimedFaults(RoughFaults):
 
     def _slow(self, pairs: list[tuple[str, str]], delay_us: int, milliseconds: int) -> None:
         """Slow down everything from the first to the second of each pair for a while."""
+        if self.over:
+            return
         for pair in pairs:
             self.world.slow_us[pair] = delay_us
         self.world.say("network", f"FAULT {pairs} are slow")
@@ -86,7 +90,7 @@ class AimedFaults(RoughFaults):
         return self.choose.randint(low_ms, high_ms)
 
     def _kill(self, process: Process, why: str) -> None:
-        if process in self._free():
+        if process in self._free() and not self.over:
             self.world.say(process.name, f"FAULT killed {why}")
             process.kill()
 
@@ -185,6 +189,8 @@ class AimedFaults(RoughFaults):
         self._voter = None
 
     def _turned(self, process: Process) -> None:
+        if self.over:
+            return
         if self._awaited is not None and process is self._awaited[0]:
             self._follow_proposal(*self._awaited)
         if process is self._outpaced:
@@ -213,7 +219,7 @@ class AimedFaults(RoughFaults):
 
     def _cut_power(self, process: Process) -> None:
         """Cut its power and restore it at once."""
-        if process.alive:
+        if process.alive and not self.over:
             self.world.say(process.name, "FAULT power cut")
             process.crash()
             self.world.after(self.choose.randint(500, 20_000), lambda: self._start(process))

@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.markers import Marker
+from actors.broker.log.markers import build as build_marker
 from actors.node.runtime.calls import Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch
 from fastpath.records.batch import Builder
+from tests.reference import batch as slow
 from tests.served import TABLE
 from tests.unit.broker.lab import TOPIC_ID, Lab, Pending, code, outcome
+from tests.unit.broker.log.test_cleaning import keyed
 
 GROUPS_ID = bytes(range(16, 32))
 
@@ -23,13 +27,19 @@ def made(brokers: int = 3, **configs: str) -> Lab:
 
 
 def send(
-    lab: Lab, producer: int, sequence: int, *values: bytes, transactional_id: str | None = "x", **fields: Any
+    lab: Lab,
+    producer: int,
+    sequence: int,
+    *values: bytes,
+    transactional_id: str | None = "x",
+    key: bytes | None = None,
+    **fields: Any,
 ) -> Pending:
     """A transactional batch to the leader."""
     header = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequence, "attributes": 0x10}
     builder = Builder(**{"timestamp_ms": lab.now.wall_ms, **header, **fields})
     for value in values or (b"v",):
-        builder.append(None, value)
+        builder.append(key, value)
     kind = message("ProduceRequest")
     data = kind.PartitionProduceData(index=0, records=builder.build())
     topic = kind.TopicProduceData(name="t", partition_data=[data])
@@ -240,6 +250,42 @@ def test_followers_get_what_is_not_stable_and_tell_the_same() -> None:
     lab.settle()
     assert told(fetch(lab, broker=2)) == (2, [0, 1], [(9, 0)])
     assert latest(lab, broker=2) == 2
+
+
+@pytest.mark.parametrize("marker", ["gone", "emptied"])
+@pytest.mark.parametrize("data", ["gone", "there"])
+def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transaction_ended(
+    marker: str, data: str
+) -> None:
+    """Once: a leader that has the data all the same has no better copy. An empty marker tells by itself; where it is gone,
+    the epoch of the producer has risen, as it does in transaction version 2."""
+    epoch = 0 if marker == "emptied" else 1
+    lab = Lab(2, {"replica.fetch.max.bytes": "1", "transaction.partition.verification.enable": "false"})
+    lab.topic([1, 2], configs={"cleanup.policy": "compact"})
+    leader, follower = lab.partition(1), lab.partition(2)
+    new = keyed(b"k", b"new", producer_id=9, producer_epoch=epoch, base_sequence=1 - epoch, attributes=0x10)
+    whole = bytes(build_marker(9, epoch, Marker(False, 0), 1_000))
+    emptied = slow.sealed(slow.fields(whole)._replace(count=0, base_timestamp=-1), b"")
+
+    def write(*rows: tuple[int, bytes | bytearray]) -> None:
+        for offset, row in rows:
+            own = bytearray(row)
+            batch.accept(own, 0, len(own), offset, 0, client=False)
+            leader.log.append(own, batch.headers(own), 0, client=False)
+
+    assert code(send(lab, 9, 0, key=b"k")) == ErrorCode.NONE
+    assert follower.log.log_end_offset == 1 and follower.log.producers.transactions.open
+    lab.split.add(frozenset((1, 2)))
+    copied = leader.log.read(0, 1 << 20).data
+    leader.log.truncate_fully(0)
+    write(*[(0, copied)] * (data == "there"), *[(1, emptied)] * (marker == "emptied"), (2, new))
+    lab.split.clear()
+    lab.pass_ms(3_000, 50)
+    assert bytes(follower.log.read(0, 1 << 20).data) == bytes(leader.log.read(0, 1 << 20).data)
+    assert sum("begins anew at 0" in line for line in lab.nodes[2].log.lines) == 1
+    assert end(lab, 9, True, epoch=epoch) == ErrorCode.NONE
+    lab.pass_ms(1_000, 50)
+    assert (follower.last_stable_offset, leader.last_stable_offset) == (4, 4)
 
 
 def test_a_file_that_is_not_in_memory_is_read_outside_the_loop() -> None:
