@@ -119,7 +119,7 @@ class FailingDirectories:
         self._left -= 1
         process = brokers[self._choose.randrange(len(brokers))]
         disk = process.more[0]
-        self._losing = faults._guard(process)
+        self._losing = not faults.would_be_alone(process) and faults._guard(process)
         self._failed = failed = process, disk
         kind = self._choose.randrange(4)
         disk.fail(reads=kind < 2, gone=kind == 2)
@@ -244,7 +244,7 @@ class FailingDirectories:
             self._away = away
 
     def _guarded_without(self, process: Process, away: tuple[Process, VirtualDisk] | None) -> bool:
-        if not self._faults._calm():
+        if not self._faults._calm() or self._faults.would_be_alone(process):
             return False
         self._away = away
         return self._faults._guarded(process)

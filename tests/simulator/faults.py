@@ -12,7 +12,7 @@ This file alone decides which fault may begin when. Rules:
    it is alone. The order in which members leave an ISR is not foreseen, so members count as the controller knows them,
    and all lose power only while nothing is damaged. Rotten data is committed: all members of the ISR have it. A broker
    that may soon be fenced, because its heartbeats get no answer, does not count as a reliable member: another one that
-   loses power might be the last.
+   loses power might be the last. Nobody loses a disk while its wish to be the last is on its way.
 3. Every fault ends by itself. A stopped process is started again, as a supervisor does. No part of one begins once the
    faults are over.
 4. Log directories beside the first one fail by rules of their own (`directories.py`).
@@ -251,6 +251,13 @@ class Faults:
         rows = [int(row) for row in image.rows_in_isr(me)]
         return all(self._sound(row) - {me} or self.directories.lacks(process, row) for row in rows)
 
+    def would_be_alone(self, process: Process) -> bool:
+        """Whether a leader's wish to be the only member of an ISR is on its way, and may be granted after its death. What is
+        not durable it acknowledges no more, but nobody may take from it what is."""
+        node, me = process.node, int(process.name[1:])
+        proposals = [one.isr.proposal for one in node.broker.replicas] if node is not None else []
+        return any(one is not None and one.want <= {me} for one in proposals)
+
     def _sound(self, row: int) -> set[int]:
         """Members of an ISR whose log is whole."""
         image = self.metadata.image
@@ -403,7 +410,7 @@ class Faults:
     def disk_lost(self) -> bool:
         """A broker comes back with an empty disk of another id."""
         process = self._some(list(self.cluster.brokers.values()))
-        if not self._guard(process):
+        if self.would_be_alone(process) or not self._guard(process):
             return False
         self.world.say(process.name, "FAULT disk lost")
         process.kill()

@@ -58,6 +58,7 @@ FOUND = [
     ("quiet_cluster_agrees", "pushed", 6220090),
     ("no_node_crashes", "racked", 6221000),
     ("replica_in_one_directory", "relocated", 6221024),
+    ("liveness", "cleaned", 6221032),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]
