@@ -16,8 +16,8 @@ This file alone decides what a follower asks for and what it does with the answe
    Where the leader's log begins at this log's end, it cannot tell whether they diverge: then this log begins anew there. Its
    records are deleted, but a kill could forget that, and show what was never committed (reading G-49).
    Where the leader has cleaned away how a transaction ended that is open here, this log begins anew at the leader's start,
-   which has none of its data any more (reading G-50). If the leader does have it, and lacks the marker all the same, what it
-   sends is taken the second time.
+   which has none of its data any more (reading G-50); never where it may be in the ISR. If the leader does have the data,
+   and lacks the marker all the same, what it sends is taken the second time.
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
 6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
@@ -34,6 +34,7 @@ from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import OffsetsOutOfOrder, Unmarked
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
+from actors.broker.log.transactions import NO_LIMIT
 from actors.broker.partition import Partition
 from actors.broker.replication_throttle import ReplicationThrottle
 from actors.ports import Disk, DiskFailed, DiskFull, Now
@@ -302,7 +303,9 @@ class Fetcher:
                 # The batch is appended below, so what is known to be committed stays committed.
                 known = max(known, partition.high_watermark)
                 self._begin_anew(partition, base_offset, now, outcome)
-            again = self._unmarked.get(partition, -1)
+            # What was cleaned away was committed. A follower that has all that is committed may be in the ISR, and throws
+            # nothing away: there the leader itself has never had the marker.
+            again = self._unmarked.get(partition, -1) if data.high_watermark > offset else NO_LIMIT
             if data.records and log.append_fetched(data.records, now.wall_ms, unmarked_offset=again) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None

@@ -252,6 +252,13 @@ def test_followers_get_what_is_not_stable_and_tell_the_same() -> None:
     assert latest(lab, broker=2) == 2
 
 
+def compacted() -> Lab:
+    """Two brokers, one batch an answer."""
+    lab = Lab(2, {"replica.fetch.max.bytes": "1", "transaction.partition.verification.enable": "false"})
+    lab.topic([1, 2], configs={"cleanup.policy": "compact"})
+    return lab
+
+
 @pytest.mark.parametrize("marker", ["gone", "emptied"])
 @pytest.mark.parametrize("data", ["gone", "there"])
 def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transaction_ended(
@@ -260,8 +267,7 @@ def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transact
     """Once: a leader that has the data all the same has no better copy. An empty marker tells by itself; where it is gone,
     the epoch of the producer has risen, as it does in transaction version 2."""
     epoch = 0 if marker == "emptied" else 1
-    lab = Lab(2, {"replica.fetch.max.bytes": "1", "transaction.partition.verification.enable": "false"})
-    lab.topic([1, 2], configs={"cleanup.policy": "compact"})
+    lab = compacted()
     leader, follower = lab.partition(1), lab.partition(2)
     new = keyed(b"k", b"new", producer_id=9, producer_epoch=epoch, base_sequence=1 - epoch, attributes=0x10)
     whole = bytes(build_marker(9, epoch, Marker(False, 0), 1_000))
@@ -276,9 +282,11 @@ def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transact
     assert code(send(lab, 9, 0, key=b"k")) == ErrorCode.NONE
     assert follower.log.log_end_offset == 1 and follower.log.producers.transactions.open
     lab.split.add(frozenset((1, 2)))
+    lab.change([1], 1)
     copied = leader.log.read(0, 1 << 20).data
     leader.log.truncate_fully(0)
     write(*[(0, copied)] * (data == "there"), *[(1, emptied)] * (marker == "emptied"), (2, new))
+    leader.high_watermark = leader.log.log_end_offset
     lab.split.clear()
     lab.pass_ms(3_000, 50)
     assert bytes(follower.log.read(0, 1 << 20).data) == bytes(leader.log.read(0, 1 << 20).data)
@@ -286,6 +294,16 @@ def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transact
     assert end(lab, 9, True, epoch=epoch) == ErrorCode.NONE
     lab.pass_ms(1_000, 50)
     assert (follower.last_stable_offset, leader.last_stable_offset) == (4, 4)
+
+
+def test_a_member_of_the_isr_keeps_its_log_whatever_the_leader_lacks() -> None:
+    """A transaction that nobody will end: a batch came late, and its producer went on with a higher epoch."""
+    lab = compacted()
+    assert code(send(lab, 9, 0, key=b"k")) == ErrorCode.NONE
+    assert code(send(lab, 9, 0, key=b"k", producer_epoch=1)) == ErrorCode.NONE
+    follower = lab.partition(2).log
+    assert [line for line in lab.nodes[2].log.lines if "begins anew" in line] == []
+    assert [head.producer_epoch for head in batch.headers(follower.read(0, 1 << 20).data)] == [0, 1]
 
 
 def test_a_file_that_is_not_in_memory_is_read_outside_the_loop() -> None:
