@@ -83,10 +83,10 @@ class History:
         for function in self.hooks.begins:
             function(topic_id, partition, offset)
 
-    def unserved(self, topic_id: bytes, partition: int, offset: int, broker: str) -> None:
-        """A consumer wanted that offset and was told by a broker that it is out of range."""
+    def unserved(self, topic_id: bytes, partition: int, offset: int, broker: str, asked_us: int) -> None:
+        """A consumer wanted that offset and was told by a broker, which it asked then, that it is out of range."""
         for function in self.hooks.unserved:
-            function(topic_id, partition, offset, broker)
+            function(topic_id, partition, offset, broker, asked_us)
 
     def commits(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member is about to commit an offset."""

@@ -41,7 +41,7 @@ async def fetch_committed(
         isolation_level=READ_COMMITTED, max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
         topics=[kind.FetchTopic(topic_id=topic_id, partitions=[part])],
     )  # fmt: skip
-    leader = client.leaders[topic, partition]
+    leader, asked_us = client.leaders[topic, partition], client.world.time_us
     reply = await client.ask(leader, "Fetch", FETCH_VERSION, request)
     if reply is None:
         return Page(None, [], offset, False)
@@ -49,7 +49,7 @@ async def fetch_committed(
         return Page(ErrorCode(reply.error_code), [], offset, False)
     data = reply.responses[0].partitions[0]
     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        client.history.unserved(topic_id, partition, offset, leader)
+        client.history.unserved(topic_id, partition, offset, leader, asked_us)
     if data.error_code:
         return Page(ErrorCode(data.error_code), [], offset, False)
     begins = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())

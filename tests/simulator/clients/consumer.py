@@ -22,7 +22,7 @@ async def fetch(
                    topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
     request.rack_id = client.rack
     leader = client.leaders[topic, partition]
-    follower = client.preferred.pop((topic, partition), None)
+    asked_us, follower = client.world.time_us, client.preferred.pop((topic, partition), None)
     reply = await client.ask(follower or leader, "Fetch", FETCH_VERSION, request)
     if reply is None:
         return (None if follower is None else ErrorCode.NONE), []
@@ -39,7 +39,7 @@ async def fetch(
         client.preferred[topic, partition] = follower
         client.history.counts["answers of followers"] += 1
     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        client.history.unserved(topic_id, partition, offset, leader)
+        client.history.unserved(topic_id, partition, offset, leader, asked_us)
     found: list[batches.Record] = []
     records = data.records or b""
     for header in batches.headers(records):

@@ -24,6 +24,8 @@ class SessionConsumer:
         self.topics = topics
         self.broker = broker
         self._id, self._epoch = 0, 0
+        self._asked_us = 0
+        """When the last fetch was asked, virtual time."""
         self._sent: dict[Part, int] = {}
         """Partition of the session -> the position that the broker knows."""
         self._positions: dict[Part, int] = {}
@@ -68,6 +70,7 @@ class SessionConsumer:
             topics=[kind.FetchTopic(topic_id=id, partitions=parts) for id, parts in asked.items()],
         )  # fmt: skip
         self._sent |= wanted
+        self._asked_us = client.world.time_us
         reply = await client.ask(self.broker, "Fetch", FETCH_VERSION, request)
         if reply is None or reply.error_code or not reply.session_id:
             return False
@@ -87,7 +90,7 @@ class SessionConsumer:
         client, part = self.client, (topic, data.partition_index)
         if data.error_code:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                client.history.unserved(bytes(topic_id), part[1], self._positions[part], self.broker)
+                client.history.unserved(bytes(topic_id), part[1], self._positions[part], self.broker, self._asked_us)
                 self._positions[part] = max(self._positions[part], await earliest(client, *part))
                 return False
             await client.sleep(REFUSED_MS)
