@@ -39,6 +39,9 @@ from bench.overload_rayft import RayftCluster, node
 
 PARTITIONS = 20
 WARM_SECONDS = 5
+RETENTION_SECONDS = 32
+"""On both sides retention begins half a minute after the start. The load waits for it: the memory of what is deleted goes to
+what comes next, and where the page cache only grows a virtual machine may wait ten times as long for each page."""
 SERIES_SECONDS_MAX = 120
 """A series is over then, however many leaderships have moved: a broker without the lane may obey after seconds."""
 SETTLE_SECONDS_MAX = 60
@@ -215,6 +218,7 @@ def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
             cluster = RayftCluster(Path(home), "pushed" in case.side, case.lane, stack)
         else:
             cluster = KafkaCluster(Path(home), case.lane, stack)
+        begun = time.monotonic()
         operator = clients.Operator(cluster.operator)
         operator.create("moved", [[LOADED, IDLE]] * PARTITIONS, {})
         retained = {"retention.bytes": "16000000", "segment.bytes": "16000000", "max.message.bytes": str(2 * size)}
@@ -222,6 +226,7 @@ def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
         time.sleep(2)
         measure(cluster, operator, 2 * PARTITIONS)
         found = {"idle": series(cluster, operator, moves, "idle")}
+        time.sleep(max(0.0, begun + RETENTION_SECONDS - time.monotonic()))
         with beside("load", cluster.clients[LOADED], connections, size):
             time.sleep(WARM_SECONDS)
             found["loaded"] = series(cluster, operator, moves, "loaded")

@@ -70,7 +70,7 @@ class KafkaCluster:
                 **({"control.plane.listener.name": "CP"} if lane else {}),
                 "auto.leader.rebalance.enable": "false",
                 "offsets.topic.replication.factor": "1",
-                "log.retention.check.interval.ms": "1000",
+                "log.retention.check.interval.ms": "100",
                 "log.segment.delete.delay.ms": "0",
                 "log.dirs": str(home / f"data-{id}"),
             }

@@ -80,7 +80,7 @@ class RayftCluster:
             "inter.broker.listener.name": "INTERNAL",
             "rayft.metadata.push.enable": "true",
             "offsets.topic.replication.factor": "1",
-            "log.retention.check.interval.ms": "1000",
+            "log.retention.check.interval.ms": "100",
             "log.segment.delete.delay.ms": "0",
         }
         plane = {"control.plane.listener.name": "CP"} if lane and pushed else {}

@@ -15,7 +15,7 @@ method, and raises `Violation`. It is incremental: it looks at what has changed,
     metadata(image, batch)                                       a metadata batch is committed for the first time
     changed(process, partition, before)                          a replica has changed; `before` is its old Standing
     begins(topic_id, partition, offset)                          a client was told where a partition begins
-    unserved(topic_id, partition, offset, broker, asked_us)      a broker, asked then, told a consumer that it is out of range
+    unserved(topic_id, partition, offset, broker, asked_us)      a broker, asked then, told a consumer: out of range
     created(topic, topic_id)                                     a topic's creation was acknowledged
     deleted(topic, topic_id)                                     its deletion was
     identified(client, producer_id)                              a producer was given its id
