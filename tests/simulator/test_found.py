@@ -60,6 +60,7 @@ FOUND = [
     ("replica_in_one_directory", "relocated", 6221024),
     ("liveness", "cleaned", 6221032),
     ("what_is_committed_is_in_range", "quiet", 6223044),
+    ("replicas_identical", "purged", 6223102),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
 ]
