@@ -50,8 +50,8 @@ class Committed:
 
 
 def _begins_at(partition: Partition, offset: int, end: int) -> bool:
-    """Whether `offset` is in the first batch of a log, which ends beyond the high watermark `end`: a follower began inside it,
-    as records were deleted up to there, and lost the start that it had learned to a power cut."""
+    """Whether `offset` is in the first batch of a log, which ends beyond the high watermark `end`: a follower began inside
+    it, as records were deleted up to there, and lost the start that it had learned to a power cut."""
     log = partition.log
     first = batches.headers(log.cold_read(log.log_start_offset, 1, log.log_end_offset)().data)[0]
     return log.segments[0].base_offset == first.base_offset <= offset and end <= first.last_offset
