@@ -305,8 +305,8 @@ class Fetcher:
                 self._begin_anew(partition, base_offset, now, outcome)
             # What was cleaned away was committed. A follower that has all that is committed may be in the ISR, and throws
             # nothing away: there the leader itself has never had the marker.
-            again = self._unmarked.get(partition, -1) if data.high_watermark > offset else NO_LIMIT
-            if data.records and log.append_fetched(data.records, now.wall_ms, unmarked_offset=again) is not None:
+            taken = self._unmarked.get(partition, -1) if data.high_watermark > offset else NO_LIMIT
+            if data.records and log.append_fetched(data.records, now.wall_ms, unmarked_offset=taken) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None
                 if partition.settings.flush_messages == 1:

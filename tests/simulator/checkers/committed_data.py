@@ -49,14 +49,6 @@ class Committed:
         return max((end for one, end in self.ends.items() if one < epoch), default=0)
 
 
-def _begins_at(partition: Partition, offset: int, end: int) -> bool:
-    """Whether `offset` is in the first batch of a log, which ends beyond the high watermark `end`: a follower began inside
-    it, as records were deleted up to there, and lost the start that it had learned to a power cut."""
-    log = partition.log
-    first = batches.headers(log.cold_read(log.log_start_offset, 1, log.log_end_offset)().data)[0]
-    return log.segments[0].base_offset == first.base_offset <= offset and end <= first.last_offset
-
-
 class CommittedData:
     name = "replicas_identical"
 
@@ -141,7 +133,7 @@ class CommittedData:
                 offset = read.next_offset
         if rotten and offset < end:  # what was cached of the segment while it was rotten is wrong
             committed.unseen.append((offset, end))
-        elif offset < min(end, partition.log.log_end_offset) and not _begins_at(partition, offset, end):
+        elif offset < min(end, partition.log.log_end_offset) and not _begins_inside(partition, offset, end):
             raise Violation(
                 self.name, f"{process.name} has nothing at {offset} of {partition!r}, committed up to {end}"
             )
@@ -172,3 +164,11 @@ class CommittedData:
             f"{process.name} has another batch at {header.base_offset} of {partition!r} (its epoch {header.epoch}, "
             f"producer {header.producer_id}) than what was committed there before"
         )
+
+
+def _begins_inside(partition: Partition, offset: int, end: int) -> bool:
+    """Whether `offset` is in the first batch of a log, which ends beyond the high watermark `end`: a follower began inside
+    it, as records were deleted up to there, and lost the start that it had learned to a power cut."""
+    log = partition.log
+    first = batches.headers(log.cold_read(log.log_start_offset, 1, log.log_end_offset)().data)[0]
+    return log.segments[0].base_offset == first.base_offset <= offset and end <= first.last_offset

@@ -34,13 +34,13 @@ class ServedOffsets:
 
     def unserved(self, topic_id: bytes, partition: int, offset: int, broker: str, asked_us: int) -> None:
         """A broker, asked then, told a consumer that this offset is out of range."""
-        asked = self._history.purged.get((topic_id, partition), 0)
+        purged = self._history.purged.get((topic_id, partition), 0)
         epoch, since_us = self._led_us.get((broker, topic_id, partition), (-1, 0))
-        if offset >= asked and since_us <= asked_us and self._leads(topic_id, partition, broker, epoch):
+        if offset >= purged and since_us <= asked_us and self._leads(topic_id, partition, broker, epoch):
             raise Violation(
                 self.name,
                 f"{broker} calls {offset} of partition {partition} of topic {topic_id.hex()} out of range; "
-                f"records were to be deleted up to {asked}",
+                f"records were to be deleted up to {purged}",
             )
 
     def _leads(self, topic_id: bytes, partition: int, broker: str, epoch: int) -> bool:

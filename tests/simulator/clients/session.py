@@ -24,8 +24,6 @@ class SessionConsumer:
         self.topics = topics
         self.broker = broker
         self._id, self._epoch = 0, 0
-        self._asked_us = 0
-        """When the last fetch was asked, virtual time."""
         self._sent: dict[Part, int] = {}
         """Partition of the session -> the position that the broker knows."""
         self._positions: dict[Part, int] = {}
@@ -70,7 +68,7 @@ class SessionConsumer:
             topics=[kind.FetchTopic(topic_id=id, partitions=parts) for id, parts in asked.items()],
         )  # fmt: skip
         self._sent |= wanted
-        self._asked_us = client.world.time_us
+        asked_us = client.world.time_us
         reply = await client.ask(self.broker, "Fetch", FETCH_VERSION, request)
         if reply is None or reply.error_code or not reply.session_id:
             return False
@@ -82,15 +80,15 @@ class SessionConsumer:
             for data in one.partitions:
                 if topic is None:
                     return False
-                sound = await self._take(topic, one.topic_id, data) and sound
+                sound = await self._take(topic, one.topic_id, data, asked_us) and sound
         return sound
 
-    async def _take(self, topic: str, topic_id: Any, data: Any) -> bool:
-        """What is told of one partition; False: something is wrong with it."""
+    async def _take(self, topic: str, topic_id: Any, data: Any, asked_us: int) -> bool:
+        """What the broker, asked then, tells of one partition; False: something is wrong with it."""
         client, part = self.client, (topic, data.partition_index)
         if data.error_code:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                client.history.unserved(bytes(topic_id), part[1], self._positions[part], self.broker, self._asked_us)
+                client.history.unserved(bytes(topic_id), part[1], self._positions[part], self.broker, asked_us)
                 self._positions[part] = max(self._positions[part], await earliest(client, *part))
                 return False
             await client.sleep(REFUSED_MS)
