@@ -17,6 +17,7 @@ from actors.config import NodeConfig
 from actors.node.api import handlers, table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
+from actors.node.api.own_requests import OwnRequests
 from actors.node.metrics import Sample, samples
 from actors.node.net.channels import Channels
 from actors.node.net.dial_login import DialLogins
@@ -79,6 +80,8 @@ class Node:
             BrokerContext.of(runtime, self.requests, self.quorum, storage, self.broker),
             ControllerContext.of(runtime, self.requests, self.quorum, storage, self.controller),
         )
+        if self.broker is not None:
+            self.channels.ask_itself = OwnRequests(self.dispatch, served).ask
         self._connected: deque[int] = deque()
         self._stopping = False
         self._active_controller = -1

@@ -72,9 +72,13 @@ class Dispatch:
 
     def failed(self, connection: Connection, api: str, error: Exception) -> None:
         """A handler broke: a mistake in the source. The peer sees a closed connection, the log the whole story."""
+        self.report(api, error)
+        self.requests.close(connection, f"{api} failed inside the node")
+
+    def report(self, api: str, error: Exception) -> None:
+        """Log the whole story of a handler that broke."""
         trace = "".join(traceback.format_exception(error))
         self.runtime.log.error(f"{api} failed: {error!r}\n{trace}")
-        self.requests.close(connection, f"{api} failed inside the node")
 
     def run(self, connection: Connection, slot: Slot, frame: memoryview) -> None:
         """Run one request of `connection`; its answer goes to `slot`, now or later."""
@@ -127,10 +131,10 @@ class Dispatch:
         if quotas is not None and quotas.active and connection.kind in DATA_KINDS:
             _ChargedRun(self, slot, api, version, header.correlation_id, request, call, quotas).start()
         else:
-            _Run(self, slot, api, version, header.correlation_id, request, call).start()
+            Run(self, slot, api, version, header.correlation_id, request, call).start()
 
 
-class _Run:
+class Run:
     """One request from its handler to its slot."""
 
     __slots__ = ("_api", "_call", "_correlation", "_dispatch", "_request", "_slot", "_version")
@@ -155,17 +159,30 @@ class _Run:
 
     def start(self) -> None:
         """Ask the handler. A failure of the handler closes this connection and hurts nobody else."""
+        try:
+            answer = self._perform()
+        except Exception as error:
+            self._broke(error)
+            return
+        if type(answer) not in (Done, Close) and self._api.writes is not WRITES_NOTHING:
+            self._writes()
+        self._settle(answer)
+
+    def _perform(self) -> Answer:
         dispatch = self._dispatch
         context: Context | None = dispatch.controller if self._call.listener in CONTROLLERS_OWN else dispatch.broker
         assert context is not None, "a listener is that of a role which is there"
-        try:
-            answer = perform(context, self._api, self._request, self._call)
-        except Exception as error:
-            self._dispatch.failed(self._slot.connection, self._api.name, error)
-            return
-        if type(answer) not in (Done, Close) and self._api.writes is not WRITES_NOTHING:
-            self._dispatch.requests.connections.writes(self._slot, self._call.frame)
-        self._settle(answer)
+        return perform(context, self._api, self._request, self._call)
+
+    def _writes(self) -> None:
+        """It is under way, and writes what others read."""
+        self._dispatch.requests.connections.writes(self._slot, self._call.frame)
+
+    def _broke(self, error: Exception) -> None:
+        self._dispatch.failed(self._slot.connection, self._api.name, error)
+
+    def _close(self, why: str) -> None:
+        self._dispatch.requests.close(self._slot.connection, why)
 
     def _again(self, function: Any, *arguments: Any) -> None:
         if self._slot.connection.closed or not self._dispatch.admitted(self._slot.connection, self._api.key):
@@ -173,7 +190,7 @@ class _Run:
         try:
             answer = function(*arguments)
         except Exception as error:
-            self._dispatch.failed(self._slot.connection, self._api.name, error)
+            self._broke(error)
             return
         self._settle(answer)
 
@@ -185,7 +202,7 @@ class _Run:
             assert isinstance(answer, Parked)
             self._slot.parked = lambda expired: self._again(answer.again, expired)
             self._dispatch.runtime.waiting.park(
-                answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets
+                answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets, answer.idle
             )
         elif kind is Asked:
             assert isinstance(answer, Asked)
@@ -211,10 +228,10 @@ class _Run:
         elif kind is Last:
             assert isinstance(answer, Last)
             self._reply(answer.reply)
-            self._dispatch.requests.close(self._slot.connection, answer.why)
+            self._close(answer.why)
         else:
             assert isinstance(answer, Close)
-            self._dispatch.requests.close(self._slot.connection, answer.why)
+            self._close(answer.why)
 
     def _later(self, later: Later) -> None:
         connection = self._slot.connection
@@ -248,12 +265,12 @@ class _Run:
         try:
             parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
         except WireError as error:
-            self._dispatch.failed(self._slot.connection, self._api.name, error)
+            self._broke(error)
             return
         self._dispatch.requests.answer(self._slot, parts)
 
 
-class _ChargedRun(_Run):
+class _ChargedRun(Run):
     """The same while clients have quotas: the time that the handler takes is counted, and the answer may mute its
     connection."""
 

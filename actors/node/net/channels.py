@@ -29,6 +29,8 @@ from actors.wire.messages import message
 
 Reply = Any
 Then = Callable[[Any], None]
+AskItself = Callable[[str, Any, Then], None]
+"""(API, request, who is told the answer in a later turn)"""
 
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
@@ -186,6 +188,8 @@ class Channels:
         self._probes: dict[int, _Probe] = {}
         self._watchers: dict[Hashable, Callable[[bool], None]] = {}
         self._next_conn = 0
+        self.ask_itself: AskItself | None = None
+        """How this node is asked for what it has to ask of itself. None: it serves nobody."""
         self.dials: list[Dial] = []
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
@@ -260,6 +264,14 @@ class Channels:
 
         kind = (lane, handshake, to_controller, listener, versions is not None)
         self._submit(purpose, address, _Request(name, chosen, build, then, versions), timeout_ms, kind)
+
+    def itself(self, name: str, request: Any, then: Then, timeout_ms: int = 30_000) -> None:
+        """Ask this node, without a connection. `then` gets the reply or a ChannelError, in a later turn."""
+        assert self.ask_itself is not None, name
+        asked = _Request(name, -1, lambda correlation, client_id, version: [], then)
+        lost = ChannelError("timeout", f"no answer to {name} from this node itself")
+        asked.timer = self._timers.at(self._now_ms() + timeout_ms, lambda: asked.settle(lost))
+        self.ask_itself(name, request, asked.settle)
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
         """A bare connect, no byte sent: `then(True)` only if it was refused.

@@ -465,6 +465,7 @@ class Lab:
                 answer.keys,
                 answer.deadline_ms,
                 lambda late: self._settle(node, pending, name, version, answer.again(late)),
+                idle=answer.idle,
             )
         elif isinstance(answer, Later):
             try:
@@ -496,7 +497,8 @@ class Lab:
             if node.id in self.dead:
                 continue
             node.turn()
-        return bool(later or arrived or self.later or any(one[0].done for one in self.awaited))
+        asks_itself = any(node.requests.mailbox.ready() for node in self.nodes.values() if node.id not in self.dead)
+        return bool(later or arrived or self.later or asks_itself or any(one[0].done for one in self.awaited))
 
     def settle(self, turns: int = 200) -> None:
         """Turns until nothing moves."""

@@ -4,8 +4,8 @@ What is asked is one entry of an InitializeShareGroupState, ReadShareGroupState,
 DeleteShareGroupState or ReadShareGroupStateSummary; what comes back is the entry of the answer. This file alone decides
 which broker is asked, what shares a request, and what is tried again. Rules:
 
-1. The leader of the key's partition of `__share_group_state` is asked, this broker like any other. Without the topic the
-   controller is asked to make it.
+1. The leader of the key's partition of `__share_group_state` is asked; this broker asks itself without a connection.
+   Without the topic the controller is asked to make it.
 2. A broker has one request at a time of an API and a group. What comes up meanwhile shares the next one,
    `ENTRIES_A_REQUEST` entries at most where one alone has no more. Requests leave at the end of a turn.
 3. Of one share partition one entry of an API is under way; the others follow in their order, also where it is tried
@@ -232,6 +232,9 @@ class SharePersister:
             self._send()
 
         self._asked.add(line)
+        if broker == self._runtime.config.broker_id:
+            self._channels.itself(api.name, api.request(group, asks), answered, TIMEOUT_MS)
+            return
         self._channels.peer(
             ("share state", broker),
             (endpoint.host, endpoint.port),

@@ -4,7 +4,7 @@ What an end is, and when it is complete, the coordinator decides (`broker/transa
 broker is asked, and what an answer means. Rules:
 
 1. One request at a time to a broker, with `PARTITIONS_A_REQUEST` partitions at most; what comes up meanwhile follows.
-   This broker is asked like any other.
+   This broker asks itself in the same way, without a connection.
 2. A partition that is gone needs no marker. One without a known leader, one whose leader has moved, and one whose leader
    cannot write now are tried again: soon, and then twice as late each time, up to `RETRY_MS_MAX`, until a marker is written.
    `PARTS_A_TURN` of them are looked at in a turn, and of those of a new end too.
@@ -138,6 +138,9 @@ class TransactionMarkers:
             self._drain()
 
         self._asked.add(broker)
+        if broker == self._runtime.config.broker_id:
+            self._channels.itself("WriteTxnMarkers", _request(asked), answered, TIMEOUT_MS)
+            return
         self._channels.peer(
             ("markers", broker),
             (endpoint.host, endpoint.port),
