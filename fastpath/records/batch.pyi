@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,8 +90,10 @@ def headers(data: Buffer, pos: int = 0, end: int | None = None) -> list[Header]:
     CorruptBatch at the first batch whose numbers are invalid.
     """
 
-def columns(data: Buffer, pos: int = 0, end: int | None = None) -> dict[str, np.ndarray[Any, Any]]:
-    """As `headers`, as one contiguous array for each field of `Header`.
+def columns(
+    data: Buffer, pos: int = 0, end: int | None = None, fields: Iterable[str] = ...
+) -> dict[str, np.ndarray[Any, Any]]:
+    """As `headers`, as one contiguous array for each of the fields of `Header`.
 
     int64: position, size, base_offset, last_offset, base_timestamp, max_timestamp, producer_id; int32: epoch,
     last_offset_delta, base_sequence, count; uint32: crc; int16: attributes, producer_epoch; int8: magic.

@@ -204,7 +204,7 @@ cdef Fault _scan(const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end, BatchHead
         pos[0] += h.size
 
 
-def columns(data, Py_ssize_t pos=0, end=None):
+def columns(data, Py_ssize_t pos=0, end=None, fields=Header._fields):
     cdef Py_buffer view
     cdef Py_ssize_t stop, at = pos, n = 0
     cdef Fault fault
@@ -221,7 +221,7 @@ def columns(data, Py_ssize_t pos=0, end=None):
             raw = rows.view(np.uint8)
             with nogil:
                 _scan(<uint8_t*>view.buf, &pos, stop, <BatchHeader*>&raw[0], &n)
-        return {name: np.ascontiguousarray(rows[name]) for name in Header._fields}
+        return {name: np.ascontiguousarray(rows[name]) for name in fields}
     finally:
         PyBuffer_Release(&view)
 

@@ -112,9 +112,24 @@ class SharePartition:
         """Whether there may be something for a member, in the window or behind it."""
         return self.active and can_acquire(self._window, limits.in_flight_max)
 
+    @property
+    def start_offset(self) -> int:
+        """Below it all is done. It must be active."""
+        return self._window.start
+
     def next_offset(self) -> int:
         """Where to read for the next member. It must be active."""
         return self._window.next_offset()
+
+    def unseen(self, below: int, limits: Limits) -> int:
+        """How many records below an offset no member has had, and one may have now. It must be active."""
+        window = self._window
+        return max(0, min(below - window.follows, limits.in_flight_max - window.records))
+
+    def span(self, records: int, limits: Limits) -> int:
+        """How many offsets from `next_offset` on have so many records for a member. It must be active."""
+        follows = self._window.follows
+        return follows - self.next_offset() + self.unseen(follows + records, limits)
 
     def log_starts_at(self, offset: int) -> None:
         """Where the log begins now."""

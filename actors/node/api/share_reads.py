@@ -5,9 +5,11 @@ This file alone decides what may be read. Rules:
 1. Only the leader reads for a share group, from where the share partition says; up to the high watermark, or the last stable
    offset where the group reads committed records only.
 2. What lies on the disk is read by one fetch at a time for a share partition: others would read the same.
-3. A member gets whole batches of the log: those with a record that it has acquired, and what lies between them.
+3. As much is read as the records that a member wants are likely to take, by the size of those that were read last.
+4. A member gets whole batches of the log: those with a record that it has acquired, and what lies between them.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ import numpy as np
 from actors.authorization.resources import Operation, Resource
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
+from actors.broker.partition import Partition
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.broker.share.acquisition import Acquired, Ask, Extent
@@ -29,8 +32,18 @@ from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch, columns
 
+READ_BYTES_MAX = 1 << 20
+"""Of one partition for one answer: a member acquires some hundred records at once, whatever number of bytes it allows."""
+MARGIN, MARGIN_BYTES = 1.25, 32 << 10
+"""What is read beside the likely size: records differ, and the last batch is given whole."""
 CONTROL, TRANSACTIONAL = 0x20, 0x10
+EXTENTS = ("position", "size", "base_offset", "last_offset")
+WITH_PRODUCERS = (*EXTENTS, "producer_id", "attributes")
+"""What has to be known of the batches that were read; where transactions were aborted, also whose they are."""
 CODES = {int(code): code for code in ErrorCode}
+
+Batches = dict[str, np.ndarray[Any, Any]]
+"""Columns of the headers of what was read, by name."""
 
 
 class Taken(NamedTuple):
@@ -79,6 +92,19 @@ class ShareReads:
         """A partition that the request wants."""
         return Place(named, self._session)
 
+    def idle(self, place: Place, limits: Limits) -> bool:
+        """Whether nothing can have come there for a member that waits. It is asked for each record and each member that
+        waits, so it looks only at what is nearly always so."""
+        held = place.held
+        if held is None or self._guarded or held.share.fenced is not None or not held.partition.leads:
+            return False
+        share, partition = held.share, held.partition
+        if not share.active:
+            return True  # it is being loaded
+        if share.start_offset < partition.log.log_start_offset:
+            return False
+        return share.next_offset() >= _end(partition, limits) or not share.can_acquire(limits)
+
     def readable(self, place: Place, limits: Limits) -> bool:
         """Whether something may be acquired there, if it can be read. `place.error`: it cannot be at all."""
         place.found, place.error, held = None, ErrorCode.NONE, place.held
@@ -96,21 +122,23 @@ class ShareReads:
             place.error = share.fenced
             return False
         share.log_starts_at(partition.log.log_start_offset)
+        # Nearly always, where many members wait, nothing is new. An unclean election may also have cut the log.
+        if not share.active or share.next_offset() >= _end(partition, limits):
+            return False
         return share.can_acquire(limits) and (not held.reading or place.warm is not None)
 
-    def look(self, place: Place, bytes_max: int, limits: Limits, *, first: bool) -> Look:
-        """Read, or say which job reads."""
+    def look(self, place: Place, records: int, bytes_max: int, limits: Limits, *, first: bool) -> Look:
+        """Read for so many records, or say which job reads. It must be readable."""
         held, entry = place.held, place.entry
         assert held is not None
-        offset = held.share.next_offset()
+        share = held.share
+        offset = share.next_offset()
         warm, place.warm = place.warm, None
         if warm is not None and warm[0] != offset:
             warm = None
-        partition = held.partition
-        end = partition.last_stable_offset if limits.committed_only else partition.high_watermark
-        if offset >= end:  # nearly always, where many members wait; also where an unclean election has cut the log
-            place.found = Look(entry)
-            return place.found
+        if held.record_bytes:
+            likely = share.span(records, limits) * held.record_bytes
+            bytes_max = min(bytes_max, int(likely * MARGIN) + MARGIN_BYTES)
         entry.fetch_offset = place.offset = offset
         entry.bytes_max = bytes_max
         entry.warm = warm
@@ -118,7 +146,17 @@ class ShareReads:
         found = look(self._context.replicas, entry, reader, bytes_max, first=first)
         place.error = CODES[found.error]
         place.found = found
+        if found.size:
+            held.record_bytes = found.size / (found.below - offset)
         return found
+
+    def available(self, place: Place, limits: Limits) -> int:
+        """About how many bytes there are, read or not. It must be readable."""
+        held, found = place.held, place.found
+        assert held is not None
+        size = found.size if found is not None else 0
+        below = found.below if found is not None and size else held.share.next_offset()
+        return size + max(0, int((_end(held.partition, limits) - below) * held.record_bytes))
 
     def warmed(self, place: Place, result: Any) -> None:
         """A job has read something, or has failed to."""
@@ -145,13 +183,14 @@ class ShareReads:
             return None
         if held.share.next_offset() != place.offset:
             return None
-        batches = columns(found.records)
+        batches = columns(found.records, fields=WITH_PRODUCERS if found.aborted else EXTENTS)
+        begins = batches["base_offset"].tolist()
         count = ask.in_flight_max + ask.records_max + 1
-        extents = list(islice(map(Extent, batches["base_offset"].tolist(), batches["last_offset"].tolist()), count))
+        extents = list(islice(map(Extent, begins, batches["last_offset"].tolist()), count))
         aborted = _aborted(batches, found.aborted) if found.aborted else ()
         acquired = held.share.acquire(ask, place.offset, extents, aborted)
         self._context.shares.gather(held)
-        return Taken(_part(found.records, batches, acquired), acquired) if acquired else None
+        return Taken(_part(found.records, batches, begins, acquired), acquired) if acquired else None
 
     def _refusal(self, place: Place) -> ErrorCode:
         context, (topic_id, number) = self._context, place.named
@@ -166,17 +205,21 @@ class ShareReads:
         return ErrorCode.NONE if partition.leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _part(records: Buffer, batches: dict[str, Any], acquired: Sequence[Acquired]) -> Buffer:
-    """Rule 3."""
-    begins = batches["base_offset"]
-    first = max(0, int(np.searchsorted(begins, acquired[0].first, "right")) - 1)
-    last = int(np.searchsorted(begins, acquired[-1].last, "right")) - 1
+def _end(partition: Partition, limits: Limits) -> int:
+    """Where the records end that a group may have (rule 1)."""
+    return partition.last_stable_offset if limits.committed_only else partition.high_watermark
+
+
+def _part(records: Buffer, batches: Batches, begins: Sequence[int], acquired: Sequence[Acquired]) -> Buffer:
+    """Rule 4. `begins`: the first offset of each batch."""
+    first = max(0, bisect_right(begins, acquired[0].first) - 1)
+    last = bisect_right(begins, acquired[-1].last) - 1
     begin = int(batches["position"][first])
     end = int(batches["position"][last]) + int(batches["size"][last])
     return records if begin == 0 and end == len(records) else memoryview(records)[begin:end]
 
 
-def _aborted(batches: dict[str, Any], transactions: Sequence[tuple[int, int]]) -> list[Extent]:
+def _aborted(batches: Batches, transactions: Sequence[tuple[int, int]]) -> list[Extent]:
     """The batches of aborted transactions; `transactions`: (producer id, first offset)."""
     coming = sorted(transactions, key=lambda one: one[1])
     open_: set[int] = set()

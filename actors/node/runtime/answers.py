@@ -33,6 +33,9 @@ class Parked(NamedTuple):
     """`again(expired)`; after the deadline it must not park once more."""
     offsets: Sequence[int] = ()
     """One for each key, if the request need not be asked before the key has reached it."""
+    idle: Callable[[Hashable], bool] | None = None
+    """`idle(key)` is asked before `again(False)`, where that key alone was signalled: whether nothing has come for this
+    request, so that it goes on waiting. Of many who wait for the same, one gets it, and the others stay where they are."""
 
 
 class Asked(NamedTuple):

@@ -110,17 +110,28 @@ class Timers(Times[Timer]):
 class _Entry:
     """A parked waiter. Invariant: `function` is None once it was called; then every key has let go of it."""
 
-    __slots__ = ("connection", "expired", "function", "keys", "late")
+    __slots__ = ("connection", "expired", "function", "idle", "keys", "late")
 
-    def __init__(self, keys: Sequence[Hashable], function: Callable[[bool], None], connection: Asker | None) -> None:
+    def __init__(
+        self,
+        keys: Sequence[Hashable],
+        function: Callable[[bool], None],
+        connection: Asker | None,
+        idle: Callable[[Hashable], bool] | None,
+    ) -> None:
         self.keys = keys
         self.function: Callable[[bool], None] | None = function
         self.connection = connection
         """Whose request it is; None: the node's own."""
+        self.idle = idle
         self.late = False
         """Whether it stands in the line of those that are late."""
         self.expired = False
         """Whether its time came while it stood there."""
+
+    def stays(self, key: Hashable) -> bool:
+        """Whether the signal of that key has brought nothing for it."""
+        return self.idle is not None and self.idle(key)
 
 
 class _Late:
@@ -207,13 +218,14 @@ class Waiting:
         again: Callable[[bool], None],
         connection: Asker | None = None,
         offsets: Sequence[int] = (),
+        idle: Callable[[Hashable], bool] | None = None,
     ) -> None:
         """`again(False)` when one of `keys` is signalled, `again(True)` at `deadline_ms`; whichever comes first.
 
         `connection`: whose request waits. `offsets`: one for each key that the key must reach; without them, every signal
-        counts.
+        counts. `idle(key)`: asked before `again(False)` where that key alone was signalled; true: it stays parked.
         """
-        entry = _Entry(keys, again, connection)
+        entry = _Entry(keys, again, connection, idle)
         parked = self._parked
         first = offsets[0] if offsets else 0
         for key in keys:
@@ -280,9 +292,10 @@ class Waiting:
         called = False
         while self._signalled or (self._late.hosts and (self._left_ns > 0 or not self._called)):
             if self._signalled:
+                key = next(iter(self._signalled)) if len(self._signalled) == 1 else None
                 found = self._found()
                 if found:
-                    called = self._call(found, False) or called
+                    called = self._call(found, False, key) or called
             else:
                 called = self._called = True
                 entry = self._late.take()
@@ -318,9 +331,12 @@ class Waiting:
                 found.update((entry, offset) for entry, offset in waiters.items() if offset <= reached)
         return list(found)
 
-    def _call(self, entries: list[_Entry], expired: bool) -> bool:
-        """Let them look, as long as the turn has time; the others are late. Whether anyone did."""
+    def _call(self, entries: list[_Entry], expired: bool, key: Hashable | None = None) -> bool:
+        """Let them look, as long as the turn has time; the others are late. Whether anyone did. `key`: they were found by
+        that one alone."""
         if len(entries) == 1 and not self._late.hosts:  # nearly always; nobody has to wait for it
+            if key is not None and entries[0].stays(key):
+                return False
             self._called = True
             self._fire(entries[0], expired)
             return True
@@ -329,7 +345,7 @@ class Waiting:
         for entry in entries:
             if entry.late:
                 entry.expired = entry.expired or expired
-            elif entry.function is None:
+            elif entry.function is None or (key is not None and entry.stays(key)):
                 continue
             elif self._late.hosts or self._left_ns <= 0:
                 entry.expired = expired

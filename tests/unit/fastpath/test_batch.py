@@ -54,6 +54,10 @@ def test_headers_and_columns_agree_with_the_twin_and_leave_out_a_cut_batch(conte
     assert {name: column.tolist() for name, column in columns.items()} == {
         name: [getattr(head, name) for head in found] for name in batch.Header._fields
     }
+    few = batch.columns(data, 2, fields=("size", "crc"))
+    assert {name: column.tolist() for name, column in few.items()} == {
+        name: columns[name].tolist() for name in ("size", "crc")
+    }
     assert columns["crc"].dtype == np.uint32 and columns["base_offset"].flags.c_contiguous
 
 

@@ -295,3 +295,40 @@ def test_a_signal_behind_the_waiters_of_a_turn_makes_the_next_turn_due_at_once()
     assert seen == [False] and waiting.deadline_ms() == FAR_MS
     waiting.signal("key")
     assert waiting.deadline_ms() == FAR_MS, "nobody waits for it"
+
+
+def test_who_has_nothing_of_a_signal_stays_where_it_is() -> None:
+    waiting, seen, left = Waiting(), [], ["one"]
+
+    def take(name: str) -> Callable[[bool], None]:
+        return lambda expired: seen.append((name, expired, left.pop() if left else None))
+
+    for name in ("a", "b"):
+        waiting.park(["queue", "other"], 50, take(name), idle=lambda key: key == "queue" and not left)
+    waiting.signal("queue")
+    assert waiting.run() and seen == [("a", False, "one")], "b is asked after a has taken what there was"
+    waiting.signal("queue")
+    assert not waiting.run() and len(seen) == 1
+    left.append("two")
+    waiting.signal("queue")
+    assert waiting.run() and seen[1:] == [("b", False, "two")]
+
+
+def test_another_key_several_keys_and_the_time_are_not_asked_about() -> None:
+    waiting, seen = Waiting(), []
+    asked: list[object] = []
+
+    def idle(key: object) -> bool:
+        asked.append(key)
+        return True
+
+    for name in ("a", "b"):
+        waiting.park([f"{name}1", f"{name}2"], 50, lambda expired, name=name: seen.append((name, expired)), idle=idle)
+    waiting.signal("a1")
+    waiting.signal("a2")
+    assert waiting.run() and seen == [("a", False)], "more than one has come, so it looks for itself"
+    assert asked == []
+    waiting.signal("b1")
+    assert not waiting.run() and asked == ["b1"]
+    waiting.expire(50)
+    assert seen == [("a", False), ("b", True)] and asked == ["b1"]

@@ -16,7 +16,7 @@ KAFKA_STORAGE_ERROR, COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND, UNKNOWN_SERV
 ShareAcknowledge.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from actors.broker.share.partition import Limits
 from actors.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, Owner, ShareSession
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share_acknowledgements import Acknowledgements, Outcome
-from actors.node.api.share_reads import Place, ShareReads, Taken
+from actors.node.api.share_reads import READ_BYTES_MAX, Place, ShareReads, Taken
 from actors.node.api.share_requests import NEVER_MS, admitted, leader_of
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
@@ -36,8 +36,6 @@ from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
 STRICT = 1
-READ_BYTES_MAX = 1 << 20
-"""Of one partition for one answer: a member acquires some hundred records at once, whatever number of bytes it allows."""
 ANSWER_BYTES, PARTITION_BYTES = 16, 60
 """About how long an answer is beside its partitions, and what a partition takes beside its records."""
 _RESPONSE = message("ShareFetchResponse")
@@ -124,16 +122,16 @@ class _ShareFetch:
             self._bytes_max = int(min(self._bytes_max, context.quotas.room(call)))
         self._bytes_min = min(request.min_bytes, self._bytes_max)
         self._deadline_ms = context.runtime.now.mono_ms + max(0, request.max_wait_ms)
+        self._limits = context.shares.settings.limits(owner.group)
         self._throttle_ms = 0
 
     def attempt(self, expired: bool) -> Answer:
-        """Look at every partition; answer, or wait."""
+        """Look at every partition again; answer, or wait."""
         return go_on(self.steps(expired))
 
     def steps(self, expired: bool) -> Steps:
-        """The same, slice by slice."""
-        context = self._context
-        limits = context.shares.settings.limits(self._owner.group)
+        """Look at every partition, slice by slice."""
+        context, limits = self._context, self._limits
         pace = Pace()
         while True:
             if not context.lookups.serving:
@@ -152,7 +150,7 @@ class _ShareFetch:
             if later is not None:
                 return later
             if not (self._enough(readable) or expired or self._hopeless()):
-                return Parked(self._keys(), self._deadline_ms, self.attempt)
+                return self._parked()
             if not self._within_quota(readable):
                 return self.finish([], {})
             before = [(place, place.offset) for place in readable if place.found is not None and place.found.size]
@@ -160,7 +158,7 @@ class _ShareFetch:
             if taken or expired or self._hopeless():
                 return self.finish([place for place in self._places if place.error], taken)
             if not any(place.held and place.held.share.next_offset() != offset for place, offset in before):
-                return Parked(self._keys(), self._deadline_ms, self.attempt)
+                return self._parked()
             yield  # what was read is for nobody: look behind it
 
     def finish(self, failed: Sequence[Place], taken: dict[Named, Taken]) -> Answer:
@@ -185,14 +183,18 @@ class _ShareFetch:
         return not wanted or all(place.error for place in self._places)
 
     def _read(self, readable: Sequence[Place], limits: Limits, expired: bool) -> Later | None:
-        """Look at what may be read. A job: something has to be read from the disk first."""
-        if not readable or self._request.max_records <= 0:
+        """Look at what may be read, until it is as much as the member wants. A job: something has to be read from the disk
+        first."""
+        left = self._request.max_records
+        if not readable or left <= 0:
             return None
         context, connections, total = self._context, self._context.requests.connections, 0
         bytes_max = connections.room(self._call.connection, self._bytes_max)
         share = min(READ_BYTES_MAX, bytes_max // len(readable))
         for place in readable:
-            found = self._reads.look(place, max(1, min(share, bytes_max - total)), limits, first=total == 0)
+            if left <= 0:
+                break
+            found = self._reads.look(place, left, max(1, min(share, bytes_max - total)), limits, first=total == 0)
             if found.cold is not None:
                 assert place.held is not None
                 place.held.reading = True
@@ -206,6 +208,8 @@ class _ShareFetch:
                     seen=partial(self._reads.seen, place),
                 )
             total += found.size
+            if found.size and place.held is not None:
+                left -= place.held.share.unseen(found.below, limits)
         context.appends.signal()
         return None
 
@@ -215,8 +219,11 @@ class _ShareFetch:
         return self.attempt(expired)
 
     def _enough(self, readable: Sequence[Place]) -> bool:
-        sizes = [place.found.size for place in readable if place.found is not None]
-        return sum(sizes) >= self._bytes_min and (any(sizes) or self._bytes_min <= 0)
+        """Whether there is as much as the member waits for; it gets no more than the records that it wants."""
+        some = any(place.found is not None and place.found.size > 0 for place in readable)
+        if self._bytes_min <= 1:
+            return some or self._bytes_min <= 0
+        return some and sum(self._reads.available(place, self._limits) for place in readable) >= self._bytes_min
 
     def _within_quota(self, readable: Sequence[Place]) -> bool:
         """Charge what is about to be given."""
@@ -248,12 +255,18 @@ class _ShareFetch:
                 left -= sum(one.last - one.first + 1 for one in found.acquired)
         return taken
 
-    def _keys(self) -> list[Hashable]:
-        keys: list[Hashable] = []
+    def _parked(self) -> Parked:
+        places: dict[Hashable, Place] = {}
         for place in self._places:
             if place.held is not None:
-                keys += (place.held.key, place.held.partition.committed)
-        return keys
+                places[place.held.key] = places[place.held.partition.committed] = place
+        return Parked(list(places), self._deadline_ms, self.attempt, idle=partial(self._idle, places))
+
+    def _idle(self, places: Mapping[Hashable, Place], key: Hashable) -> bool:
+        """Whether a signal says nothing to this request."""
+        place = places.get(key)
+        serving = self._context.lookups.serving and not self._over()
+        return serving and place is not None and self._reads.idle(place, self._limits)
 
     # ---- the answer
 
@@ -285,7 +298,7 @@ class _ShareFetch:
         return Done(
             _RESPONSE(
                 throttle_time_ms=self._throttle_ms,
-                acquisition_lock_timeout_ms=self._context.shares.settings.limits(self._owner.group).lock_duration_ms,
+                acquisition_lock_timeout_ms=self._limits.lock_duration_ms,
                 responses=list(topics.values()),
                 node_endpoints=cache.node_endpoints(leaders, _RESPONSE.NodeEndpoint, self._call.listener_name),
             )

@@ -42,13 +42,15 @@ class Held:
     `key`: waiting key, signalled when something may be acquired or was stored, and when it is over. `reading`: a member's
     fetch reads from the disk for it; other fetches wait meanwhile, since they would read the same."""
 
-    __slots__ = ("gathered", "key", "partition", "reading", "share", "watched_ms")
+    __slots__ = ("gathered", "key", "partition", "reading", "record_bytes", "share", "watched_ms")
 
     def __init__(self, share: SharePartition, partition: Partition) -> None:
         self.share = share
         self.partition = partition
         self.key = ("share", share.key)
         self.reading = False
+        self.record_bytes = 0.0
+        """The mean size of the records that were read last; 0: nothing was read yet."""
         self.gathered = False
         self.watched_ms = FAR_MS
         """The earliest time at which its locks are looked at."""

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from actors.broker.admission import Refused
+from actors.broker.reading import look
 from actors.broker.share import sessions
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.share.sessions import Owner, ShareSessions
 from actors.metadata import ops
 from actors.metadata.features import SHARE_VERSION
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
+from actors.node.api.share_reads import READ_BYTES_MAX
 from actors.node.roles.broker.share_persister import SharePersister
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -160,6 +162,108 @@ def test_a_long_poll_is_answered_by_a_record_and_by_one_that_is_given_back() -> 
     assert not pending.done
     scene.produce(1)
     assert pending.done and scene.acquired(pending.reply) == [(1, 1, 1)]
+
+
+def test_many_who_wait_for_one_record_are_left_waiting_but_for_one() -> None:
+    scene = Consumers()
+    waiting = {member: scene.begin(member, max_wait_ms=5_000) for member in "abcd"}
+    scene.lab.settle()
+    for number, first in enumerate("abcd"):
+        scene.produce(1)
+        assert [member for member, pending in waiting.items() if pending.done] == [first]
+        assert scene.acquired(waiting.pop(first).reply) == [(number, number, 1)]
+    assert scene.said("c", (2, 2, RELEASE)) is NONE
+    assert scene.fetch("d") == [(2, 2, 2)]
+
+
+def test_who_waits_at_a_full_window_goes_on_when_there_is_room() -> None:
+    scene = Consumers(group_share_partition_max_record_locks="100")
+    scene.produce(100)
+    assert scene.fetch("a") == [(0, 99, 1)]
+    pending = scene.begin("b", max_wait_ms=5_000)
+    scene.lab.settle()
+    scene.produce(1)
+    assert not pending.done
+    assert scene.said("a", (0, 99, ACCEPT)) is NONE
+    assert pending.done and scene.acquired(pending.reply) == [(100, 100, 1)]
+
+
+def test_who_waits_hears_that_its_session_is_over() -> None:
+    scene = Consumers()
+    pending = scene.begin("a", max_wait_ms=60_000)
+    scene.lab.settle()
+    scene.begin("a", epoch=0, max_wait_ms=60_000)
+    scene.produce(1)
+    assert pending.done and pending.reply.error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+
+def _reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of what is read for share groups from now on."""
+    sizes: list[int] = []
+
+    def noting(*arguments: Any, **named: Any) -> Any:
+        found = look(*arguments, **named)
+        sizes.append(found.size)
+        return found
+
+    monkeypatch.setattr("actors.node.api.share_reads.look", noting)
+    return sizes
+
+
+def test_as_much_is_read_as_the_records_that_are_wanted_are_likely_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Consumers()
+    for _ in range(300):
+        scene.lab.produce(1, *(b"v" * 1000 for _ in range(10)))
+    scene.lab.settle()
+    sizes = _reads(monkeypatch)
+    assert scene.fetch("a", max_records=50, batch_size=50) == [(0, 49, 1)]
+    assert 900_000 < sizes[0] <= READ_BYTES_MAX, "nothing is known of the records yet"
+    for number in range(1, 4):
+        assert scene.fetch("a", max_records=50, batch_size=50) == [(50 * number, 50 * number + 49, 1)]
+        assert 50_000 < sizes[number] < 110_000
+
+
+def test_what_a_member_waits_for_need_not_be_read() -> None:
+    scene = Consumers()
+    for _ in range(10):
+        scene.lab.produce(1, *(b"v" * 1000 for _ in range(10)))
+    scene.lab.settle()
+    assert scene.fetch("a", max_records=10) == [(0, 9, 1)]
+    pending = scene.begin("a", max_records=10, min_bytes=80_000, max_wait_ms=60_000)
+    scene.lab.settle()
+    assert pending.done and scene.acquired(pending.reply) == [(10, 19, 1)]
+    pending = scene.begin("a", max_records=10, min_bytes=100_000, max_wait_ms=60_000)
+    scene.lab.settle()
+    assert not pending.done
+    for _ in range(3):
+        scene.lab.produce(1, *(b"v" * 1000 for _ in range(10)))
+    scene.lab.settle()
+    assert pending.done and scene.acquired(pending.reply) == [(20, 29, 1)]
+
+
+def test_records_that_grow_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Consumers()
+    scene.produce(100)
+    assert scene.fetch("a", max_records=100) == [(0, 99, 1)]
+    for _ in range(6):
+        scene.lab.produce(1, b"v" * 100_000, b"v" * 100_000)
+    scene.lab.settle()
+    sizes = _reads(monkeypatch)
+    assert scene.fetch("a", max_records=8, batch_size=8) == [(100, 101, 1)], "a batch comes in any case"
+    assert scene.fetch("a", max_records=8, batch_size=8)[0][0] == 102 and sizes[-1] > 600_000
+
+
+def test_what_lies_in_the_window_is_read_too_for_a_member_that_wants_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Consumers()
+    for _ in range(20):
+        scene.lab.produce(1, *(b"v" * 1000 for _ in range(10)))
+    scene.lab.settle()
+    assert scene.fetch("a", max_records=100, batch_size=10)[-1] == (90, 99, 1)
+    assert scene.said("a", (0, 9, RELEASE), (90, 99, RELEASE)) is NONE
+    sizes = _reads(monkeypatch)
+    found = scene.fetch("b", max_records=100, batch_size=10)
+    assert (found[0], found[1], found[-1]) == ((0, 9, 2), (90, 99, 2), (170, 179, 1)), found
+    assert len(sizes) == 1
 
 
 def test_a_lock_that_ends_gives_the_record_to_who_waits() -> None:
