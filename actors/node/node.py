@@ -176,7 +176,10 @@ class Node:
         quorum.advance()
         if self.broker is not None:
             self.broker.append()
-        runtime.waiting.run()
+        answered = len(requests.connections.sends)
+        if runtime.waiting.run():
+            # Who has waited is answered first: a record reaches consumers before its producer hears that it is there.
+            requests.connections.first(answered)
         for role in self._roles:
             role.end()
         requests.end_turn()

@@ -354,6 +354,13 @@ class Connections:
             self._read_on(connection)
         return freed
 
+    def first(self, place: int) -> None:
+        """What was answered from `place` on, in the order of this turn's answers, leaves before the others, unless a
+        connection has answers among both: its order is kept."""
+        before, sends = self.sends[:place], self.sends[place:]
+        if before and sends and {conn for conn, _ in before}.isdisjoint([conn for conn, _ in sends]):
+            self.sends = [*sends, *before]
+
     def close(self, connection: Connection) -> None:
         """Close from our side: nothing that was queued is run or answered."""
         if not connection.closed:

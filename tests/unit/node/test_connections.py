@@ -158,3 +158,21 @@ def test_all_that_is_not_read_leaves_a_fair_share_for_those_who_read_and_all_for
     connections.gone(1)
     assert connections.room(2, large) == large - FAIR_BYTES
     assert connections.room(1, large) == 0, "nobody is there"
+
+
+def test_who_has_waited_is_answered_first_unless_its_connection_has_an_answer_before() -> None:
+    connections = Connections(1 << 20)
+    for id, parts in ((1, [b"asked"]), (2, [b"asked"]), (3, [b"waited"]), (4, [b"waited"])):
+        slot = connections.begin(opened(connections, id), frame())
+        assert slot
+        connections.answer(slot, parts)
+    connections.first(2)
+    assert [conn for conn, _ in connections.taken().sends] == [3, 4, 1, 2]
+
+    connection = opened(connections, 5)
+    early, late = (connections.begin(connection, frame()) for _ in range(2))
+    assert early and late
+    connections.answer(early, [b"asked"])
+    connections.answer(late, [b"waited"])
+    connections.first(1)
+    assert [parts for _, parts in connections.taken().sends] == [[b"asked"], [b"waited"]]
