@@ -96,7 +96,7 @@ class ShareReads:
         """Whether nothing can have come there for a member that waits. It is asked for each record and each member that
         waits, so it looks only at what is nearly always so."""
         held = place.held
-        if held is None or self._guarded or held.share.fenced is not None or not held.partition.leads:
+        if held is None or self._guarded or held.share.fenced is not None:
             return False
         share, partition = held.share, held.partition
         if not share.active:

@@ -76,6 +76,22 @@ def test_one_that_waits_or_works_in_slices_goes_on(kind: str) -> None:
     assert scene.answers == ["found" if kind == "later" else "reply"]
 
 
+def test_one_that_says_what_it_waits_for_is_not_asked_in_vain() -> None:
+    came: list[str] = []
+
+    def handler(context: Any, request: Any, call: Call) -> Answer:
+        return Parked(["key"], 1 << 62, lambda expired: Done("reply"), idle=lambda key: not came)
+
+    scene = Scene(handler)
+    scene.ask()
+    scene.lab.settle()
+    for _ in range(2):
+        scene.node.runtime.waiting.signal("key")
+        scene.lab.settle()
+        assert scene.answers == (["reply"] if came else [])
+        came.append("what it waits for")
+
+
 def test_a_broken_handler_is_told_of_and_the_next_request_is_served() -> None:
     def handler(context: Any, request: Any, call: Call) -> Answer:
         return Done(1 // request)

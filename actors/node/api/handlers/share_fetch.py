@@ -265,8 +265,7 @@ class _ShareFetch:
     def _idle(self, places: Mapping[Hashable, Place], key: Hashable) -> bool:
         """Whether a signal says nothing to this request."""
         place = places.get(key)
-        serving = self._context.lookups.serving and not self._over()
-        return serving and place is not None and self._reads.idle(place, self._limits)
+        return place is not None and self._reads.idle(place, self._limits)
 
     # ---- the answer
 

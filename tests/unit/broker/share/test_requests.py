@@ -188,6 +188,61 @@ def test_who_waits_at_a_full_window_goes_on_when_there_is_room() -> None:
     assert pending.done and scene.acquired(pending.reply) == [(100, 100, 1)]
 
 
+def test_who_waits_at_a_full_window_goes_on_when_its_records_are_deleted() -> None:
+    scene = Consumers(group_share_partition_max_record_locks="100")
+    scene.produce(100)
+    assert scene.fetch("a") == [(0, 99, 1)]
+    pending = scene.begin("b", max_wait_ms=5_000)
+    scene.produce(10)
+    assert not pending.done
+    kind = message("DeleteRecordsRequest")
+    partitions = [kind.DeleteRecordsPartition(partition_index=0, offset=100)]
+    topics = [kind.DeleteRecordsTopic(name="t", partitions=partitions)]
+    scene.lab.call(1, "DeleteRecords", 2, kind(topics=topics, timeout_ms=1000))
+    scene.produce(1)
+    assert pending.done and scene.acquired(pending.reply) == [(100, 110, 1)]
+
+
+def test_partitions_behind_one_that_has_enough_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Consumers()
+    other = b"\x02" * 16
+    scene.lab.topic([1, 2], "u", other)
+    scene.lab.broker(1).share_persister.initialize(SharePartitionKey("g", other, 0), 0, -1, lambda told: None)
+    scene.lab.pass_ms(200)
+    scene.produce(10)
+    scene.lab.produce(1, b"v", topic="u")
+    scene.lab.settle()
+    partition = scene.kind.FetchPartition(partition_index=0)
+    topics = [scene.kind.FetchTopic(topic_id=id, partitions=[partition]) for id in (TOPIC_ID, other)]
+    sizes = _reads(monkeypatch)
+
+    def acquired(records: int, epoch: int) -> list[bytes]:
+        request = scene.kind(
+            group_id="g", member_id="m", share_session_epoch=epoch, topics=[] if epoch else topics, min_bytes=1,
+            max_wait_ms=100, max_records=records, batch_size=records, max_bytes=1 << 20,
+        )  # fmt: skip
+        reply = scene.answer(scene.lab.call(1, "ShareFetch", 2, request))
+        return [topic.topic_id for topic in reply.responses if topic.partitions[0].acquired_records]
+
+    assert acquired(10, 0) == [TOPIC_ID] and len(sizes) == 1
+    assert acquired(10, 1) == [other] and len(sizes) == 2
+    scene.produce(4)
+    scene.lab.produce(1, b"v", topic="u")
+    scene.lab.settle()
+    assert set(acquired(10, 2)) == {TOPIC_ID, other} and len(sizes) == 4
+
+
+def test_who_waits_hears_that_the_share_partition_is_over() -> None:
+    scene = Consumers()
+    pending = scene.begin("a", max_wait_ms=60_000)
+    scene.lab.settle()
+    shares = scene.lab.broker(1).shares
+    (held,) = shares
+    shares._fence(held, ErrorCode.GROUP_ID_NOT_FOUND)
+    scene.lab.settle()
+    assert pending.done and pending.reply.responses[0].partitions[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
 def test_who_waits_hears_that_its_session_is_over() -> None:
     scene = Consumers()
     pending = scene.begin("a", max_wait_ms=60_000)
