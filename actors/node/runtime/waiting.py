@@ -345,14 +345,15 @@ class Waiting:
         for entry in entries:
             if entry.late:
                 entry.expired = entry.expired or expired
-            elif entry.function is None or (key is not None and entry.stays(key)):
+            elif entry.function is None:
                 continue
             elif self._late.hosts or self._left_ns <= 0:
                 entry.expired = expired
                 self._late.put(entry)
             else:
-                called = self._called = True
-                self._fire(entry, expired)
+                if key is None or not entry.stays(key):
+                    called = self._called = True
+                    self._fire(entry, expired)
                 since_ns, at_ns = at_ns, self.stopwatch()
                 self._left_ns -= at_ns - since_ns
         return called

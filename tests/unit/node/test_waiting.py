@@ -332,3 +332,25 @@ def test_another_key_several_keys_and_the_time_are_not_asked_about() -> None:
     assert not waiting.run() and asked == ["b1"]
     waiting.expire(50)
     assert seen == [("a", False), ("b", True)] and asked == ["b1"]
+
+
+def test_to_ask_thousands_whether_they_have_something_takes_the_turn_s_time_too() -> None:
+    now_ns = 0
+
+    def idle(key: object) -> bool:
+        nonlocal now_ns
+        now_ns += 10
+        asked.append(key)
+        return True
+
+    waiting, asked, seen = Waiting(lambda: now_ns), list[object](), list[int]()
+    for number in range(100):
+        waiting.park(["queue"], 50, lambda expired, number=number: seen.append(number), idle=idle)
+    waiting.begin_turn(200)
+    waiting.signal("queue")
+    waiting.run()
+    assert len(asked) == 20 and waiting.deadline_ms() == 0, "the others are late, and look for themselves"
+    while waiting.deadline_ms() == 0:
+        waiting.begin_turn(200)
+        waiting.run()
+    assert seen == list(range(20, 100))
