@@ -196,22 +196,23 @@ class LocalFile:
                 for path in self._disk.unnamed(self.path):
                     fds.append(self._disk.directory_descriptor(path))
             except OSError as error:
-                self.unpin(fds)
+                if (fd := self.unpin(fds)) >= 0:
+                    os.close(fd)
                 if isinstance(error, FileNotFoundError):
                     return []
                 raise self._fail(error, "opening the directory", 0) from None
             self._created = False
         return fds
 
-    def unpin(self, fds: Sequence[int]) -> None:
-        """Give back the descriptors that `pin` returned."""
+    def unpin(self, fds: Sequence[int]) -> int:
+        """Give back the descriptors that `pin` returned. One that is returned is left to the caller to close, -1: none: the
+        file was closed while it was pinned. It may have been removed too, and then to close it frees all that it held."""
         if not fds:
-            return
+            return -1
         self._pins -= 1
         for directory in fds[1:]:
             os.close(directory)
-        if not self._disk.holds(self):
-            self._disk.loosen(self)
+        return -1 if self._disk.holds(self) else self._disk.let_go(self)
 
     # -- descriptors --------------------------------------------------------------------------------------------------
 
@@ -544,6 +545,14 @@ class LocalDisk:
             with self.closing:
                 fd, file._fd = file._fd, -1
                 os.close(fd)
+
+    def let_go(self, file: LocalFile) -> int:
+        """Take the descriptor of a file away from it, unless a sync waits for it; -1: it has none."""
+        if file._pins:
+            return -1
+        with self.closing:
+            fd, file._fd = file._fd, -1
+        return fd
 
     @property
     def handles(self) -> int:

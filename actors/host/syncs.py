@@ -11,6 +11,8 @@ This file alone decides how the disk is waited for. Rules:
 3. A single thread makes replacements (quorum-state, a checkpoint) in the order of their syncs. So two versions of a
    small file never overtake each other, and none is replaced before the files of its own sync are durable.
 4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread.
+5. What was closed while it was pinned is closed by a thread: the file may have been unlinked meanwhile, and the kernel frees
+   its blocks when it is closed, for which it takes milliseconds.
 """
 
 import errno
@@ -19,6 +21,7 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 
 from actors.host.disk import LocalFile
 from actors.host.download import begin
@@ -133,6 +136,10 @@ class Syncs:
         self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
         """The syncs in progress, by token, with the descriptors that `drain` gives back."""
         self._workers = Workers(self.ended)
+        self._left: SimpleQueue[int] = SimpleQueue()
+        """Descriptors that are to be closed; below zero: no more will come."""
+        self._closer = threading.Thread(target=self._close_left, name="close", daemon=True)
+        self._closer.start()
 
     def filenos(self) -> list[int]:
         """Descriptors that are readable when there is something to `drain`. For other results `wake` is called."""
@@ -171,7 +178,8 @@ class Syncs:
             done.append(self._done.popleft())
         for token, _ in done:
             for file, fds in self._pinned.pop(token, ()):
-                file.unpin(fds)
+                if (fd := file.unpin(fds)) >= 0:
+                    self._left.put(fd)
         return done
 
     def close(self) -> None:
@@ -179,6 +187,12 @@ class Syncs:
         for queue in self.queues.values():
             queue.close()
         self._workers.close()
+        self._left.put(-1)
+        self._closer.join()
+
+    def _close_left(self) -> None:
+        while (fd := self._left.get()) >= 0:
+            os.close(fd)
 
 
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:

@@ -114,9 +114,10 @@ class Lost(LocalFile):
     def pin(self) -> list[int]:
         return [self.ends[1]]
 
-    def unpin(self, fds: list[int]) -> None:
+    def unpin(self, fds: list[int]) -> int:
         for fd in self.ends:
             os.close(fd)
+        return -1
 
 
 def test_one_thread_alone_hears_what_became_of_a_file(waiting: Waiting, tmp_path: Path) -> None:
@@ -214,3 +215,27 @@ def test_closing_finishes_what_was_submitted(tmp_path: Path) -> None:
     one.syncs.close()
     assert ran == [1]
     assert (tmp_path / "last").read_bytes() == b"words"
+
+
+def test_a_file_that_was_removed_while_it_was_synced_is_closed_by_a_thread(
+    waiting: Waiting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(str(tmp_path))
+    file = disk.open("log", create=True)
+    file.append([b"data"])
+    closed: dict[int, str] = {}
+    close = os.close
+
+    def noting(fd: int) -> None:
+        closed[fd] = threading.current_thread().name
+        close(fd)
+
+    monkeypatch.setattr(os, "close", noting)
+    descriptor = file.fileno()
+    waiting.syncs.submit(Sync(1, [file], []))
+    file.close()
+    disk.remove("log")
+    assert descriptor not in closed, "a sync waits for it"
+    waiting.until(1)
+    waiting.syncs.close()
+    assert closed[descriptor] == "close"
