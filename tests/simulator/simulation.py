@@ -368,6 +368,7 @@ class Simulation:
         self.hooks = Hooks()
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
+        self.history.leader_of = self._leader_of
         self.data = CommittedData(self.hooks)
         topics = {topic.name: topic.configs for topic in self.shape.compacted}
         keyed = {name: int(configs["delete.retention.ms"]) for name, configs in topics.items()}
@@ -813,6 +814,12 @@ class Simulation:
                 await client.sleep(100)
 
     # ---- inside
+
+    def _leader_of(self, topic: str, partition: int) -> int:
+        image = self.metadata.image
+        row = image.topic(topic)
+        place = image.partition(row, partition) if row >= 0 else -1
+        return image.leader(place) if place >= 0 else -1
 
     def _client(self, name: str) -> Client:
         brokers = [process.name for process in self.cluster.brokers.values()]

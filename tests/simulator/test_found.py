@@ -63,6 +63,8 @@ FOUND = [
     ("replicas_identical", "purged", 6223102),
     ("failed_directory_is_given_up", "", 1100177),
     ("pushed_metadata", "", 1100179),
+    ("liveness", "", 6224051),
+    ("no_acknowledged_record_lost", "away", 6224059),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -144,7 +144,9 @@ class Pipeline(Producer):
         if error is None or error in MOVED:
             self.client.leaders.pop((topic, partition), None)
         elif error in LOST_STATE:
-            if batch.oldest:
+            if leader != f"b{self.client.history.leader_of(topic, partition)}":
+                self.client.leaders.pop((topic, partition), None)  # it does not know that it leads no more
+            elif batch.oldest:
                 sent = f"{batch.values[0].decode()} with sequence {batch.sequence}"
                 raise Violation("no_acknowledged_record_lost", f"{leader} forgot what came before {sent}: {error.name}")
         elif error not in AGAIN and not self.client.refused(error):

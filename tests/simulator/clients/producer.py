@@ -104,12 +104,15 @@ class Producer:
                 return False
             if self.acks == 1 and tries > 3:
                 return True
-            if error in LOST_STATE and self.acks == -1:
+            lost = error in LOST_STATE and self.acks == -1
+            deposed = lost and leader != f"b{client.history.leader_of(topic, partition)}"
+            if lost and not deposed:
                 raise Violation(
                     "no_acknowledged_record_lost",
                     f"{leader} forgot what {client.name} had sent to {topic}-{partition}: {error.name}",
                 )
-            if error is None or error in MOVED:
+            # A broker that does not know yet that it leads no more may lack what has come since.
+            if error is None or error in MOVED or deposed:
                 client.leaders.pop((topic, partition), None)
             elif error not in AGAIN and not client.refused(error):
                 raise Violation("produce_errors", f"{leader} answered {client.name}'s batch with {error.name}")

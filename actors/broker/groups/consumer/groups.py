@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.broker.coordination import Record, Then
+from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.classic.rebalance import JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic.state import GroupState
@@ -712,10 +713,9 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         way = group.way
         if way.assigning or not group.members or group.epoch <= group.target_epoch:
             return False
-        interval_ms = self.settings.pace(group.id).assignment_interval_ms
-        left_ms = group.target_wall_ms + interval_ms - now.wall_ms if group.target_wall_ms and interval_ms else 0
-        if left_ms > 0:
-            due_ms = now.mono_ms + min(left_ms, interval_ms)
+        wait_ms = left_ms(group.target_wall_ms, self.settings.pace(group.id).assignment_interval_ms, now.wall_ms)
+        if wait_ms:
+            due_ms = now.mono_ms + wait_ms
             if way.assign_due_ms > due_ms:
                 way.assign_due_ms = due_ms
                 heapq.heappush(self.watched, (due_ms, ASSIGNMENT, group.id, ""))

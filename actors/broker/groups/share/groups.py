@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.broker.coordination import Record, Then
+from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.keyed_writes import KeyedWrites
 from actors.broker.groups.kind import Committer, Job, Kind, Ports
 from actors.broker.groups.records import Line
@@ -413,11 +414,9 @@ class ShareGroups(Kind[ShareGroup]):
         way = group.way
         if way.assigning or not group.members or group.epoch <= group.target_epoch:
             return False
-        interval_ms = self.settings.pace(group.id).assignment_interval_ms
-        spaced = group.target_wall_ms and interval_ms and not way.hurries
-        left_ms = group.target_wall_ms + interval_ms - now.wall_ms if spaced else 0
-        if left_ms > 0:
-            due_ms = now.mono_ms + min(left_ms, interval_ms)
+        wait_ms = left_ms(group.target_wall_ms, self.settings.pace(group.id).assignment_interval_ms, now.wall_ms)
+        if wait_ms and not way.hurries:
+            due_ms = now.mono_ms + wait_ms
             if way.assign_due_ms > due_ms:
                 way.assign_due_ms = due_ms
                 heapq.heappush(self.watched, (due_ms, group.id, ""))

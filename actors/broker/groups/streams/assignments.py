@@ -10,6 +10,7 @@ This file alone decides that; which member runs which task is decided in `assign
 
 from typing import NamedTuple
 
+from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.streams.answers import Tasks
 from actors.broker.groups.streams.assignor import Order, Place, Targets
 from actors.broker.groups.streams.records import TARGET, TARGET_EPOCH, Key
@@ -37,11 +38,10 @@ def due(group: StreamsGroup, interval_ms: int, now: Now) -> Due | None:
     if group.way.delayed_until_ms > now.mono_ms:
         why = "Assignment delayed due to the configured initial rebalance delay."
         return Due(group.way.delayed_until_ms, why)
-    left_ms = group.target_wall_ms + interval_ms - now.wall_ms if group.target_wall_ms and interval_ms else 0
-    if left_ms > 0:
-        # The clock may have been set back: nobody waits longer than the interval.
+    wait_ms = left_ms(group.target_wall_ms, interval_ms, now.wall_ms)
+    if wait_ms:
         why = "Assignment delayed due to the configured assignment interval."
-        return Due(now.mono_ms + min(left_ms, interval_ms), why)
+        return Due(now.mono_ms + wait_ms, why)
     return None
 
 

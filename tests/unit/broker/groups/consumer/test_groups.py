@@ -10,6 +10,7 @@ from actors.broker.groups.consumer.next_heartbeat import AFTER_MS, BEATS_A_SECON
 from actors.broker.groups.consumer.records import GROUP, Key, record
 from actors.broker.groups.consumer.state import MemberState
 from actors.broker.groups.records import CommittedOffset
+from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, World
 
@@ -510,3 +511,14 @@ def test_at_all_times_a_partition_has_one_owner_and_in_the_end_each_has_one(seed
         assert world.group().state() == "Stable"
         held = sorted(n for part in have.values() for n in part.get("t", ()))
         assert held == list(range(world.topics.sizes["t"]))
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_a_target() -> None:
+    world = World(interval_ms=1_000, t=4)
+    world.join("a", "t")
+    world.pass_ms(5_000)
+    world.now = Now(world.now.mono_ms, world.now.wall_ms - 1_000_000)
+    joined = world.join("b", "t")
+    assert world.group().target_epoch == world.group().epoch == joined.epoch
+    world.pass_ms(5_000)
+    assert world.group().target_epoch == world.group().epoch
