@@ -65,6 +65,7 @@ FOUND = [
     ("pushed_metadata", "", 1100179),
     ("liveness", "", 6224051),
     ("no_acknowledged_record_lost", "away", 6224059),
+    ("no_node_crashes", "pushed", 6224090),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 
