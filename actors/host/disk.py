@@ -275,7 +275,7 @@ class LocalDisk:
         """Whether this file system can read from the page cache only."""
         self.pool = Pool(64 << 20) if pool is None else pool
         self.closing = threading.Lock()
-        """Held while a descriptor is closed, so that a thread never copies one that is being closed."""
+        """Held while a descriptor is taken from its file, so that a thread never copies one that is being closed."""
         self.crowded = False
         """Whether more than half of the descriptors are in use. From then on the order of use is kept."""
         self._thread = threading.get_ident()
@@ -541,14 +541,12 @@ class LocalDisk:
 
     def loosen(self, file: LocalFile) -> None:
         """Close the descriptor of a file, unless a sync waits for it."""
-        if file._fd >= 0 and not file._pins:
-            with self.closing:
-                fd, file._fd = file._fd, -1
-                os.close(fd)
+        if (fd := self.let_go(file)) >= 0:
+            os.close(fd)
 
     def let_go(self, file: LocalFile) -> int:
         """Take the descriptor of a file away from it, unless a sync waits for it; -1: it has none."""
-        if file._pins:
+        if file._fd < 0 or file._pins:
             return -1
         with self.closing:
             fd, file._fd = file._fd, -1

@@ -40,8 +40,8 @@ class History:
         """(topic id, partition) -> the offset up to which a client tried to delete records."""
         self.tried: dict[tuple[str, str, int], set[int]] = {}
         """(group, topic, partition) -> every offset that a member asked to commit."""
-        self.leader_of: Callable[[str, int], int] = lambda topic, partition: -1
-        """The broker that leads a partition by what is committed; -1: none does."""
+        self.leads: Callable[[str, str, int], bool] = lambda broker, topic, partition: False
+        """Whether a broker leads a partition by what is committed."""
         self._floors: dict[tuple[str, str, int], int] = {}
 
     def attempt(self, value: bytes, attempt: Attempt) -> None:

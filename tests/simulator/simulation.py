@@ -368,7 +368,7 @@ class Simulation:
         self.hooks = Hooks()
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
-        self.history.leader_of = self._leader_of
+        self.history.leads = self._leads
         self.data = CommittedData(self.hooks)
         topics = {topic.name: topic.configs for topic in self.shape.compacted}
         keyed = {name: int(configs["delete.retention.ms"]) for name, configs in topics.items()}
@@ -817,11 +817,11 @@ class Simulation:
 
     # ---- inside
 
-    def _leader_of(self, topic: str, partition: int) -> int:
+    def _leads(self, broker: str, topic: str, partition: int) -> bool:
         image = self.metadata.image
         row = image.topic(topic)
         place = image.partition(row, partition) if row >= 0 else -1
-        return image.leader(place) if place >= 0 else -1
+        return place >= 0 and broker == f"b{image.leader(place)}"
 
     def _client(self, name: str) -> Client:
         brokers = [process.name for process in self.cluster.brokers.values()]

@@ -31,28 +31,22 @@ class OwnRequests:
     def __init__(self, dispatch: Dispatch, served: Served) -> None:
         self._dispatch = dispatch
         rows = served[Listener.INTER_BROKER].values()
-        self._apis = {api.name: api for api in rows if api.right.checked is Checked.WHOLE}
         listener = dispatch.runtime.config.inter_broker_listener
         self._connection = Connection(CONNECTION, Listener.INTER_BROKER, listener, "this broker")
+        self._apis = {api.name: (api, self._call(api)) for api in rows if api.right.checked is Checked.WHOLE}
+        """What may be asked, by name, and how it is: in the newest version."""
 
     def ask(self, name: str, request: Any, then: Callable[[Any], None]) -> None:
         """`then` is told the reply, or a ChannelError. Raises KeyError: brokers do not ask one another for that."""
-        api, connection = self._apis[name], self._connection
-        version = api.versions[-1]
-        call = Call(
-            CONNECTION,
-            connection.kind,
-            connection.listener_name,
-            api.key,
-            version,
-            None,
-            connection.peer_host,
-            ANONYMOUS,
-            NO_BYTES,
-        )
-        slot = Slot(connection, 0, api)
-        slot.sliced = _OwnRun(self._dispatch, slot, api, version, request, call, then).start
+        api, call = self._apis[name]
+        slot = Slot(self._connection, 0, api)
+        slot.sliced = _OwnRun(self._dispatch, slot, api, request, call, then).start
         self._dispatch.requests.mailbox.put(api.lane, CONNECTION, NO_BYTES, slot)
+
+    def _call(self, api: Api) -> Call:
+        asker = self._connection
+        place = asker.id, asker.kind, asker.listener_name
+        return Call(*place, api.key, api.versions[-1], None, asker.peer_host, ANONYMOUS, NO_BYTES)
 
 
 class _OwnRun(Run):
@@ -61,16 +55,9 @@ class _OwnRun(Run):
     __slots__ = ("_then",)
 
     def __init__(
-        self,
-        dispatch: Dispatch,
-        slot: Slot,
-        api: Api,
-        version: int,
-        request: Any,
-        call: Call,
-        then: Callable[[Any], None],
+        self, dispatch: Dispatch, slot: Slot, api: Api, request: Any, call: Call, then: Callable[[Any], None]
     ) -> None:
-        super().__init__(dispatch, slot, api, version, 0, request, call)
+        super().__init__(dispatch, slot, api, call.api_version, 0, request, call)
         self._then = then
 
     def _perform(self) -> Answer:

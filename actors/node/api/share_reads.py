@@ -98,12 +98,10 @@ class ShareReads:
         held = place.held
         if held is None or self._guarded or held.share.fenced is not None:
             return False
-        share, partition = held.share, held.partition
-        if not share.active:
-            return True  # it is being loaded
-        if share.start_offset < partition.log.log_start_offset:
+        share = held.share
+        if share.active and share.start_offset < held.partition.log.log_start_offset:
             return False
-        return share.next_offset() >= _end(partition, limits) or not share.can_acquire(limits)
+        return not _offers(held, limits)
 
     def readable(self, place: Place, limits: Limits) -> bool:
         """Whether something may be acquired there, if it can be read. `place.error`: it cannot be at all."""
@@ -122,10 +120,7 @@ class ShareReads:
             place.error = share.fenced
             return False
         share.log_starts_at(partition.log.log_start_offset)
-        # Nearly always, where many members wait, nothing is new. An unclean election may also have cut the log.
-        if not share.active or share.next_offset() >= _end(partition, limits):
-            return False
-        return share.can_acquire(limits) and (not held.reading or place.warm is not None)
+        return _offers(held, limits) and (not held.reading or place.warm is not None)
 
     def look(self, place: Place, records: int, bytes_max: int, limits: Limits, *, first: bool) -> Look:
         """Read for so many records, or say which job reads. It must be readable."""
@@ -208,6 +203,13 @@ class ShareReads:
 def _end(partition: Partition, limits: Limits) -> int:
     """Where the records end that a group may have (rule 1)."""
     return partition.last_stable_offset if limits.committed_only else partition.high_watermark
+
+
+def _offers(held: Held, limits: Limits) -> bool:
+    """Whether something may be acquired that can be read. Nearly always, where many members wait, nothing is new; an unclean
+    election may also have cut the log. While it is being loaded there is nothing."""
+    share = held.share
+    return share.active and share.next_offset() < _end(held.partition, limits) and share.can_acquire(limits)
 
 
 def _part(records: Buffer, batches: Batches, begins: Sequence[int], acquired: Sequence[Acquired]) -> Buffer:

@@ -144,7 +144,7 @@ class Pipeline(Producer):
         if error is None or error in MOVED:
             self.client.leaders.pop((topic, partition), None)
         elif error in LOST_STATE:
-            if leader != f"b{self.client.history.leader_of(topic, partition)}":
+            if not self.client.history.leads(leader, topic, partition):
                 self.client.leaders.pop((topic, partition), None)  # it does not know that it leads no more
             elif batch.oldest:
                 sent = f"{batch.values[0].decode()} with sequence {batch.sequence}"

@@ -105,7 +105,7 @@ class Producer:
             if self.acks == 1 and tries > 3:
                 return True
             lost = error in LOST_STATE and self.acks == -1
-            deposed = lost and leader != f"b{client.history.leader_of(topic, partition)}"
+            deposed = lost and not client.history.leads(leader, topic, partition)
             if lost and not deposed:
                 raise Violation(
                     "no_acknowledged_record_lost",

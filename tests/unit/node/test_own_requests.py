@@ -154,7 +154,7 @@ def test_a_broker_that_leads_the_state_of_its_share_partitions_dials_nobody() ->
     assert lab.fetches == fetches
 
 
-def test_what_peers_ask_and_what_it_asks_itself_take_turns() -> None:
+def test_its_requests_wait_in_the_lane_of_their_api_and_run_in_their_order() -> None:
     order: list[str] = []
 
     def handler(context: Any, request: Any, call: Call) -> Answer:
@@ -162,7 +162,7 @@ def test_what_peers_ask_and_what_it_asks_itself_take_turns() -> None:
         return Done(request)
 
     scene = Scene(handler)
-    api: Api = scene.own._apis[NAME]
+    api: Api = scene.own._apis[NAME][0]
     assert api.lane is Lane.DATA
     for number in range(3):
         scene.ask(f"own {number}")
