@@ -43,6 +43,7 @@ def _produce(topic: str, partition: int, value: bytes, acks: int, correlation: i
 
 def load(port: int, connections: int, size: int) -> None:
     """Keep a broker's queue full until this process is ended."""
+    # os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     requests = [_produce("load", number, os.urandom(size), 1, number) for number in range(8)]
     selector = selectors.DefaultSelector()
     for number in range(connections):

@@ -505,7 +505,10 @@ class Loop:
         if not self._due:
             self._due = True
             self._loop.call_soon(self._turn)
-        return self._node.received(conn, frame)
+        more = self._node.received(conn, frame)
+        if self._node.controlled:
+            self._ration.hurry()
+        return more
 
     def stands(self, link: Link) -> None:
         """A connection has brought its share: another pass begins before the next poll."""

@@ -10,6 +10,7 @@ This file alone decides how much the connections of a plane may bring in one pas
 2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
    goes on as long as there is room in the pass.
 3. The next pass lets in so many of the line as may bring their share. Hosts take turns, and so do the connections of a host.
+4. When a controller has said something, those that have not begun in this pass bring `LEAST_BYTES`: the turn begins soon.
 
 Connections that this node has opened, and those of listeners for nodes alone, have no ration.
 """
@@ -67,6 +68,10 @@ class Ration:
         self._line.setdefault(one.peer_host, deque()).append(one)
         one.stand(True)
         return True
+
+    def hurry(self) -> None:
+        """A controller has said something."""
+        self.left = min(self.left, 0)
 
     def renew(self) -> bool:
         """Begin the next pass. Returns whether any go on standing."""

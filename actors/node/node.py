@@ -6,6 +6,10 @@ the effects. This file alone fixes the order within a turn, and decides nothing 
     completions -> control lane -> quorum -> timers and roles -> data lane up to the budget
     -> the controller's batches into the log -> quorum -> waiters that were signalled or are late -> effects
 
+A broker hears a controller in the control lane. A turn of a broker that had something there leaves the data lane to the next
+turn: the answer leaves before clients are served. Never two turns in a row do so. And for `TALK_MS` the data lane has a
+quarter of its time, since the controller's next word waits for this answer, and comes soon.
+
 Hosts import it, and nothing inside the node does.
 """
 
@@ -35,6 +39,8 @@ from actors.zookeeper import Event
 handlers.load()
 
 ALWAYS_OPEN = (Listener.CONTROLLER, Listener.CONTROL_PLANE, Listener.BRIDGE)
+TALK_MS = 20
+"""How long a broker expects more of a controller that has said something."""
 CONTROL, DATA = Lane.CONTROL, Lane.DATA
 """Module names, because every turn uses them and the look-up of an enum member costs more."""
 
@@ -84,6 +90,10 @@ class Node:
             self.channels.ask_itself = OwnRequests(self.dispatch, served).ask
         self._connected: deque[int] = deque()
         self._stopping = False
+        self._data_waits = False
+        """Whether the last turn has left the data lane to the next one."""
+        self._talks_until_ms = 0
+        """Until when a controller is expected to say more, by the monotonic clock."""
         self._active_controller = -1
 
     @property
@@ -130,6 +140,11 @@ class Node:
         """
         return self.requests.received(conn, frame)
 
+    @property
+    def controlled(self) -> bool:
+        """Whether a controller has said something that this broker has not handled yet. False of a controller."""
+        return self.controller is None and self.requests.mailbox.controlled
+
     def done(self, token: int, result: object) -> None:
         """A `Sync` or `Work` has ended; `result` is its value or the exception."""
         self.runtime.done(token, result)
@@ -151,7 +166,8 @@ class Node:
     # ---- the turn
 
     def turn(self, now: Now, budget: int) -> Effects:
-        """Act on what has come. `budget`: nanoseconds that each lane may take; one request of each is always handled."""
+        """Act on what has come. `budget`: nanoseconds that each lane may take; one request of each that runs is always
+        handled."""
         runtime, requests, quorum = self.runtime, self.requests, self.quorum
         runtime.now = now
         requests.begin_turn()
@@ -159,7 +175,7 @@ class Node:
         runtime.complete()
         while self._connected:
             self.channels.connected(self._connected.popleft())
-        requests.run_lane(CONTROL, self.dispatch.run, budget)
+        controlled = requests.run_lane(CONTROL, self.dispatch.run, budget)
         requests.forget_closed(self.channels.closed)
         quorum.advance()
         self._follow_controller()
@@ -167,7 +183,14 @@ class Node:
         quorum.tick(now)
         for role in self._roles:
             role.tick(now)
-        requests.run_lane(DATA, self.dispatch.run, budget)
+        if controlled and self.controller is None:
+            self._talks_until_ms = now.mono_ms + TALK_MS
+            self._data_waits = not self._data_waits
+        else:
+            self._data_waits = False
+        if not self._data_waits:
+            talks = now.mono_ms < self._talks_until_ms
+            requests.run_lane(DATA, self.dispatch.run, budget // 4 if talks else budget)
         if self.controller is not None:
             for batch in self.controller.flush():
                 quorum.append(batch)

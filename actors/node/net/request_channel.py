@@ -170,12 +170,13 @@ class RequestChannel:
             for idle in self.idle.values():
                 idle.note(at_ns)
 
-    def run_lane(self, lane: Lane, run: Run, budget_ns: int) -> None:
-        """Handle what waits in a lane until it is empty, its time is over, or much was handled; one request always."""
+    def run_lane(self, lane: Lane, run: Run, budget_ns: int) -> bool:
+        """Handle what waits in a lane until it is empty, its time is over, or much was handled; one request always.
+        Returns whether anything was handled."""
         take = self.mailbox.take
         item = take(lane)
         if item is None:
-            return
+            return False
         mailbox, handle, stopwatch = self.mailbox, self._handle, self._runtime.stopwatch
         at_ns = began_ns = stopwatch()
         size = 0
@@ -192,6 +193,7 @@ class RequestChannel:
                 break
             item = take(lane)
         self.idle[lane].busy_ns += at_ns - began_ns
+        return True
 
     def forget_closed(self, lost: Callable[[int, bool], None]) -> None:
         """Connections that have ended are forgotten, or stay until what outlives them is handled. `lost`: of one

@@ -21,6 +21,7 @@ class EchoNode:
         self.frames_max = 1 << 62
         """It has enough of a connection when it holds so many frames, of whomever."""
         self.act: Callable[[int, memoryview], None] | None = None
+        self.controlled = False
         self.settings = {"max.connections": 1 << 30, "max.connections.per.ip": 1 << 30}
         """As they are now."""
 

@@ -484,6 +484,17 @@ def test_what_many_connections_have_sent_does_not_come_before_a_request_of_the_c
         one.end()
 
 
+def test_what_clients_have_sent_is_read_in_small_pieces_when_a_controller_has_said_something(running: Running) -> None:
+    left = []
+    running.node.act = lambda conn, heard: left.append(running.loop._ration.left)
+    with closing(running.connect()) as peer:
+        for controlled in (False, True):
+            running.node.controlled = controlled
+            peer.sendall(frame(b"in"))
+            running.until(lambda: len(left) == 1 + controlled)  # noqa: B023
+    assert left[0] > 0 and left[1] == 0
+
+
 def test_r291_16_without_a_control_plane_its_idle_share_is_no_number(running: Running) -> None:
     found = shown(running)
     assert found["ControlPlaneNetworkProcessorAvgIdlePercent"] != found["ControlPlaneNetworkProcessorAvgIdlePercent"]

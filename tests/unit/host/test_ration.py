@@ -109,3 +109,14 @@ def test_one_that_is_gone_leaves_the_line() -> None:
     ration.leave(peers[0])
     assert not ration.renew()
     assert peers[0].stands and not peers[1].stands
+
+
+def test_who_has_not_begun_brings_the_least_when_a_controller_has_said_something() -> None:
+    ration, begun, late = Ration(), Peer(), Peer("10.0.0.2")
+    ration.share(begun)
+    ration.took(begun, LEAST_BYTES)
+    ration.hurry()
+    assert ration.share(begun) == PASS_BYTES - LEAST_BYTES
+    assert read(ration, late) == LEAST_BYTES
+    ration.hurry()
+    assert not ration.renew() and ration.left == PASS_BYTES and ration.share(late) == PASS_BYTES

@@ -10,7 +10,9 @@ from actors.config import node_config
 from actors.node.metrics import Sample
 from actors.node.net.connections import Connection, Slot
 from actors.node.net.request_channel import LARGE_BYTES
+from actors.node.node import TALK_MS
 from actors.node.runtime.calls import Lane
+from actors.ports import Now
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.simulator.cluster import Client, Cluster, directory_id
@@ -91,8 +93,48 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     assert len(lab.answered(paused)) == 1
     assert lab.send(control, "ApiVersions", 3, versions()), "it is read on"
     after = lab.turn(0)
-    assert lab.answered(after)[0] == control and len(lab.answered(after)) == 2
+    assert lab.answered(after) == [control]
+    assert len(lab.answered(lab.turn(0))) == 1
     assert lab.node.requests.mailbox.size(Lane.DATA) == 508
+
+
+def test_what_a_controller_asks_is_answered_before_a_request_of_clients_is_begun_but_not_twice_in_a_row() -> None:
+    lab = Lab()
+    control, data = lab.connect(CONTROL), [lab.connect(PLAIN) for _ in range(3)]
+    lab.turn()
+    for conn in data:
+        lab.send(conn, "Metadata", 9, topics())
+    for expected in ([control], [control, *data], [control], [control], [control]):
+        lab.send(control, "ApiVersions", 3, versions())
+        assert lab.node.controlled
+        assert lab.answered(lab.turn()) == expected
+        assert not lab.node.controlled
+    lab.send(data[0], "Metadata", 9, topics())
+    assert lab.node.deadline_ms() == 0 and lab.answered(lab.turn()) == data[:1]
+
+
+def test_while_a_controller_talks_clients_have_a_quarter_of_their_time() -> None:
+    lab = Lab()
+    reading_ns = 1_000
+    at_ns = 0
+
+    def stopwatch() -> int:
+        nonlocal at_ns
+        at_ns += reading_ns
+        return at_ns
+
+    lab.node.runtime.stopwatch = stopwatch
+    control, data = lab.connect(CONTROL), [lab.connect(PLAIN) for _ in range(9)]
+    lab.send(control, "ApiVersions", 3, versions())
+    lab.turn()
+    for waited_ms, handled in ((0, 2), (TALK_MS - 1, 2), (TALK_MS, 8)):
+        now = lab.process.now()
+        for conn in data:
+            lab.send(conn, "Metadata", 9, topics())
+        effects = lab.node.turn(Now(now.mono_ms + waited_ms, now.wall_ms + waited_ms), 8 * reading_ns)
+        assert len(lab.answered(effects)) == handled
+        while lab.node.requests.mailbox.size(Lane.DATA):
+            lab.turn()
 
 
 def test_the_data_lane_handles_so_many_bytes_in_a_turn() -> None:
@@ -348,9 +390,10 @@ def test_r291_07_r497_04_a_turn_applies_what_it_has_pulled_before_it_answers_cli
     def turn(now: Any, budget: int) -> Any:
         lab.send(conn, "Metadata", 9, topics())
         effects = whole(now, LONG_NS)
-        (answer,) = [b"".join(parts) for to, parts in effects.send if to == conn]
-        effects.send[:] = [pair for pair in effects.send if pair[0] != conn]
-        seen.add((lab.node.broker.cache.image.topic("new") >= 0, b"new" in answer))
+        for answer in [b"".join(parts) for to, parts in effects.send if to == conn]:
+            seen.add((lab.node.broker.cache.image.topic("new") >= 0, b"new" in answer))
+        if effects.send:
+            effects.send[:] = [pair for pair in effects.send if pair[0] != conn]
         return effects
 
     lab.node.turn = turn
