@@ -38,6 +38,7 @@ from bench.overload_kafka import IDLE, LOADED, RELEASE, ROOT, KafkaCluster, Move
 from bench.overload_rayft import RayftCluster, node
 
 PARTITIONS = 20
+LOAD_PARTITIONS = 8
 WARM_SECONDS = 5
 RETENTION_SECONDS = 32
 """On both sides retention begins half a minute after the start. The load waits for it: the memory of what is deleted goes to
@@ -222,14 +223,18 @@ def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
         operator = clients.Operator(cluster.operator)
         operator.create("moved", [[LOADED, IDLE]] * PARTITIONS, {})
         retained = {"retention.bytes": "16000000", "segment.bytes": "16000000", "max.message.bytes": str(2 * size)}
-        operator.create("load", [[LOADED]] * 8, retained)
+        operator.create("load", [[LOADED]] * LOAD_PARTITIONS, retained)
         time.sleep(2)
         measure(cluster, operator, 2 * PARTITIONS)
         found = {"idle": series(cluster, operator, moves, "idle")}
         time.sleep(max(0.0, begun + RETENTION_SECONDS - time.monotonic()))
         with beside("load", cluster.clients[LOADED], connections, size):
             time.sleep(WARM_SECONDS)
+            loaded, began = clients.Operator(cluster.clients[LOADED]), time.monotonic()
+            before = loaded.records("load", LOAD_PARTITIONS)
             found["loaded"] = series(cluster, operator, moves, "loaded")
+            brought = (loaded.records("load", LOAD_PARTITIONS) - before) * size
+            found["loaded"]["load_mb_s"] = round(brought / 1e6 / (time.monotonic() - began))
         time.sleep(1)
         left = read_all(cluster.clients[IDLE])
         committed, obeyed, appended = cluster.committed(), cluster.obeyed(), cluster.appended()

@@ -1,9 +1,11 @@
 """What runs beside the cluster of `bench.overload`: clients that keep a queue full, one that notes what is
 acknowledged, a clock.
 
-`load` is the clients: connections with requests one behind the other. `probe` writes small records, each with a name of its
-own, and notes which were acknowledged when. `clock` sleeps for a millisecond again and again and notes how late it is woken,
-which no process on this machine can avoid while the cores are busy. All three run until they are ended.
+`load` is the clients: connections with requests one behind the other. Clients have machines of their own elsewhere, so
+here they run when nobody else wants a core (on Linux), and how much they bring all the same is shown. `probe` writes small
+records, each with a name of its own, and notes which were acknowledged when. `clock` sleeps for a millisecond again and
+again and notes how late it is woken, which no process on this machine can avoid while the cores are busy. All three run
+until they are ended.
 """
 
 import os
@@ -141,7 +143,7 @@ def clock(notes: str) -> None:
 
 
 class Operator(frames.Connection):
-    """Questions to the broker that answers them."""
+    """Questions to one broker."""
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port), 60)
@@ -162,6 +164,13 @@ class Operator(frames.Connection):
         (result,) = self.ask("CreateTopics", 7, kind(topics=[topic], timeout_ms=30_000)).topics
         if result.error_code:
             raise RuntimeError(f"{name} is not created: error {result.error_code}")
+
+    def records(self, name: str, partitions: int) -> int:
+        """How many records partitions that this broker leads have ever had."""
+        kind = message("ListOffsetsRequest")
+        asked = [kind.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions)]
+        reply = self.ask("ListOffsets", 5, kind(topics=[kind.ListOffsetsTopic(name=name, partitions=asked)]))
+        return sum(one.offset for one in reply.topics[0].partitions)
 
     def move(self, name: str, number: int, leader: int, other: int) -> bool:
         """Make `leader` the leader of a partition; whether it is now."""
