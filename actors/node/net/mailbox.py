@@ -109,8 +109,8 @@ class Line:
         queue = self.at_work
         while queue is None or not queue.items or queue.place is not IN_LINE:
             if queue is not None:
-                queue.lined, self.at_work = False, None
-                queue.host.lined -= 1
+                self.at_work = None
+                self._leave(queue)
             if not self._line:
                 return None
             self._now_ns, _, _, queue = heapq.heappop(self._line)
@@ -167,6 +167,7 @@ class Line:
         if queue is not None:
             self.size -= len(queue.items)
             queue.items.clear()
+            self._leave(queue)
             queue.host.queues -= 1
             if not queue.host.queues:
                 del self._hosts[queue.name]
@@ -190,6 +191,11 @@ class Line:
         if queue.items and not queue.lined:
             queue.host.lined += 1
             self._push(queue)
+
+    def _leave(self, queue: _Queue) -> None:
+        if queue.lined:
+            queue.lined = False
+            queue.host.lined -= 1
 
     def _open(self, item: Item) -> _Queue:
         conn, _, slot = item

@@ -73,6 +73,22 @@ def test_a_host_whose_other_connections_are_silent_or_gone_has_its_whole_share()
     assert abs(spent[1] - spent[2]) <= 2 * SHARE_NS
 
 
+def test_connections_that_go_while_they_stand_in_the_line_no_longer_count_against_their_host() -> None:
+    line, spent = Line(), {1: 0, 2: 0}
+    put(line, 0, 1, "other")
+    for conn in (1, *range(10, 40)):
+        put(line, conn, 1000, "one")
+    put(line, 2, 1000, "two")
+    for conn in range(10, 40):
+        line.drop(conn)
+    assert taken(line, 0) == 0
+    for _ in range(20):
+        conn = taken(line, SHARE_NS)
+        assert conn is not None
+        spent[conn] += SHARE_NS
+    assert spent[1] == spent[2]
+
+
 def test_small_requests_of_one_connection_run_together_for_its_share() -> None:
     line = Line()
     put(line, 1, 100)
