@@ -66,6 +66,7 @@ FOUND = [
     ("liveness", "", 6224051),
     ("no_acknowledged_record_lost", "away", 6224059),
     ("no_node_crashes", "pushed", 6224090),
+    ("parts_are_as_they_say", "groups", 6224129),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 
