@@ -151,9 +151,9 @@ def _fill(c: Coordinated, count: int = 40) -> None:
     c.world.run_for(5_000)
 
 
-def _move(c: Coordinated) -> None:
-    """Another broker becomes the coordinator, and the one before comes back."""
-    c.cluster.brokers[c.coordinator("g")].crash()
+def _move(c: Coordinated, coordinator: int | None = None) -> None:
+    """Another broker becomes the coordinator, that of group `g` if none is named, and the one before comes back."""
+    c.cluster.brokers[c.coordinator("g") if coordinator is None else coordinator].crash()
     c.world.run_for(5_000)
     for process in c.cluster.brokers.values():
         if not process.alive:
@@ -204,10 +204,13 @@ def test_transactional_ids_are_cleaned_and_what_another_version_has_written_of_t
     producer = Producer(c)
     c.small_segments("compact", transactions)
     foreign = transaction_record("later", None, 0)[0], b"\x00\x63a value of a later version"
-    leader = next(
-        one.node.broker for one in c.cluster.brokers.values() if one.node.broker.replicas.get(transactions, 0).leads
-    )
-    leader.appends.append_internal(transactions, 0, _batch(foreign), lambda error: None)
+
+    def leader() -> int:
+        brokers = c.cluster.brokers.items()
+        return next(id for id, one in brokers if one.node.broker.replicas.get(transactions, 0).leads)
+
+    appends = c.cluster.brokers[leader()].node.broker.appends
+    appends.append_internal(transactions, 0, _batch(foreign), lambda error: None)
     for offset in range(20):
         producer.commit("g", offset)
         producer.end(True)
@@ -217,7 +220,9 @@ def test_transactional_ids_are_cleaned_and_what_another_version_has_written_of_t
         assert log.cleaned_offset > 40 and log.size < 3_000
         assert foreign in _contents(log)
     for _ in range(2):
-        _move(c)
+        led = leader()
+        _move(c, led)
+        assert leader() != led
         before, producer = producer, Producer(c)
         assert producer.id == before.id and producer.epoch > before.epoch, "the producer before is fenced"
     machines = [one.node.broker.transactions.machine for one in c.cluster.brokers.values()]
