@@ -1,11 +1,9 @@
 """What runs beside the cluster of `bench.overload`: clients that keep a queue full, one that notes what is
 acknowledged, a clock.
 
-`load` is the clients: connections with requests one behind the other. Clients have machines of their own elsewhere, so
-here they run when nobody else wants a core (on Linux), and how much they bring all the same is shown. `probe` writes small
-records, each with a name of its own, and notes which were acknowledged when. `clock` sleeps for a millisecond again and
-again and notes how late it is woken, which no process on this machine can avoid while the cores are busy. All three run
-until they are ended.
+`load` is the clients: connections with requests one behind the other. `probe` writes small records, each with a name of its
+own, and notes which were acknowledged when. `clock` sleeps for a millisecond again and again and notes how late it is woken,
+which no process on this machine can avoid while the cores are busy. All three run until they are ended.
 """
 
 import os
@@ -45,7 +43,6 @@ def _produce(topic: str, partition: int, value: bytes, acks: int, correlation: i
 
 def load(port: int, connections: int, size: int) -> None:
     """Keep a broker's queue full until this process is ended."""
-    # os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     requests = [_produce("load", number, os.urandom(size), 1, number) for number in range(8)]
     selector = selectors.DefaultSelector()
     for number in range(connections):
