@@ -143,7 +143,7 @@ class Node:
     @property
     def controlled(self) -> bool:
         """Whether a controller has said something that this broker has not handled yet. False of a controller."""
-        return self.controller is None and self.requests.mailbox.controlled
+        return self.controller is None and self.requests.mailbox.size(CONTROL) > 0
 
     def done(self, token: int, result: object) -> None:
         """A `Sync` or `Work` has ended; `result` is its value or the exception."""

@@ -284,14 +284,6 @@ class Mailbox:
         """Frames waiting in a lane."""
         return sum([line.size for line in self._lines[lane]])
 
-    @property
-    def controlled(self) -> bool:
-        """Whether anything waits in the control lane."""
-        for line in self._lines[Lane.CONTROL]:  # noqa: SIM110 - every frame asks, and a generator costs more
-            if line.size:
-                return True
-        return False
-
     def ready(self) -> bool:
         """Whether something can run now or in the next turn."""
         for line in self._all:  # noqa: SIM110 - every turn asks, and a generator costs more
