@@ -28,6 +28,7 @@ from actors.host.link import Link, Reader
 from actors.host.ration import Ration
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
+from actors.host.time_slice import SHORTEST_NS, ask_for
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
 from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
@@ -104,6 +105,8 @@ class Loop:
         self._ask = {name for name, security in config.security.items() if security.mechanisms}
         """Listeners that ask who their peers are."""
         self._idle_ms = config.value("connections.max.idle.ms")
+        self._only_controls = "broker" not in config.roles
+        """It does little, and everybody waits for it: it is to be woken at once (`time_slice.py`)."""
         self._loop = uvloop.new_event_loop()
         self._create_task = self._loop.create_task
         self._syncs = Syncs(self._wake)
@@ -143,6 +146,8 @@ class Loop:
         """Make the node, start it, run it until it stops, and tell `event` about it."""
         self._event = event
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        if self._only_controls:
+            ask_for(SHORTEST_NS)
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.call_soon(self._begin, make)

@@ -1,0 +1,42 @@
+"""How soon the kernel wakes the thread of a loop when all cores are busy.
+
+Linux lets whoever runs go on for a time slice, 1.4 ms and more, before it wakes a thread that something has arrived for.
+One that has asked for shorter slices need not wait for those that have longer ones; its share of the cores stays what it
+was. That is for threads that do little and that others wait for. This file alone knows the system call: sched_setattr(2),
+whose `sched_runtime` is the slice since Linux 6.12; older kernels ignore it.
+"""
+
+import ctypes
+import os
+import platform
+
+SHORTEST_NS = 100_000
+"""The kernel grants nothing shorter."""
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
+"""The number of the system call, by machine: the C library has no function for it."""
+
+
+class _Attributes(ctypes.Structure):
+    """struct sched_attr, as of its first version."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("flags", ctypes.c_uint64),
+        ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32),
+        ("runtime_ns", ctypes.c_uint64),
+        ("deadline_ns", ctypes.c_uint64),
+        ("period_ns", ctypes.c_uint64),
+    )
+
+
+def ask_for(slice_ns: int) -> bool:
+    """Ask for slices of so many nanoseconds for the calling thread. False: this machine has none to give, or somebody has
+    given the thread another policy than the usual one, which then stays."""
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is None or platform.system() != "Linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return False
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    wanted = _Attributes(ctypes.sizeof(_Attributes), os.SCHED_OTHER, 0, nice, 0, slice_ns, 0, 0)
+    return bool(ctypes.CDLL(None).syscall(number, 0, ctypes.byref(wanted), 0) == 0)
