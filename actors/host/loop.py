@@ -28,7 +28,7 @@ from actors.host.link import Link, Reader
 from actors.host.ration import Ration
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
-from actors.host.time_slice import SHORTEST_NS, ask_for
+from actors.host.time_slice import SHORT_NS, ask_for
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
 from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
@@ -147,7 +147,7 @@ class Loop:
         self._event = event
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         if self._only_controls:
-            ask_for(SHORTEST_NS)
+            ask_for(SHORT_NS)
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.call_soon(self._begin, make)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.host.time_slice import SHORTEST_NS, ask_for
+from actors.host.time_slice import SHORT_NS, ask_for
 from tests.unit.host.test_loop import Running, broker
 
 CONTROLLER = {
@@ -42,18 +42,18 @@ needs_slices = pytest.mark.skipif(
 def test_a_thread_gets_the_slice_that_it_asks_for_and_no_other_thread_does() -> None:
     def asked() -> tuple[bool, int, int]:
         os.setpriority(os.PRIO_PROCESS, 0, 3)
-        return ask_for(SHORTEST_NS), slice_ns(threading.get_native_id()), os.getpriority(os.PRIO_PROCESS, 0)
+        return ask_for(SHORT_NS), slice_ns(threading.get_native_id()), os.getpriority(os.PRIO_PROCESS, 0)
 
     before = slice_ns(threading.get_native_id())
     with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(asked).result() == (True, SHORTEST_NS, 3)
+        assert threads.submit(asked).result() == (True, SHORT_NS, 3)
     assert slice_ns(threading.get_native_id()) == before
 
 
 @needs_slices
 def test_the_loop_of_a_controller_has_short_slices_and_that_of_a_broker_has_not() -> None:
     usual = slice_ns(threading.get_native_id())
-    for settings, expected in ((CONTROLLER, SHORTEST_NS), (broker(), usual)):
+    for settings, expected in ((CONTROLLER, SHORT_NS), (broker(), usual)):
         running = Running(settings, ["PLAINTEXT"])
         try:
             assert running.thread.native_id is not None
@@ -66,7 +66,7 @@ def test_the_loop_of_a_controller_has_short_slices_and_that_of_a_broker_has_not(
 def test_a_policy_that_somebody_has_chosen_stays() -> None:
     def chosen() -> tuple[bool, int]:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        return ask_for(SHORTEST_NS), os.sched_getscheduler(0)
+        return ask_for(SHORT_NS), os.sched_getscheduler(0)
 
     with ThreadPoolExecutor(1) as threads:
         assert threads.submit(chosen).result() == (False, os.SCHED_BATCH)
@@ -74,4 +74,4 @@ def test_a_policy_that_somebody_has_chosen_stays() -> None:
 
 def test_a_machine_whose_call_is_not_known_grants_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "s390x")
-    assert not ask_for(SHORTEST_NS)
+    assert not ask_for(SHORT_NS)
