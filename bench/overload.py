@@ -1,12 +1,14 @@
 """How long a broker takes to obey a new leader while clients keep its queue full: KIP-291's case, measured on both sides.
 
-`python -m bench.overload [--moves 60] [--connections 100] [--bytes 1000000] [--only WORD ...] [--out FILE.json]`
+`python -m bench.overload [--moves 60] [--connections 100] [--bytes 1000000] [--priority equal] [--only WORD ...]
+[--out FILE.json]`
 
 A controller and two brokers. The leadership of partitions moves from one broker to the other and back, by ElectLeaders.
 What is measured is the time from the commit of a change until the loaded broker has taken it over. Meanwhile --connections
-clients send it Produce requests of --bytes bytes, each with the next requests behind it. The cases: rayft with metadata that
-is pulled and pushed, and Apache Kafka 2.8.2 with ZooKeeper, each with the control plane's lane and without it
-(`overload_rayft.py` and `overload_kafka.py` say what a commit is, and when it is obeyed). Without --only all run, in turn.
+clients send it Produce requests of --bytes bytes, each with the next requests behind it; they stand for other machines, and
+have the lowest priority on this one unless told otherwise. The cases: rayft with metadata that is pulled and pushed, and
+Apache Kafka 2.8.2 with ZooKeeper, each with the control plane's lane and without it (`overload_rayft.py` and
+`overload_kafka.py` say what a commit is, and when it is obeyed). Without --only all run, in turn.
 
 Beside the moves a client writes small records to the moved partitions at the loaded broker, half of them with acks=1 and
 half with acks=all (`overload_clients.py`). In the end all that is left is read, and what was acknowledged and is not there
@@ -211,7 +213,7 @@ def series(cluster: Cluster, operator: clients.Operator, moves: int, name: str) 
     return {**quantiles(measured.obeyed_ms), "not_obeyed": measured.not_obeyed, "woken_late": quantiles(woken)}
 
 
-def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
+def run(case: Case, moves: int, connections: int, size: int, priority: str) -> dict[str, Any]:
     """One case, idle and under load."""
     with tempfile.TemporaryDirectory(prefix="overload-") as home, ExitStack() as stack:
         cluster: Cluster
@@ -219,6 +221,7 @@ def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
             cluster = RayftCluster(Path(home), "pushed" in case.side, case.lane, stack)
         else:
             cluster = KafkaCluster(Path(home), case.lane, stack)
+        stack.push(lambda failed, *_: _show_logs(Path(home)) if failed else None)
         begun = time.monotonic()
         operator = clients.Operator(cluster.operator)
         operator.create("moved", [[LOADED, IDLE]] * PARTITIONS, {})
@@ -228,7 +231,7 @@ def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
         measure(cluster, operator, 2 * PARTITIONS)
         found = {"idle": series(cluster, operator, moves, "idle")}
         time.sleep(max(0.0, begun + RETENTION_SECONDS - time.monotonic()))
-        with beside("load", cluster.clients[LOADED], connections, size):
+        with beside("load", cluster.clients[LOADED], connections, size, priority):
             time.sleep(WARM_SECONDS)
             loaded, began = clients.Operator(cluster.clients[LOADED]), time.monotonic()
             before = loaded.records("load", LOAD_PARTITIONS)
@@ -244,6 +247,12 @@ def run(case: Case, moves: int, connections: int, size: int) -> dict[str, Any]:
         return found
 
 
+def _show_logs(home: Path) -> None:
+    """The case has failed: what the nodes said last."""
+    for file in sorted((*home.glob("*.log"), *home.glob("*.out"))):
+        print(f"---- {file.name}", *file.read_text(errors="replace").splitlines()[-10:], sep="\n", file=sys.stderr)
+
+
 def verdict(found: Mapping[str, Any]) -> str:
     """Whether a case with the lane is what is aimed at."""
     idle, loaded = found["idle"]["p99_ms"], found["loaded"]["p99_ms"]
@@ -256,6 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--moves", type=int, default=60, help="leaderships that move in each series")
     parser.add_argument("--connections", type=int, default=100)
     parser.add_argument("--bytes", type=int, default=1_000_000, help="of a Produce request")
+    parser.add_argument("--priority", choices=clients.PRIORITIES, default="lowest", help="of the clients' process")
     parser.add_argument(
         "--only", nargs="+", default=[""], metavar="WORD", help="cases whose name has one of these words"
     )
@@ -265,13 +275,18 @@ def main(arguments: list[str] | None = None) -> int:
     found = {}
     for case in CASES:
         if any(word in str(case) for word in given.only):
-            found[str(case)] = run(case, given.moves, given.connections, given.bytes)
+            found[str(case)] = run(case, given.moves, given.connections, given.bytes, given.priority)
             print(f"{case!s:40} {verdict(found[str(case)])}", flush=True)
             for name, one in found[str(case)].items():
                 print(f"    {name:8} {one}", flush=True)
     out = given.out or RESULTS / f"overload-{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
     out.parent.mkdir(exist_ok=True)
-    settings = {"moves": given.moves, "connections": given.connections, "bytes": given.bytes}
+    settings = {
+        "moves": given.moves,
+        "connections": given.connections,
+        "bytes": given.bytes,
+        "priority": given.priority,
+    }
     out.write_text(json.dumps({"machine": dict(machine()), "settings": settings, "cases": found}, indent=1) + "\n")
     rows = [(f"{case}, {state}: p99", one["p99_ms"]) for case, both in found.items() for state, one in both.items()]
     title = f"ms from a commit to the broker, {given.connections} clients of {given.bytes:,} bytes a request"
@@ -285,7 +300,7 @@ if __name__ == "__main__":
     if command == ["node"]:
         sys.exit(node(own[0], own[1], "--no-lane" not in own))
     elif command == ["load"]:
-        clients.load(int(own[0]), int(own[1]), int(own[2]))
+        clients.load(int(own[0]), int(own[1]), int(own[2]), own[3])
     elif command == ["probe"]:
         clients.probe(int(own[0]), int(own[1]), own[2])
     elif command == ["clock"]:

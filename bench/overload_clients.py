@@ -20,6 +20,8 @@ from bench import frames
 
 IN_FLIGHT = 8
 """Requests that a client of `load` has under way."""
+PRIORITIES = ("lowest", "equal")
+"""Of the process of `load`. With the lowest it runs where no node wants the core, as if it were on another machine."""
 PROBE_S = 0.02
 """The pause of a connection of `probe` after each answer."""
 PRODUCE = 9
@@ -41,8 +43,10 @@ def _produce(topic: str, partition: int, value: bytes, acks: int, correlation: i
 # ---- load
 
 
-def load(port: int, connections: int, size: int) -> None:
-    """Keep a broker's queue full until this process is ended."""
+def load(port: int, connections: int, size: int, priority: str) -> None:
+    """Keep a broker's queue full until this process is ended. `priority`: one of PRIORITIES."""
+    if priority == "lowest":
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     requests = [_produce("load", number, os.urandom(size), 1, number) for number in range(8)]
     selector = selectors.DefaultSelector()
     for number in range(connections):
