@@ -4,9 +4,9 @@ A turn begins when everything has been read that one poll found. Without a bound
 1 MB bring half a gigabyte in one poll, and for that time, 200 ms and more, the node hears of nothing that controllers say.
 This file alone decides how much the connections of a plane may bring in one pass. Rules:
 
-1. All together may bring `PASS_BYTES` in a pass, half as much if several want more than their share. One may bring as much
-   of that as if those that were let in shared it, but `SHARE_BYTES` at least; when it is used up, `LEAST_BYTES`. So a small
-   request passes whatever other connections do, and one connection alone is not read in small pieces.
+1. All together may bring `PASS_BYTES` in a pass, a quarter of it if several want more than their share. One may bring as
+   much of that as if those that were let in shared it, but `SHARE_BYTES` at least; when it is used up, `LEAST_BYTES`. So a
+   small request passes whatever other connections do, and one connection alone is not read in small pieces.
 2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
    goes on as long as there is room in the pass.
 3. The next pass lets in so many of the line as may bring their share. Hosts take turns, and so do the connections of a host.
@@ -19,8 +19,9 @@ from collections import deque
 from typing import Protocol
 
 PASS_BYTES = 1 << 20
-CROWD_BYTES = PASS_BYTES // 2
-"""What several bring in a pass. A controller's word waits for it, and for what the node does with it."""
+CROWD_BYTES = PASS_BYTES // 4
+"""What several bring in a pass: one of them its share. A controller's word waits for it, and for what the node does with
+it."""
 SHARE_BYTES = 256 << 10
 LEAST_BYTES = 16 << 10
 

@@ -1,6 +1,6 @@
 """Who is read on, and who waits, when connections bring more than a turn should wait for."""
 
-from actors.host.ration import CROWD_BYTES, LEAST_BYTES, PASS_BYTES, SHARE_BYTES, Ration
+from actors.host.ration import CROWD_BYTES, LEAST_BYTES, PASS_BYTES, Ration
 
 
 class Peer:
@@ -36,16 +36,16 @@ def test_one_alone_brings_a_whole_pass_and_goes_on_in_the_next() -> None:
         assert not ration.renew() and not one.stands
 
 
-def test_several_bring_half_a_pass_and_share_it() -> None:
+def test_several_bring_a_quarter_of_a_pass_and_take_turns() -> None:
     ration, peers = Ration(), [Peer() for _ in range(2)]
     assert ration.share(peers[0]) == PASS_BYTES, "one alone is not read in small pieces"
     for peer in peers:
         read(ration, peer)
-    for _ in range(3):
+    for number in range(4):
         ration.renew()
-        assert [ration.share(peer) for peer in peers] == [CROWD_BYTES // 2] * 2
-        for peer in peers:
-            read(ration, peer)
+        turn = peers[number % 2]
+        assert [peer.stands for peer in peers] == [peer is not turn for peer in peers]
+        assert read(ration, turn) == CROWD_BYTES == PASS_BYTES // 4
 
 
 def test_many_bring_a_pass_and_the_least_of_each() -> None:
@@ -60,24 +60,25 @@ def test_the_line_takes_turns() -> None:
     for peer in peers:
         read(ration, peer)
     let_in = []
-    for _ in range(5):
+    for _ in range(10):
         ration.renew()
         reading = [peer for peer in peers if not peer.stands]
         let_in.append([peers.index(peer) for peer in reading])
         assert sum(read(ration, peer) for peer in reading) == CROWD_BYTES
-    assert let_in == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    assert let_in == [[number] for number in range(10)]
 
 
 def test_a_host_with_many_connections_gets_as_much_as_a_host_with_one() -> None:
     ration, many, one = Ration(), [Peer("10.0.0.1") for _ in range(20)], Peer("10.0.0.2")
     for peer in (*many, one):
         read(ration, peer)
-    for _ in range(5):
+    brought = {"10.0.0.1": 0, "10.0.0.2": 0}
+    for _ in range(10):
         ration.renew()
-        assert not one.stands
-        assert sum(not peer.stands for peer in many) == CROWD_BYTES // SHARE_BYTES - 1
-        for peer in (*(peer for peer in many if not peer.stands), one):
-            read(ration, peer)
+        for peer in (*many, one):
+            if not peer.stands:
+                brought[peer.peer_host] += read(ration, peer)
+    assert brought["10.0.0.1"] == brought["10.0.0.2"] == 5 * CROWD_BYTES
 
 
 def test_one_that_does_not_stand_is_read_while_others_do() -> None:
@@ -99,7 +100,7 @@ def test_one_that_is_not_read_anyway_takes_no_place() -> None:
         read(ration, peer)
         peer.held = peer in peers[:5]
     ration.renew()
-    assert [peers.index(peer) for peer in peers if not peer.stands and not peer.held] == [5, 6]
+    assert [peers.index(peer) for peer in peers if not peer.stands and not peer.held] == [5]
 
 
 def test_one_that_is_gone_leaves_the_line() -> None:
