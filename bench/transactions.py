@@ -1,7 +1,7 @@
 """Transactions a second, and how long a commit takes, beside Apache Kafka.
 
-`python -m bench.transactions [--client java librdkafka] [--producers 1 64] [--brokers 1 3] [--windows 5] [--seconds 4]
-[--out FILE.json]`
+`python -m bench.transactions [--client frames java librdkafka] [--producers 1 64] [--brokers 1 3] [--windows 5]
+[--seconds 4] [--out FILE.json]`
 
 Both clusters run at once, with the same number of brokers, replicas (one, or three with min.insync.replicas=2), partitions
 and the same `transaction.state.log.*`. The same client program runs beside each: Apache Kafka's producer (transaction
@@ -35,7 +35,7 @@ from rich.table import Table
 from bench import apache, end_to_end, frames
 from bench.end_to_end import RESULTS, Side, machine
 
-CLIENTS = ("java", "librdkafka")
+CLIENTS = ("frames", "java", "librdkafka")
 TOPIC, PARTITIONS = "transactions", 6
 RECORDS, RECORD_BYTES = 100, 100
 WARM_WINDOWS = 2
@@ -91,6 +91,8 @@ class Client:
         if kind == "java":
             folder = apache.libs()
             command = ["java", "-Xmx1g", "-cp", f"{folder}/*", str(PROGRAM), *arguments]
+        elif kind == "frames":
+            command = [sys.executable, "-m", "bench.transaction_producers", *arguments]
         else:
             command = [sys.executable, "-m", "bench.transactions", "--as-client", *arguments]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
