@@ -4,10 +4,10 @@
 [--seconds 4] [--out FILE.json]`
 
 Both clusters run at once, with the same number of brokers, replicas (one, or three with min.insync.replicas=2), partitions
-and the same `transaction.state.log.*`. The same client program runs beside each: Apache Kafka's producer (transaction
-version 2), or librdkafka's (version 1). All producers of a program commit transactions of a hundred records of a hundred
-bytes, one after the other, in windows that alternate; the first two windows of each side are not counted. The clusters take
-turns in being first.
+and the same `transaction.state.log.*`. The same client program runs beside each: prepared frames (transaction version 2;
+`transaction_producers.py`), Apache Kafka's producer (version 2), or librdkafka's (version 1). All producers of a program
+commit transactions of a hundred records of a hundred bytes, one after the other, in windows that alternate; the first two
+windows of each side are not counted. The clusters take turns in being first.
 
 What counts is the median of the windows' ratios. A commit is one call of commit_transaction, in which the client also sends
 what it still holds. Where client and brokers share few cores the client's own work is in both sides' figures; so the

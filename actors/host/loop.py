@@ -106,7 +106,8 @@ class Loop:
         """Listeners that ask who their peers are."""
         self._idle_ms = config.value("connections.max.idle.ms")
         self._only_controls = "broker" not in config.roles
-        """It does little, and everybody waits for it: it is to be woken at once (`time_slice.py`)."""
+        """Whether the node is a controller and nothing else. Such a one does little, and everybody waits for it: its loop is
+        to be woken at once (`time_slice.py`)."""
         self._loop = uvloop.new_event_loop()
         self._create_task = self._loop.create_task
         self._syncs = Syncs(self._wake)
