@@ -67,6 +67,7 @@ FOUND = [
     ("no_acknowledged_record_lost", "away", 6224059),
     ("no_node_crashes", "pushed", 6224090),
     ("parts_are_as_they_say", "groups", 6224129),
+    ("replicas_identical", "relocated", 6224213),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -79,6 +79,9 @@ class BrokerStorage:
         """Future logs of replicas that are on their way to another directory."""
         self.resumed: dict[tuple[bytes, int], PartitionLog] = {}
         """By topic id and number: future logs that were opened with their replica, and are to be filled on."""
+        self._left_behind: set[Disk] = set()
+        """Where a future log was left for the next start. This process does not make it durable any more, so no stop is
+        marked clean there: the next start would take it for durable."""
         self.preferred: dict[tuple[bytes, int], Disk] = {}
         """By topic id and number: where a replica is to begin that is not here yet."""
         self.superseded: dict[PartitionLog, Partition] = {}
@@ -171,7 +174,7 @@ class BrokerStorage:
             unsure = {log.disk for log, _ in flushes if log.damaged is not None}
             unclaimed = itertools.chain.from_iterable([*self.unclaimed.values(), *self.found_futures.values()])
             unsure.update(directory.disk for directory, _ in unclaimed if not directory.clean)
-            unsure |= self._failed | self._unopened
+            unsure |= self._failed | self._unopened | self._left_behind
             marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
             self._runtime.sync([], [*self._checkpoints(replicas), *marks], marked)
 
@@ -424,6 +427,7 @@ class BrokerStorage:
         if future is None:
             return
         if keep:
+            self._left_behind.add(future.disk)
             future.forget_indexes()
             self._count(future.disk, -1)
             future.release()
