@@ -4,12 +4,12 @@ A turn begins when everything has been read that one poll found. Without a bound
 1 MB bring half a gigabyte in one poll, and for that time, 200 ms and more, the node hears of nothing that controllers say.
 This file alone decides how much the connections of a plane may bring in one pass. Rules:
 
-1. All together may bring `PASS_BYTES` in a pass, a quarter of it if several want more than their share. One may bring as
-   much of that as if those that were let in shared it, but `SHARE_BYTES` at least; when it is used up, `LEAST_BYTES`. So a
-   small request passes whatever other connections do, and one connection alone is not read in small pieces.
+1. All together may bring `PASS_BYTES` in a pass, or `CROWD_BYTES` if several want more than their share. That is the share
+   of one, too; when it is used up, others may still bring `LEAST_BYTES` each. So a small request passes whatever other
+   connections do, and one connection alone is not read in small pieces.
 2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
    goes on as long as there is room in the pass.
-3. The next pass lets in so many of the line as may bring their share. Hosts take turns, and so do the connections of a host.
+3. The next pass lets in one of the line. Hosts take turns, and so do the connections of a host.
 4. When a controller has said something, those that have not begun in this pass bring `LEAST_BYTES`: the turn begins soon.
 
 Connections that this node has opened, and those of listeners for nodes alone, have no ration.
@@ -20,9 +20,7 @@ from typing import Protocol
 
 PASS_BYTES = 1 << 20
 CROWD_BYTES = PASS_BYTES // 4
-"""What several bring in a pass: one of them its share. A controller's word waits for it, and for what the node does with
-it."""
-SHARE_BYTES = 256 << 10
+"""What several bring in a pass. A controller's word waits for it, and for what the node does with it."""
 LEAST_BYTES = 16 << 10
 
 
@@ -78,17 +76,15 @@ class Ration:
         """Begin the next pass. Returns whether any go on standing."""
         self._pass += 1
         several = len(self._line) > 1 or any(len(queue) > 1 for queue in self._line.values())
-        self.left = whole = CROWD_BYTES if several else PASS_BYTES
-        room = shares = whole // SHARE_BYTES
-        while self._line and room > 0:
+        self.left = self._share = CROWD_BYTES if several else PASS_BYTES
+        while self._line:
             host, queue = next(iter(self._line.items()))
             one = queue.popleft()
             del self._line[host]
             if queue:
                 self._line[host] = queue
             if one.stand(False):
-                room -= 1
-        self._share = whole // max(1, shares - room)
+                break
         return bool(self._line)
 
     def leave(self, one: Reads) -> None:
