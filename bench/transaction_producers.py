@@ -11,10 +11,10 @@ as `Transactions.java` is: seconds go in, and out comes what was committed in th
 
 import os
 import selectors
-import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from actors.wire import framing
@@ -43,8 +43,10 @@ class Producer:
         first = frames.Connection(address)
         coordinator, leader = _coordinator(first, id), _leader(first, topic, partition)
         first.close()
-        self.coordinator = _connected(coordinator)
-        self.leader = self.coordinator if leader == coordinator else _connected(leader)
+        to_coordinator = frames.Connection(coordinator)
+        self.coordinator = self.leader = to_coordinator.socket
+        if leader != coordinator:
+            self.leader = frames.Connection(leader).socket
         builder = Builder(0, -1, TRANSACTIONAL, 1, 0, 0, time.time_ns() // 1_000_000)
         for _ in range(records):
             builder.append(None, b"v" * size)
@@ -56,20 +58,9 @@ class Producer:
         """Whether EndTxn was asked last."""
         self.inbox = bytearray()
         self.asked = 0.0
-        self._initialise()
-
-    def _initialise(self) -> None:
-        request = message("InitProducerIdRequest")(transactional_id=self.id, transaction_timeout_ms=60_000)
-        end = time.monotonic() + START_SECONDS_MAX
-        while True:
-            self.coordinator.sendall(frames.frame("InitProducerId", 5, request))
-            reply = framing.decode_response("InitProducerId", 5, _answer(self.coordinator))
-            if not reply.error_code:
-                break
-            if reply.error_code not in RETRIED or time.monotonic() > end:
-                raise RuntimeError(f"{self.id} gets no producer id: error {reply.error_code}")
-            time.sleep(0.02)
-        self._numbered(reply.producer_id, reply.producer_epoch)
+        request = message("InitProducerIdRequest")(transactional_id=id, transaction_timeout_ms=60_000)
+        first = _granted(lambda: to_coordinator.ask("InitProducerId", 5, request))
+        self._numbered(first.producer_id, first.producer_epoch)
 
     def _numbered(self, producer_id: int, epoch: int) -> None:
         """The next transaction has this id and epoch."""
@@ -116,28 +107,21 @@ class Producer:
         return False
 
 
-def _connected(address: tuple[str, int]) -> socket.socket:
-    made = socket.create_connection(address, START_SECONDS_MAX)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
-
-
-def _answer(sock: socket.socket) -> bytes:
-    data = sock.recv(4, socket.MSG_WAITALL)
-    return sock.recv(int.from_bytes(data, "big"), socket.MSG_WAITALL)
+def _granted(ask: Callable[[], Any]) -> Any:
+    """The first answer without an error; a coordinator may need a moment to be there."""
+    end = time.monotonic() + START_SECONDS_MAX
+    while (answer := ask()).error_code:
+        if answer.error_code not in RETRIED or time.monotonic() > end:
+            raise RuntimeError(f"no producer can begin: error {answer.error_code}")
+        time.sleep(0.02)
+    return answer
 
 
 def _coordinator(connection: frames.Connection, id: str) -> tuple[str, int]:
     """Where the coordinator of a transactional id is."""
     request = message("FindCoordinatorRequest")(key_type=1, coordinator_keys=[id])
-    end = time.monotonic() + START_SECONDS_MAX
-    while True:
-        (found,) = connection.ask("FindCoordinator", 4, request).coordinators
-        if not found.error_code:
-            return found.host, found.port
-        if found.error_code not in RETRIED or time.monotonic() > end:
-            raise RuntimeError(f"{id} has no coordinator: error {found.error_code}")
-        time.sleep(0.02)
+    found = _granted(lambda: connection.ask("FindCoordinator", 4, request).coordinators[0])
+    return found.host, found.port
 
 
 def _leader(connection: frames.Connection, topic: str, partition: int) -> tuple[str, int]:
@@ -187,6 +171,18 @@ def window(producers: list[Producer], selector: selectors.BaseSelector, seconds:
     return times
 
 
+def serve(window: Callable[[float], list[float]]) -> None:
+    """As a client program of `bench.transactions`: seconds come in, and out goes how many transactions were committed, in
+    which time, with how much of the processor, and the quantiles of their milliseconds."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        begun, cpu = time.perf_counter(), sum(os.times()[:2])
+        times = sorted(window(float(line)))
+        took, cpu = time.perf_counter() - begun, sum(os.times()[:2]) - cpu
+        places = (times[len(times) * share // 100] for share in (50, 90, 99))
+        print(len(times), took, cpu, *places, flush=True)
+
+
 def main(bootstrap: str, topic: str, partitions: str, count: str, records: str, size: str) -> None:
     host, _, port = bootstrap.split(",")[0].rpartition(":")
     selector: Any = selectors.DefaultSelector()
@@ -196,13 +192,7 @@ def main(bootstrap: str, topic: str, partitions: str, count: str, records: str, 
         for sock in {one.leader, one.coordinator}:
             selector.register(sock, selectors.EVENT_READ, one)
         producers.append(one)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        begun, cpu = time.perf_counter(), sum(os.times()[:2])
-        times = sorted(window(producers, selector, float(line)))
-        took, cpu = time.perf_counter() - begun, sum(os.times()[:2]) - cpu
-        places = (times[len(times) * share // 100] for share in (50, 90, 99))
-        print(len(times), took, cpu, *places, flush=True)
+    serve(lambda seconds: window(producers, selector, seconds))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ processor seconds of brokers and of clients for a thousand transactions are besi
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -34,6 +33,7 @@ from rich.table import Table
 
 from bench import apache, end_to_end, frames
 from bench.end_to_end import RESULTS, Side, machine
+from bench.transaction_producers import serve
 
 CLIENTS = ("frames", "java", "librdkafka")
 TOPIC, PARTITIONS = "transactions", 6
@@ -183,22 +183,21 @@ def client(bootstrap_servers: str, producers: int) -> None:
     ]
     for one in made:
         one.init_transactions(60)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        begun, cpu = time.perf_counter(), sum(os.times()[:2])
+
+    def window(seconds: float) -> list[float]:
+        end = time.perf_counter() + seconds
         times: list[list[float]] = [[] for _ in made]
         threads = [
-            threading.Thread(target=_commit_until, args=(one, begun + float(line), n % PARTITIONS, times[n]))
+            threading.Thread(target=_commit_until, args=(one, end, n % PARTITIONS, times[n]))
             for n, one in enumerate(made)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        took, cpu = time.perf_counter() - begun, sum(os.times()[:2]) - cpu
-        found = sorted(one * 1000 for several in times for one in several)
-        places = (found[len(found) * share // 100] for share in (50, 90, 99))
-        print(len(found), took, cpu, *places, flush=True)
+        return [one * 1000 for several in times for one in several]
+
+    serve(window)
 
 
 # ---- running
