@@ -6,8 +6,8 @@ This file alone decides when a log is flushed, when a checkpoint is written and 
    renamed away and unlinked later. So is one whose replica was deleted or moved to other brokers: what comes under that
    name next, be it the same partition, begins in a directory of its own.
 2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A directory
-   with a log that the start found damaged, or that a crash has left and nobody has claimed since, gets none: the next
-   start has to look again.
+   with a log that the start found damaged, that a crash has left and nobody has claimed since, or that was left half moved,
+   gets none: the next start has to look again.
 3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
 4. A directory whose device fails goes offline, and its replicas with it; the broker goes on with the others. It ends where
    no other is left, or where the metadata log is in it. A replica whose files are removed while the broker runs goes
