@@ -43,6 +43,8 @@ What makes a good one:
   error, no missing name: a test that fails by NameError, ImportError or in its fixtures is `broken`, not `killed`.
 - It is a mistake that somebody could make: a condition that is gone, a bound that is off by one, a field not written.
 - It mutates what the row's code column names, where that is possible, and never a file below tests/.
+- The test fails with it in every run. One that draws its values at random (hypothesis) can draw none that meets it: take
+  another test of the row, or give that one an `@example`. A fixed seed is no help, as other versions draw otherwise.
 - The test that kills it fails because of the behaviour. If none does, the row was not tested: write the test, and put it
   into the row.
 

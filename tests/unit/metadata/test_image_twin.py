@@ -1,7 +1,7 @@
 """Random histories (replay, commit, undo, pin, encode and decode on the way) against the slow image."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from actors.metadata import snapshot
@@ -132,6 +132,23 @@ written_ops = st.one_of(
     made(FeatureSet, st.sampled_from("fg"), st.integers(0, 2)),
     made(ProducerIdsSet, BROKERS, epochs, st.integers(1, 5)),
 )
+ONE_OF_EACH = [
+    BrokerSet(1, 3, bytes(16), (EndPoint("A", "h", 1),)),
+    BrokerSet(2, 4, bytes(16), (EndPoint("A", "h", 2),)),
+    TopicSet("a", IDS[1]),
+    TopicSet("b", IDS[2]),
+    PartitionsSet.one(IDS[1], 0, [1, 2], [1, 2], 1, 5, 5),
+    PartitionsSet.one(IDS[2], 0, [2], [2], 2, 5, 5),
+    PartitionsChanged.one(IDS[1], 0, [2], 2, 6, 6),
+    ConfigSet(2, "a", "x", "1"),
+    ConfigSet(2, "a", "y", "1"),
+    ConfigSet(2, "a", "y", None),
+    FeatureSet("f", 2),
+    ProducerIdsSet(1, 3, 4),
+    TopicGone(IDS[2]),
+    BrokerGone(2),
+]
+"""What the drafts can say, each value once."""
 steps = st.lists(
     st.one_of(
         written_ops,
@@ -255,6 +272,8 @@ def test_any_history(history):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(st.lists(written_ops, max_size=25), st.sampled_from([1, 2]), st.integers(100, 2000))
+@example(ONE_OF_EACH, 1, 200)
+@example(ONE_OF_EACH, 2, 200)
 def test_records_rebuild_the_image(ops, level, bytes_max):
     direct, slow = Image(), SlowImage()
     out = BatchWriter(0, 1, 0, bytes_max)
