@@ -4,7 +4,8 @@ This file alone decides what is believed. Rules:
 
 1. After a clean stop everything is; the last segment is only walked from its last index entry to find the log's end.
 2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log: it
-   and what follows are cut, and reported. Nothing before it is touched.
+   and what follows are cut, and reported. Nothing before it is touched: a batch that cannot be passed below the recovery
+   point stays as it is where a later segment follows, and the log is damaged. In the last segment the log ends there.
 3. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
    below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
@@ -109,7 +110,7 @@ def recover(
     try:
         learnt = _learn(log, clean, recovery_point, now_ms, indexed)
     except CorruptBatch as error:
-        log.damaged = error.reason
+        log.damaged = log.damaged or error.reason
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
     return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed)))
 
@@ -184,7 +185,10 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
         scanned += found.position - position
         segment.index = index
         log.log_end_offset = found.next_offset
-        if found.fault is not None:
+        if found.fault is not None and not last and log.log_start_offset < end and found.next_offset < trusted:
+            # It was durable and sound: another replica may need the rest, and cut off it would leave a hole that nobody sees.
+            log.damaged = f"{found.fault} at byte {found.position} of {segment.path(LOG)}"
+        elif found.fault is not None:
             cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
             segment.log.truncate(found.position)
             log.shortened.append(segment)

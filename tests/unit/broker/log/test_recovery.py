@@ -79,6 +79,34 @@ def test_nothing_below_the_recovery_point_is_touched(interval_bytes: int) -> Non
     assert again.log.log_end_offset == 5
 
 
+@pytest.mark.parametrize("interval_bytes", [0, 4096])
+@pytest.mark.parametrize(
+    ("byte", "mask", "fault"),
+    [(2, 0x01, "offset"), (6, 0x01, "stale"), (8, 0x40, "torn"), (8, 0x80, "length"), (16, 0x40, "magic")],
+)
+def test_a_header_damaged_below_the_recovery_point_leaves_no_hole(
+    interval_bytes: int, byte: int, mask: int, fault: str
+) -> None:
+    """The recovery point lies in a segment that others follow, and so does the damage, before it."""
+    log = new(segment_bytes=600, index_interval_bytes=interval_bytes)
+    for _ in range(20):
+        put(log, build(1, 50))
+    victim, disk = log.segments[1], _disk(log)
+    path, point = victim.path(".log"), log.segments[2].base_offset - 1
+    whole = bytes(disk.files[path].data)
+    position = len(whole) // (log.segments[2].base_offset - victim.base_offset)
+    if interval_bytes == 0:  # the walk begins at the last entry below the recovery point
+        position *= point - 1 - victim.base_offset
+    disk.corrupt(path, position + byte, mask)
+    before = bytes(disk.files[path].data)
+    again = reopen(log, recovery_point=point)
+    assert again.cuts == () and disk.files[path].data == before
+    assert again.log.damaged == f"{fault} at byte {position} of {path}"
+    assert again.log.log_end_offset == 20 and len(again.log.segments) == len(log.segments)
+    disk.corrupt(path, position + byte, mask)
+    assert offsets(content(again.log)) == list(range(20))
+
+
 def test_a_damaged_middle_segment_ends_the_log() -> None:
     log = new(segment_bytes=300, index_interval_bytes=0)
     for _ in range(10):
