@@ -68,6 +68,7 @@ FOUND = [
     ("no_node_crashes", "pushed", 6224090),
     ("parts_are_as_they_say", "groups", 6224129),
     ("replicas_identical", "relocated", 6224213),
+    ("replicas_identical", "purged", 6224328),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -186,7 +186,7 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
         segment.index = index
         log.log_end_offset = found.next_offset
         if found.fault is not None and not last and log.log_start_offset < end and found.next_offset < trusted:
-            # It was durable and sound: another replica may need the rest, and cut off it would leave a hole that nobody sees.
+            # All of it was durable once. Cut off it would leave a hole that nobody sees; as it is, readers find out.
             log.damaged = f"{found.fault} at byte {found.position} of {segment.path(LOG)}"
         elif found.fault is not None:
             cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
