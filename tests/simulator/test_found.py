@@ -69,6 +69,7 @@ FOUND = [
     ("parts_are_as_they_say", "groups", 6224129),
     ("replicas_identical", "relocated", 6224213),
     ("replicas_identical", "purged", 6224328),
+    ("restarts_succeed", "voters", 6224453),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

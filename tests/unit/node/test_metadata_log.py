@@ -17,7 +17,7 @@ from actors.node.quorum.files import (
     segment_name,
     segment_of,
 )
-from actors.node.quorum.log import MetadataLog, Segment
+from actors.node.quorum.log import SECTOR_BYTES, MetadataLog, Segment
 from actors.node.quorum.store import Store
 from actors.ports import Batch, Sync
 from actors.raft import HardState, ReplicaKey, SnapshotId
@@ -332,6 +332,23 @@ def test_torn_tail_is_cut_and_reported() -> None:
     position = len(made[0].data) + len(made[1].data)
     assert cut.startswith(f"{path}: cut a torn tail of {len(made[2].data) - 7} bytes at byte {position}, offset 4 (")
     assert log.end_offset == 4
+
+
+@pytest.mark.parametrize("inside", [-1, 0, 1, 5, 7])
+def test_a_sound_batch_may_begin_in_the_page_that_is_missing(inside: int) -> None:
+    """Its first bytes are zeros of its own: those of its offset. -1: one byte of the torn batch is in the next page."""
+    disk = VirtualDisk()
+    log = new(disk)
+    first = batch(0)
+    torn = batch(1, size=100)
+    torn = batch(1, size=100 + SECTOR_BYTES - inside - len(first.data) - len(torn.data))
+    log.append([first, torn, batch(2)], 0)
+    assert len(first.data) + len(torn.data) == SECTOR_BYTES - inside
+    file = disk.files[f"{DIRECTORY}/{segment_name(0)}"]
+    file.data[len(first.data) : SECTOR_BYTES] = bytes(SECTOR_BYTES - len(first.data))
+    log = MetadataLog(disk, DIRECTORY, 1000, 1 << 40)
+    (cut,) = log.recover(0, lambda one, attributes: None)
+    assert "cut a torn tail" in cut and contents(log) == plain([first])
 
 
 @pytest.mark.parametrize("at", [0, 8, 11, 16, 20, 60, 100])
