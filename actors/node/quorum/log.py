@@ -430,10 +430,9 @@ def _page_missing(rest: Buffer, position: int, size: int) -> bool:
     """Whether one of the first `size` bytes of `rest`, which lies at `position` of its file, is of a page that was never
     written: there are only zeros from its begin, or from the begin of `rest`, to its end. What is sound, from `size` on, may
     begin in such a page with zeros of its own: those of an offset."""
-    data = bytes(rest)
     begin, end = 0, SECTOR_BYTES - position % SECTOR_BYTES
     while begin < size:
-        if not any(data[begin:end]):
+        if not any(rest[begin:end]):
             return True
         begin, end = end, end + SECTOR_BYTES
     return False
