@@ -46,6 +46,8 @@ PROBE_KEPT_MS = 300
 PROBE_RETRY_MS = 5
 """Between the first two; then twice as long each time."""
 PROBE_MS_MAX = 2000
+CORRELATION_MAX = (1 << 31) - 1
+"""The largest correlation id: the field is an int32, and negative ones are left out."""
 
 
 class ChannelError(Exception):
@@ -152,6 +154,14 @@ class Channel:
         self.next_correlation = 0
         self.in_flight: dict[int, _Request] = {}
         self.queued: list[_Request] = []
+
+    def correlation(self) -> int:
+        """A correlation id that no request in flight has. It begins at 0 again behind the largest int32: a channel
+        lives as long as its node, and the header's field has four bytes."""
+        while True:
+            self.next_correlation = (self.next_correlation + 1) & CORRELATION_MAX
+            if self.next_correlation not in self.in_flight:
+                return self.next_correlation
 
 
 class Outbound(NamedTuple):
@@ -520,9 +530,9 @@ class Channels:
                 request.settle(ChannelError("unsupported", f"{channel.address} serves {request.name} {served} at most"))
                 return
             request.version = min(served, request.versions[-1])
-        channel.next_correlation += 1
-        channel.in_flight[channel.next_correlation] = request
-        self.sends.append((channel.conn, request.build(channel.next_correlation, self._client_id, request.version)))
+        correlation = channel.correlation()
+        channel.in_flight[correlation] = request
+        self.sends.append((channel.conn, request.build(correlation, self._client_id, request.version)))
 
     def _timed_out(self, channel: Channel, request: _Request) -> None:
         # A peer that is silent for so long may be frozen: a new connection is the only way to know.

@@ -144,6 +144,23 @@ def test_who_asked_hears_at_once_that_the_answer_cannot_be_read() -> None:
     assert link.channels.closes == [conn]
 
 
+def test_correlation_ids_begin_again_behind_the_largest_int32() -> None:
+    """A channel between busy nodes makes 2^31 requests within days. The first request is still in flight when its id
+    comes up again: it keeps it."""
+    link = Link()
+    link.ask()
+    conn = link.dialled()
+    link.channels.connected(conn)
+    (channel,) = link.channels._by_conn.values()
+    channel.next_correlation = 2**31 - 3
+    for _ in range(4):
+        link.ask()
+    frames = [b"".join(frame)[4:] for _, frame in link.channels.sends]
+    sent = [framing.decode_request_header(frame)[0].correlation_id for frame in frames]
+    assert sent == [1, 2**31 - 2, 2**31 - 1, 0, 2]
+    assert list(channel.in_flight) == sent
+
+
 class Clock:
     """Channels on a clock that a test moves; what probes have found."""
 
