@@ -115,6 +115,16 @@ class RuleIndex:
                         allowed = True
         return allowed
 
+    def denies_by_name(self, principal: str, host: str, operation: int, resource: int, name: str) -> bool:
+        """Whether a rule denies it that is for this principal and not for everybody."""
+        denies = DENIES[operation]
+        for bucket in self._buckets(resource, name):
+            for one in ((principal, host), (principal, WILDCARD)):
+                grants = bucket.get(one)
+                if grants is not None and grants.deny & denies:
+                    return True
+        return False
+
     def allows_some(self, principal: str, host: str, operation: int, resource: int) -> bool:
         """Whether there is a name that the rules allow `operation` on: an idempotent producer has to say of no topic that it
         writes to (KIP-679). Included operations do not count here, as in Kafka."""

@@ -1,7 +1,8 @@
 """What an API asks of a principal, as a value. Which API asks for what stands in `node/api/rights.py`."""
 
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from enum import Enum, Flag, auto
+from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
 
@@ -15,6 +16,21 @@ class Checked(Enum):
     PASSED_ON = "by the active controller, to which the request goes"
 
 
+class Node(Flag):
+    """What a node id is to the cluster, as far as the node that is asked knows."""
+
+    CONTROLLER = auto()
+    """It votes in the quorum."""
+    BROKER = auto()
+    """A broker with that id is registered."""
+    NEWCOMER = auto()
+    """Neither: it is about to join, or it is gone."""
+
+
+NO_NODE = Node(0)
+NODES = Node.CONTROLLER | Node.BROKER | Node.NEWCOMER
+
+
 class Right(NamedTuple):
     """What an API asks for."""
 
@@ -23,3 +39,7 @@ class Right(NamedTuple):
     resource: Resource = Resource.CLUSTER
     also: Operation | None = None
     """An operation on the same resource that is enough as well."""
+    nodes: Node = NO_NODE
+    """Which nodes may ask without that operation, for themselves alone. Of a principal that names nodes only."""
+    speaks: Callable[[Any], Iterator[int]] | None = None
+    """The nodes for which a request speaks. None: it names none."""

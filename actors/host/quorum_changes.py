@@ -94,23 +94,39 @@ def remove(doors: Doors, key: Key, timeout_s: float) -> None:
 
 
 def let_in(doors: Doors, principal: str, timeout_s: float) -> None:
-    """Give a principal the right to be a node. Raises ClusterError."""
-    cls = message("CreateAclsRequest")
-    rule = cls.AclCreation(
-        resource_type=Resource.CLUSTER, resource_name=CLUSTER_NAME, principal=principal, host=WILDCARD,
-        operation=Operation.CLUSTER_ACTION, permission_type=Permission.ALLOW,
-    )  # fmt: skip
-    _rules(doors, "CreateAcls", cls(creations=[rule]), "results", timeout_s, f"{principal} is not let in")
+    """Give a principal the right to be a node, also if it had been shut out. Raises ClusterError."""
+    otherwise = f"{principal} is not let in"
+    _no_rule(doors, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
+    _rule(doors, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
 
 
 def shut_out(doors: Doors, principal: str, timeout_s: float) -> None:
-    """Take that right away, if it was given. Raises ClusterError."""
+    """Take that right away, whether a rule or `super.users` of nodes that run gave it. Raises ClusterError."""
+    otherwise = f"{principal} keeps its rights"
+    _rule(doors, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
+    _no_rule(doors, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
+
+
+def _rule(
+    doors: Doors, principal: str, operation: Operation, permission: Permission, timeout_s: float, otherwise: str
+) -> None:
+    cls = message("CreateAclsRequest")
+    rule = cls.AclCreation(
+        resource_type=Resource.CLUSTER, resource_name=CLUSTER_NAME, principal=principal, host=WILDCARD,
+        operation=operation, permission_type=permission,
+    )  # fmt: skip
+    _rules(doors, "CreateAcls", cls(creations=[rule]), "results", timeout_s, otherwise)
+
+
+def _no_rule(
+    doors: Doors, principal: str, operation: Operation, permission: Permission, timeout_s: float, otherwise: str
+) -> None:
     cls = message("DeleteAclsRequest")
     rule = cls.DeleteAclsFilter(
         resource_type_filter=Resource.CLUSTER, resource_name_filter=CLUSTER_NAME, principal_filter=principal,
-        host_filter=WILDCARD, operation=Operation.CLUSTER_ACTION, permission_type=Permission.ALLOW,
+        host_filter=WILDCARD, operation=operation, permission_type=permission,
     )  # fmt: skip
-    _rules(doors, "DeleteAcls", cls(filters=[rule]), "filter_results", timeout_s, f"{principal} keeps its rights")
+    _rules(doors, "DeleteAcls", cls(filters=[rule]), "filter_results", timeout_s, otherwise)
 
 
 class _Again(Exception):

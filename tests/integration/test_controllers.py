@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -23,8 +24,10 @@ from confluent_kafka.admin import (
 )
 
 import rayft
-from actors.host import controllers, quorum_changes, screen
+from actors.host import controllers, probe, quorum_changes, screen
+from actors.host.door import operator_door
 from actors.host.on_processes import Cluster
+from actors.wire.messages import message
 from tests.integration.conftest import command, until
 
 pytestmark = pytest.mark.timeout(240)
@@ -155,14 +158,44 @@ def test_a_controller_of_a_secure_cluster_is_let_in_and_shut_out(tmp_path: Path)
         assert added(cluster, "1002")[0] == 1002
         cluster.kill(cluster.leader_id())
         until(lambda: set(states(cluster).values()) == {"leader", "follower"})
+        kept = (tmp_path / "security" / "rayft-node-1003.pem").read_text()
+        a_broker = (tmp_path / "security" / "rayft-node-1.pem").read_text()
+        leader = cluster._plan.member(cluster.leader_id()).config
+        described = quorum_changes.members(controllers.doors(cluster._plan), 30).voters
+        key, changes_rules = described[1003], message("CreateAclsRequest")
+        removal = message("RemoveRaftVoterRequest")(voter_id=key.id, voter_directory_id=key.directory_id)
+        for pem in (a_broker, kept):  # another node's business, and an operator's
+            door = operator_door(leader, pem)
+            reply = probe.ask(door, "CreateAcls", changes_rules(creations=[anybody(changes_rules)]), 3)
+            assert reply.results[0].error_code == 31
+        assert probe.ask(operator_door(leader, a_broker), "RemoveRaftVoter", removal, 0).error_code == 31
         cluster.remove_controller(1003)
+        leader = cluster._plan.member(cluster.leader_id()).config
+        quorum = described_quorum()
+        assert probe.ask(operator_door(leader, a_broker), "DescribeQuorum", quorum, 2).error_code == 0
+        assert probe.ask(operator_door(leader, kept), "DescribeQuorum", quorum, 2).error_code == 31
         assert not (tmp_path / "security" / "rayft-node-1003.pem").exists()
         admin = AdminClient(cluster.client_settings)
         rules = [str(rule) for rule in _rules(admin)]
         assert any("User:rayft-node-1002" in rule for rule in rules)
-        assert not any("User:rayft-node-1003" in rule for rule in rules)
+        (shut_out,) = [rule for rule in rules if "User:rayft-node-1003" in rule]
+        assert "DENY" in shut_out
+        assert cluster.add_controller() == 1003  # the id is free again, for a new certificate
+        assert not any("DENY" in str(rule) for rule in _rules(admin))
     with rayft.Cluster(dir=tmp_path) as cluster:
-        until(lambda: voters(cluster) == [1001, 1002])
+        until(lambda: voters(cluster) == [1001, 1002, 1003])
+
+
+def anybody(cls: Any) -> Any:
+    """A rule that lets everybody do everything."""
+    return cls.AclCreation(
+        resource_type=4, resource_name="kafka-cluster", principal="User:*", host="*", operation=2, permission_type=3
+    )
+
+
+def described_quorum() -> Any:
+    cls = message("DescribeQuorumRequest")
+    return cls(topics=[cls.TopicData(topic_name=probe.TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
 
 
 def _rules(admin: AdminClient) -> list[object]:

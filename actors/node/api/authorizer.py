@@ -3,7 +3,9 @@
 This file alone decides how a request is judged. Rules, as in Apache Kafka's StandardAuthorizer:
 
 1. Without `authorizer.class.name` everything is allowed, and there are no access rules to create, describe or delete.
-2. A super user may do everything.
+2. A super user may do everything. A principal that names nodes (`speakers.py`) is none: `super.users` lets it in as a node,
+   as a rule does that allows it CLUSTER_ACTION. Being let in it may do what nodes need (`rights.NODE_MAY`), and for the
+   rest it needs rules. A rule that denies CLUSTER_ACTION to its name shuts it out of everything, `super.users` or not.
 3. Otherwise the rules decide (`authorization/index.py`); a resource without rules is open only with
    `allow.everyone.if.no.acl.found`.
 
@@ -18,6 +20,8 @@ from typing import Any
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, OPERATIONS, Operation, Resource
 from actors.config import NodeConfig
+from actors.node.api.rights import NODE_MAY
+from actors.node.api.speakers import named
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
@@ -37,7 +41,10 @@ class Authorizer:
         self._rules = rules
         self.enabled = bool(config.value("authorizer.class.name"))
         """Whether there is an authorizer at all."""
-        self._super_users = frozenset(one for one in config.value("super.users").split(";") if one)
+        users = frozenset(one for one in map(str.strip, config.value("super.users").split(";")) if one)
+        self._let_in = frozenset(one for one in users if named(one) is not None)
+        """Nodes that need no rule to be one."""
+        self._super_users = users - self._let_in
         self._open = config.value("allow.everyone.if.no.acl.found")
         self._tells_allowed: bool = config.value("rayft.authorizer.log.allowed")
 
@@ -65,6 +72,8 @@ class Authorizer:
             return True
         if self._may(call, operation, resource, "hardcode"):  # as in Kafka: a name like any other
             return True
+        if named(call.principal) is not None and self.shuts_out(call.principal, call.client_host):
+            return False
         return self._rules().allows_some(call.principal, call.client_host, operation, resource)
 
     def operations(self, call: Call, resource: Resource, name: str = CLUSTER_NAME) -> int:
@@ -80,6 +89,16 @@ class Authorizer:
         """The same, for what is only left out of a list."""
         return {name for name in dict.fromkeys(names) if self.shown(call, operation, resource, name)}
 
+    def shuts_out(self, principal: str, host: str) -> bool:
+        """Whether a rule keeps a node out that its certificate would let in."""
+        return self.enabled and self._rules().denies_by_name(
+            principal, host, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME
+        )
+
+    def refuse(self, call: Call, api: str, why: str) -> None:
+        """Log that a node asks what is not its own. `why` follows its name."""
+        self._log.warning(f"{_line(call.principal)} at {call.client_host} {why} in {api}: refused")
+
     def _tell(self, allowed: bool, call: Call, operation: Operation, resource: Resource, name: str) -> None:
         self._log.info(
             f"{_line(call.principal)} is {'allowed' if allowed else 'denied'} {operation.name} from {call.client_host} on "
@@ -89,7 +108,22 @@ class Authorizer:
     def _may(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
         if call.principal in self._super_users:
             return True
+        if named(call.principal) is not None:
+            return self._node_may(call, operation, resource, name)
         verdict = self._rules().decide(call.principal, call.client_host, operation, resource, name)
+        return self._open if verdict is None else verdict
+
+    def _node_may(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
+        rules, who, host = self._rules(), call.principal, call.client_host
+        if self.shuts_out(who, host):
+            return False
+        if (operation, resource) in NODE_MAY and not call.forwarded:
+            if who in self._let_in:
+                return True
+            let_in = rules.decide(who, host, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+            if self._open if let_in is None else let_in:
+                return True
+        verdict = rules.decide(who, host, operation, resource, name)
         return self._open if verdict is None else verdict
 
 

@@ -6,6 +6,7 @@ may set going besides are listed here, and it has no other way to the node.
 
 from dataclasses import dataclass
 
+from actors.authorization.rights import Node
 from actors.broker.partition import Cluster
 from actors.broker.producer_ids import ProducerIds
 from actors.broker.recently_fenced import RecentlyFenced
@@ -15,6 +16,7 @@ from actors.broker.suspected_leaders import SuspectedLeaders
 from actors.config import NodeConfig
 from actors.node.api.authorizer import Authorizer
 from actors.node.api.logins import Logins
+from actors.node.api.speakers import kind
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.appends import Appends
@@ -60,6 +62,10 @@ class Context:
         """Whether this node tells, or is told, of metadata by LeaderAndIsr and its like."""
         raise NotImplementedError
 
+    def kind(self, id: int) -> Node:
+        """What a node id is to the cluster, as far as this node knows."""
+        raise NotImplementedError
+
 
 @dataclass(slots=True)
 class BrokerContext(Context):
@@ -94,6 +100,9 @@ class BrokerContext(Context):
     @property
     def pushed(self) -> bool:
         return self.pushed_metadata is not None
+
+    def kind(self, id: int) -> Node:
+        return kind(id, self.quorum.identity.voters.ids(), self.cache.image.is_registered, late=True)
 
     @staticmethod
     def of(
@@ -151,6 +160,9 @@ class ControllerContext(Context):
     @property
     def pushed(self) -> bool:
         return self.role.pusher is not None
+
+    def kind(self, id: int) -> Node:
+        return kind(id, self.role.controllers, self.role.image.is_registered, late=not self.role.active)
 
     @staticmethod
     def of(

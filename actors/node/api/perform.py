@@ -11,7 +11,7 @@ from actors.authorization.resources import Operation
 from actors.authorization.rights import Checked
 from actors.node.api.contexts import Context
 from actors.node.api.denied import denied
-from actors.node.api.speakers import speaks_for, spoken_for
+from actors.node.api.speakers import kinds, named
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Api, Call
 
@@ -22,23 +22,30 @@ NODES_DO = Operation.CLUSTER_ACTION
 
 def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
     """The answer of the API's handler, if the principal may ask for it. Raises what the handler raises."""
-    right = api.right
-    if right.checked is WHOLE:
-        may = context.authorizer
-        enough = right.also is not None and may.shown(call, right.also, right.resource)
-        if not enough and not may.allowed(call, right.operation, right.resource):
-            return Done(denied(api, request))
-        if right.operation is NODES_DO and not _speaks(context, api, request, call):
-            return Done(denied(api, request))
+    if api.right.checked is WHOLE and not _may(context, api, request, call):
+        return Done(denied(api, request))
     return api.handler(context, request, call)
 
 
-def _speaks(context: Context, api: Api, request: Any, call: Call) -> bool:
-    """Whether the principal may speak for every node for which the request speaks."""
-    for node in spoken_for(api.name, request):
-        if not speaks_for(call.principal, node):
-            context.runtime.log.warning(
-                f"{call.principal} at {call.client_host} speaks for node {node} in {api.name}: refused"
-            )
+def _may(context: Context, api: Api, request: Any, call: Call) -> bool:
+    """Whether the principal may ask for all of the request: as a node for itself, or by its rights."""
+    right, may, ids = api.right, context.authorizer, named(call.principal)
+    if ids is not None and right.nodes:
+        why = "is a node and speaks through another one" if call.forwarded else _other(context, api, request, ids)
+        if why is None:
+            return may.allowed(call, NODES_DO, right.resource)
+        if right.operation is NODES_DO:
+            may.refuse(call, api.name, why)
             return False
-    return True
+    if right.also is not None and may.shown(call, right.also, right.resource):
+        return True
+    return may.allowed(call, right.operation, right.resource)
+
+
+def _other(context: Context, api: Api, request: Any, ids: frozenset[int]) -> str | None:
+    """Why a request is none that these nodes ask for themselves; None: it is one."""
+    right = api.right
+    spoken = ids if right.speaks is None else set(right.speaks(request)) or ids
+    if not spoken <= ids:
+        return f"speaks for node {min(spoken - ids)}"
+    return None if kinds(spoken, context.kind) & right.nodes else "speaks as a node of another kind"

@@ -11,7 +11,7 @@ from actors.node.api import perform as performing
 from actors.node.api.authorizer import Authorizer
 from actors.node.api.handlers import envelope, fetch, metadata
 from actors.node.roles.broker.role import BrokerRole
-from tests.simulator.cluster import node_principal
+from tests.simulator.cluster import OPERATOR
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 OFFSET_COMMIT = 8
@@ -88,14 +88,14 @@ def rules_for_one_host_count_everywhere() -> Sequence[Patch]:
 
 
 @mistake("guarded")
-def envelopes_have_the_rights_of_their_broker() -> Sequence[Patch]:
-    """What a client asks of the controller by way of a broker is done as if the broker had asked."""
+def envelopes_have_the_rights_of_the_operator() -> Sequence[Patch]:
+    """What a client asks of the controller by way of a broker is done as if the operator had asked."""
     perform = envelope.perform
 
-    def as_the_broker(context: Any, api: Any, request: Any, call: Any) -> Any:
-        return perform(context, api, request, call._replace(principal=node_principal(1)))
+    def as_the_operator(context: Any, api: Any, request: Any, call: Any) -> Any:
+        return perform(context, api, request, call._replace(principal=OPERATOR))
 
-    return [instead(envelope, "perform", as_the_broker)]
+    return [instead(envelope, "perform", as_the_operator)]
 
 
 @mistake("guarded")
@@ -133,8 +133,8 @@ def super_users_are_known_by_their_beginning() -> Sequence[Patch]:
 def a_node_speaks_for_every_node() -> Sequence[Patch]:
     """Whoever has the certificate of one node votes, holds leases and moves high watermarks as any other."""
     return [
-        instead(performing, "speaks_for", lambda principal, node: True),
-        instead(fetch, "speaks_for", lambda principal, node: True),
+        instead(performing, "_other", lambda context, api, request, ids: None),
+        instead(fetch, "may_be", lambda principal, id, which, of: True),
     ]
 
 

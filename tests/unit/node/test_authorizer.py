@@ -11,12 +11,12 @@ from actors.authorization.rules import Rule
 from actors.config import node_config
 from actors.node.api.authorizer import Authorizer
 
-CALL: Any = SimpleNamespace(principal="User:alice", client_host="192.0.2.9", api_key=0)
+CALL: Any = SimpleNamespace(principal="User:alice", client_host="192.0.2.9", api_key=0, forwarded=False)
 DENIED = "User:alice is denied READ from 192.0.2.9 on TOPIC:orders (API 0)"
 ALLOWED = "User:alice is allowed WRITE from 192.0.2.9 on TOPIC:orders (API 0)"
 
 
-def made(tmp_path: Any, **given: str) -> tuple[Authorizer, list[str]]:
+def made(tmp_path: Any, *more: Rule, **given: str) -> tuple[Authorizer, list[str]]:
     """An authorizer by which alice may write to orders and nothing else, and the lines of its log."""
     config = node_config(
         {
@@ -28,7 +28,8 @@ def made(tmp_path: Any, **given: str) -> tuple[Authorizer, list[str]]:
     )  # fmt: skip
     rules = RuleIndex()
     rule = Rule(Resource.TOPIC, "orders", Pattern.LITERAL, "User:alice", "*", Operation.WRITE, Permission.ALLOW)
-    rules.put(rule, rule)
+    for one in (rule, *more):
+        rules.put(one, one)
     lines: list[str] = []
     runtime: Any = SimpleNamespace(log=SimpleNamespace(info=lines.append))
     return Authorizer(runtime, config, lambda: rules), lines
@@ -57,3 +58,59 @@ def test_without_an_authorizer_nothing_is_told(tmp_path: Any) -> None:
         CALL, Operation.READ, Resource.TOPIC
     )
     assert lines == []
+
+
+def node_rule(who: str, permission: Permission, operation: Operation = Operation.CLUSTER_ACTION) -> Rule:
+    return Rule(Resource.CLUSTER, "kafka-cluster", Pattern.LITERAL, who, "*", operation, permission)
+
+
+NODE = "User:rayft-node-1"
+ALLOW, DENY = Permission.ALLOW, Permission.DENY
+
+
+@pytest.mark.parametrize(
+    ("users", "rules", "let_in"),
+    [
+        ("", [], False),
+        (f"User:boss; {NODE} ", [], True),
+        (NODE, [node_rule(NODE, DENY)], False),
+        (NODE, [node_rule(NODE, DENY, Operation.ALL)], False),
+        (NODE, [node_rule("User:*", DENY)], True),
+        (NODE, [node_rule("User:rayft-node-11", DENY)], True),
+        ("", [node_rule(NODE, ALLOW)], True),
+        ("", [node_rule(NODE, ALLOW), node_rule(NODE, DENY)], False),
+        ("", [node_rule("User:rayft-node-11", ALLOW)], False),
+    ],
+)
+def test_a_node_is_let_in_by_name_and_shut_out_by_a_rule(
+    tmp_path: Any, users: str, rules: list[Rule], let_in: bool
+) -> None:
+    may, _ = made(tmp_path, *rules, super_users=users)
+    call = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=False)
+    for operation, resource in (
+        (Operation.CLUSTER_ACTION, Resource.CLUSTER),
+        (Operation.DESCRIBE, Resource.CLUSTER),
+        (Operation.DESCRIBE, Resource.TOPIC),
+        (Operation.CREATE, Resource.TOPIC),
+    ):
+        name = "kafka-cluster" if resource is Resource.CLUSTER else "payments"
+        assert may.allowed(call, operation, resource, name) is let_in, operation
+    for operation, resource in (
+        (Operation.ALTER, Resource.CLUSTER), (Operation.WRITE, Resource.TOPIC), (Operation.READ, Resource.TOPIC),
+    ):  # fmt: skip
+        assert not may.allowed(call, operation, resource, "kafka-cluster"), operation
+    shut_out = any(rule.permission == DENY and rule.principal == NODE for rule in rules)
+    assert may.shuts_out(NODE, "192.0.2.9") is shut_out
+    passed_on = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=True)
+    assert not may.allowed(passed_on, Operation.DESCRIBE, Resource.TOPIC, "payments")
+
+
+def test_who_is_shut_out_has_not_the_right_of_its_other_rules(tmp_path: Any) -> None:
+    write = Rule(Resource.TOPIC, "orders", Pattern.LITERAL, NODE, "*", Operation.WRITE, ALLOW)
+    call = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=False)
+    may, _ = made(tmp_path, write)
+    assert may.allowed(call, Operation.WRITE, Resource.TOPIC, "orders")
+    assert may.allowed_some(call, Operation.WRITE, Resource.TOPIC)
+    may, _ = made(tmp_path, write, node_rule(NODE, DENY))
+    assert not may.allowed(call, Operation.WRITE, Resource.TOPIC, "orders")
+    assert not may.allowed_some(call, Operation.WRITE, Resource.TOPIC)

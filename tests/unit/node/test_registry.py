@@ -136,7 +136,7 @@ def test_a01_a_number_of_the_drafts_is_free_for_another_api_where_metadata_is_re
 ) -> None:
     rows = {family: {listener: dict(of) for listener, of in by.items()} for family, by in table.TABLE.items()}
     monkeypatch.setattr(table, "TABLE", rows)
-    monkeypatch.setitem(rights.ON_CONTROLLERS, "AlterPartition", rights.NODES_ONLY)
+    monkeypatch.setitem(rights.ON_CONTROLLERS, "AlterPartition", rights.ON_CONTROLLERS["Envelope"])
     assert key in rows["drafts"][Listener.CONTROLLER] and key not in rows["released"][Listener.CONTROLLER]
     other = table.rpc(key, "AlterPartition", range(2, 4), listeners=[Listener.CONTROLLER], families=("released",))
     other(lambda context, request, call: Done(None))

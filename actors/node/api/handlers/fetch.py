@@ -22,13 +22,14 @@ from itertools import islice
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.authorization.rights import Node
 from actors.broker.closest_replica import LEADER, Near
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.speakers import speaks_for
+from actors.node.api.speakers import may_be
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -58,7 +59,8 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
         return Close("this broker is fenced")
     may = context.authorizer
     if replica >= 0 and not (
-        may.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER) and speaks_for(call.principal, replica)
+        may.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER)
+        and may_be(call.principal, replica, Node.BROKER, context.kind)
     ):
         return go_on(_denied(request, call))
     now_ms = context.runtime.now.mono_ms

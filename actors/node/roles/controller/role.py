@@ -96,7 +96,7 @@ class ControllerRole:
         """Brokers in ZooKeeper mode, as this controller has heard last while it is active; None: it has heard nothing."""
         self._untold: set[int] = set()
         """Brokers of which the log says that they want to be told, and are not."""
-        self._controllers: frozenset[int] = frozenset()
+        self.controllers: frozenset[int] = frozenset()
         """Ids of the quorum's controllers, this one among them."""
         self._writer: BatchWriter | None = None
         self.written_ms: int | None = None
@@ -149,7 +149,7 @@ class ControllerRole:
         end = batch.last_offset + 1
         if batch.base_offset >= image.next_offset:
             if is_control(batch.data):
-                self._controllers = self._quorum_ids()
+                self.controllers = self._quorum_ids()
             else:
                 level = self._level()
                 for offset, op in _dialect(level).decode(batch):
@@ -188,7 +188,7 @@ class ControllerRole:
         leases.take_over(self.soft, self.image, now, lease_ms, self.options.grace_ms)
         self.soft.electing = dict.fromkeys(self.soft.leases)
         self._schedule_rebalance(now)
-        self._controllers = self._quorum_ids()
+        self.controllers = self._quorum_ids()
         self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
         self._schedule_sweep(epoch)
         if self.image.feature(METADATA_FORMAT) == 0:
@@ -197,7 +197,7 @@ class ControllerRole:
             self._apply(Result([*first, *bootstrap.decode(self._bootstrap)], None))
         self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
         if self.bridge is not None:
-            self.bridge.gained(self._controllers)
+            self.bridge.gained(self.controllers)
         silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
         self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))
 
@@ -257,7 +257,7 @@ class ControllerRole:
         """The quorum has written a record of its own behind this controller's: who votes."""
         assert self._writer is None, "what was written before belongs in front of it"
         self.image.advance(end_offset)
-        self._controllers = self._quorum_ids()
+        self.controllers = self._quorum_ids()
 
     def snapshot(self) -> None:
         """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or who
@@ -298,7 +298,7 @@ class ControllerRole:
             self.me,
             self._level(),
             self._quorum.raft.high_watermark,
-            self._controllers,
+            self.controllers,
         )
 
     def _quorum_ids(self) -> frozenset[int]:
