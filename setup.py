@@ -35,7 +35,7 @@ QUIET = {
     "fastpath.arrow.partition_columns": "runs once a table that somebody asks for",
     "fastpath.bytes.byte_builder": "grows memory; what is hot is inline in its .pxd",
     "fastpath.bytes.frame_pool": "takes a buffer and gives it back; no loop over bytes",
-    "fastpath.bytes.truncated_mmap": "runs when a mapped file was cut",
+    "fastpath.bytes.mapped_file": "maps a file; its pages are read elsewhere",
     "fastpath.flusher": "waits for the disk",
     "fastpath.image.blocks": "copies rows one by one; the loops over blocks are in columns and read_records",
     "fastpath.image.broker_counts": "one probe of a small table",

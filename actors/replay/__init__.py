@@ -13,7 +13,8 @@
 `table` is `records` for a metadata log (common columns, and a struct for each record type) and `log` for topics (the
 columns of Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`,
 `since` and `until` are an offset (exclusive end) or a datetime. Damaged bytes raise CorruptLog with file and position.
-With `on_damage` they are skipped instead, and `on_damage` is called with a Damage. Only the requested columns are
+With `on_damage` they are skipped instead, and `on_damage` is called with a Damage. A file that a node truncates meanwhile
+ends there, or raises FileTruncated where what was read cannot be told from what was cut off. Only the requested columns are
 built.
 
 The reader reads what nodes wrote, rayft's or Apache Kafka's, and never writes there. A name's module is imported on
@@ -24,7 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from actors.replay.files import CorruptLog, Damage, FamilyUnknown, NothingToRead
+    from actors.replay.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
     from actors.replay.history import changes
     from actors.replay.source import Source, Split, open, read, schema
     from actors.replay.tables import TABLES, state
@@ -33,6 +34,7 @@ _WHERE = {
     "CorruptLog": "files",
     "Damage": "files",
     "FamilyUnknown": "files",
+    "FileTruncated": "files",
     "NothingToRead": "files",
     "Source": "source",
     "Split": "source",
@@ -48,6 +50,7 @@ __all__ = [
     "CorruptLog",
     "Damage",
     "FamilyUnknown",
+    "FileTruncated",
     "NothingToRead",
     "Source",
     "Split",

@@ -27,8 +27,8 @@ from actors.metadata.ops import NOTHING, Block, CorruptMetadata, Extra, Op, Part
 from actors.metadata.snapshot import load
 from actors.ports import Batch, Buffer
 from actors.replay import files
-from actors.replay.files import Checkpoint, CorruptLog, NothingToRead, Partition, mapped
-from actors.replay.log import CODEC, CONTROL, Headers, Reading, batches
+from actors.replay.files import Checkpoint, CorruptLog, Headers, NothingToRead, Partition, mapped
+from actors.replay.log import CODEC, CONTROL, Reading, Run, batches
 from fastpath.bytes.varint import VarintError, decode_varint
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 
@@ -123,11 +123,11 @@ class Replay:
         for segment in self.log.segments:
             if 0 <= segment.next_offset <= start:
                 continue
-            for data, headers, _ in batches(segment.path, self.reading):
-                within = self._until(headers)
-                chosen = headers[within]
+            for found in batches(segment.path, self.reading):
+                within = self._until(found.headers)
+                chosen = found.headers[within]
                 for run in self._runs(chosen[chosen["last_offset"] >= start], start):
-                    yield self._met(segment.path, data, run, start)
+                    yield self._met(segment.path, found, run, start)
                 if not within.all():
                     return
 
@@ -161,13 +161,14 @@ class Replay:
             within = headers["max_timestamp"] <= milliseconds(self.until)
         return np.logical_and.accumulate(within)
 
-    def _met(self, path: Path, data: memoryview, headers: Headers, start: int) -> Met:
+    def _met(self, path: Path, found: Run, headers: Headers, start: int) -> Met:
         position, end = int(headers[0]["position"]), int(headers[-1]["position"] + headers[-1]["size"])
         base, last = int(headers[0]["base_offset"]), int(headers[-1]["last_offset"])
-        piece: Buffer = data[position:end]
+        whole = found.data[position - found.origin : end - found.origin]
+        piece: Buffer = whole
         if isinstance(self.until, int) and last >= self.until:
             with suppress(VarintError):  # decoding the whole batch gives a better error
-                piece = shortened(data[position:end], self.until - base)
+                piece = shortened(whole, self.until - base)
             last = self.until - 1
         met = Met(path, headers, Batch(base, last, int(headers[-1]["epoch"]), piece), [])
         if base > max(self.image.next_offset, start):

@@ -85,7 +85,7 @@ def bounds(path: str | Path, until: int | None) -> Times:
     log = files.metadata_log(path)
     reading, first, last = Reading(crc=False), -1, 0
     for segment in log.segments:
-        for _, headers, _ in batches(segment.path, reading):
+        for _, _, headers, _ in batches(segment.path, reading):
             headers = headers if until is None else headers[headers["base_offset"] < until]
             if len(headers):
                 first = int(headers[0]["max_timestamp"]) if first < 0 else first

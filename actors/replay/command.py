@@ -27,7 +27,6 @@ from actors.replay.as_of import AsOf, Replay
 from actors.replay.files import Damage
 from actors.replay.log import Reading, batches
 from actors.replay.where import Where, as_of, as_of_is_clock
-from fastpath.bytes import truncated_mmap
 
 LONG = ("records", "changes", "log")
 """Tables that are read as a stream."""
@@ -45,30 +44,12 @@ PART_ROWS = 2_000_000
 
 def run(given: argparse.Namespace) -> int:
     """`rayft replay`; the exit code."""
-    truncated_mmap.guard()
     try:
         with _Progress() as progress:
-            _give(_whole(_rows(given, progress)), given, progress)
+            _give(_rows(given, progress), given, progress)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
-
-
-def _whole(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, if no file was truncated while it was read. Raises ValueError."""
-    try:
-        for one in rows:
-            _refuse_cut()
-            yield one
-    except Exception:  # zeros in the place of records can cause any error
-        _refuse_cut()
-        raise
-    _refuse_cut()
-
-
-def _refuse_cut() -> None:
-    if truncated_mmap.pages():
-        raise ValueError("a file was truncated while it was read, as a running node may do: run the command again.")
 
 
 def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.RecordBatch]:
@@ -265,7 +246,7 @@ def reading(given: argparse.Namespace, progress: _Progress) -> Reading:
 def last_time(log: files.Partition) -> datetime.datetime | None:
     """The time of the last batch of a log; None if it has none."""
     for path in reversed([one.path for one in log.segments]):
-        times = [int(headers[-1]["max_timestamp"]) for _, headers, _ in batches(path, Reading(False, "skip"))]
+        times = [int(headers[-1]["max_timestamp"]) for _, _, headers, _ in batches(path, Reading(False, "skip"))]
         if times:
             return datetime.datetime.fromtimestamp(times[-1] / 1000, datetime.UTC)
     return None

@@ -7,7 +7,6 @@ directory's name (A09), then the first byte of data at offset 0 or in a checkpoi
 at 0 needs the option, else FamilyUnknown is raised.
 """
 
-import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastpath.bytes.mapped_file import MappedFile
 from fastpath.records import batch
 from fastpath.records.scan import resync, scan
 
@@ -24,6 +25,8 @@ METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
 FIRST_BYTE = {0x0C: "drafts", 0x01: "released"}
 """The first byte of the first data record -> family: a FeatureLevelRecord without a frame, or a frame of version 1."""
 BOOTSTRAP = "bootstrap.checkpoint"
+Headers = NDArray[np.void]
+"""Headers of batches, as `scan` gives them."""
 LOOK_BYTES = 16 << 20
 """How many bytes of a file are read between two checks whether it was truncated."""
 
@@ -51,6 +54,13 @@ class FamilyUnknown(ValueError):
 
 class NothingToRead(ValueError):
     """The path holds no log and no checkpoint."""
+
+
+class FileTruncated(ValueError):
+    """A file was truncated while it was read, and what was read of it cannot be told from what was cut off."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was truncated while it was read, as a running node may do: read it again.")
 
 
 class Damage(NamedTuple):
@@ -281,25 +291,22 @@ def first_byte(path: Path) -> int:
 
 
 def mapped(path: Path) -> memoryview:
-    """The bytes of a file, mapped and read ahead of use."""
-    return opened(path)[0]
-
-
-def opened(path: Path) -> tuple[memoryview, int]:
-    """The same, and the inode of what was opened: another file may get the name later."""
+    """The bytes of a file, mapped and read ahead of use. They stay what they are when another file gets the name."""
     with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        if found.st_size == 0:
-            return memoryview(b""), found.st_ino
-        held = mmap.mmap(file.fileno(), found.st_size, access=mmap.ACCESS_READ)
-    held.madvise(mmap.MADV_SEQUENTIAL)
-    return memoryview(held), found.st_ino
+        size = os.fstat(file.fileno()).st_size
+        return memoryview(MappedFile(file.fileno(), size) if size else b"")
 
 
 def still_there(data: memoryview) -> int:
-    """How many bytes of a mapped file exist now. A node may truncate it, and a process that reads beyond its end is
-    killed."""
-    return min(len(data), data.obj.size()) if isinstance(data.obj, mmap.mmap) else len(data)
+    """How many bytes of a mapped file exist now: a node may truncate it."""
+    return min(len(data), data.obj.file_size()) if isinstance(data.obj, MappedFile) else len(data)
+
+
+def refuse_missing(path: Path, data: memoryview) -> None:
+    """Raise FileTruncated if pages of a mapped file were looked at that were not there any more. They read as zeros, so
+    what was found in the file may not be true."""
+    if isinstance(data.obj, MappedFile) and data.obj.missing:
+        raise FileTruncated(path)
 
 
 def bytes_of(data: memoryview) -> np.ndarray:  # type: ignore[type-arg]

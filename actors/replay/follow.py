@@ -17,15 +17,13 @@ maxBytesPerTrigger, until, failOnDataLoss.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
-from actors.replay.files import CorruptLog, NothingToRead
+from actors.replay.files import CorruptLog, FileTruncated, NothingToRead
 from actors.replay.read_options import read_options, scan, split_bytes
-from actors.replay.replaced import same_file
 from actors.replay.source import Key, Source, Split, repeated
 
 T = TypeVar("T")
@@ -150,10 +148,8 @@ class Followed:
             yield from scan(self.options, split, columns)
         except FileNotFoundError:
             self._lost(f"{name}: offsets up to {split.next_offset - 1} were deleted before they were read")
-            return
-        with suppress(FileNotFoundError):  # a file that is deleted while it is mapped can still be read to its end
-            if same_file(split) and Path(split.path).stat().st_size < split.end:
-                self._lost(f"{name}: the log was truncated before offset {split.next_offset - 1} was read")
+        except FileTruncated:
+            self._lost(f"{name}: the log was truncated before offset {split.next_offset - 1} was read")
 
     def _complete(self, name: str, first: int, end: int, begun: int, behind: int) -> None:
         if first < begun:

@@ -4,16 +4,17 @@ This file alone decides how much is read at once, what happens to damaged bytes,
 
 Rules:
 
-1. A chunk ends behind a batch, and where compressed and uncompressed batches meet. Uncompressed records are read where
-   they lie, in the mapped file. The compressed ones of a chunk share one buffer.
+1. A chunk ends behind a batch, and where compressed and uncompressed batches meet. A file is mapped to find its batches.
+   Their bytes are copied before they are verified and decoded, because a node may truncate the file, and write other bytes
+   into it, at any moment. The compressed batches of a chunk share one more buffer.
 2. A batch that is not sound raises CorruptLog with file and position, or is skipped and reported to `on_damage`.
    Reading then goes on at the next place with a valid header and CRC.
 3. A batch that the file's end cuts off is being written, or was when the node stopped. It is no damage, and reading
-   ends there. The same holds if a node truncates the file meanwhile, which is checked before each chunk. If the caller
-   says that the file is not being written up to `end`, a batch that is cut off is damage.
+   ends there. The same holds if a node truncates the file meanwhile. If the caller says up to which `end` the file is not
+   being written, a batch that is cut off there is damage, and a file that ends before it was truncated: FileTruncated, since
+   records that were there would be missing without a word.
 """
 
-import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.ports import Buffer
-from actors.replay.files import CorruptLog, Damage, mapped, still_there
+from actors.replay.files import CorruptLog, Damage, FileTruncated, Headers, mapped, refuse_missing, still_there
+from fastpath.bytes.frame_pool import Pool
+from fastpath.bytes.mapped_file import MappedFile
 from fastpath.records import compression
 from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX
 from fastpath.records.scan import resync, scan
@@ -31,8 +34,8 @@ CODEC, CONTROL = 0x07, 0x20
 CHUNK_BYTES = 16 << 20
 """About how much of the file a chunk covers. A compressed chunk holds at most ROOM_BYTES uncompressed, or one batch."""
 ROOM_BYTES = 64 << 20
-
-Headers = NDArray[np.void]
+BLOCKS = Pool(4 * CHUNK_BYTES)
+"""The memory for copies of batches, so that reading a large file takes a block or two."""
 
 
 class Chunk(NamedTuple):
@@ -78,37 +81,61 @@ class Reading(NamedTuple):
         self.on_damage(Damage(str(path), position, end, reason))
 
 
+class Run(NamedTuple):
+    """Sound batches of a file that lie one behind the other, and a copy of their bytes."""
+
+    data: memoryview
+    """The bytes of the file from `origin` to `after`. Nobody else can change them. They are used again for the next run
+    once no view of them is left."""
+    origin: int
+    headers: Headers
+    """`position` counts from the beginning of the file."""
+    after: int
+    """The position in the file after the last batch."""
+
+
 def batches(
     path: Path, reading: Reading, start: int = 0, end: int | None = None, data: memoryview | None = None
-) -> Iterator[tuple[memoryview, Headers, int]]:
-    """(file, headers, position after them) of all sound batches that start in `[start, end)`, a chunk at a time."""
+) -> Iterator[Run]:
+    """All sound batches that start in `[start, end)` of a file, a chunk at a time. Raises CorruptLog, and FileTruncated if
+    the file ends before `end`, or if what was read of it cannot be told from what was cut off."""
     data = mapped(path) if data is None else data
     position, limit = start, len(data) if end is None else min(end, len(data))
     while position < (limit := min(limit, stop := still_there(data))):
-        found, after, fault = scan(
-            data, position, stop, reading.crc, bytes_max=min(reading.chunk_bytes, limit - position)
-        )
+        room = _room(data, position, stop, min(reading.chunk_bytes, limit - position))
+        found, after, fault = scan(data, position, stop, reading.crc, bytes_max=limit - position, into=room)
+        if still_there(data) < stop:  # the file was truncated in between: look at what is left, and at no other byte
+            continue
+        refuse_missing(path, data)
         if len(found):
             reading.on_progress(after - position)
-            yield data, found, after
+            yield Run(room.toreadonly(), position, found, after)
             forget(data, position, after)
         position = after
         if fault is None:
             continue
         after = resync(data, position + 1, stop)
+        if still_there(data) < stop:
+            continue
         if after == stop and fault == "the bytes end inside the batch" and (end is None or stop < end):
-            return
+            break
         reading.damaged(path, position, after, fault)
         position = after
+    if end is not None and position < end and still_there(data) < end:
+        raise FileTruncated(path)
+
+
+def _room(data: memoryview, position: int, stop: int, wanted: int) -> memoryview:
+    """Memory for a copy of the next batches: at least one, and about `wanted` bytes."""
+    first, _, _ = scan(data, position, stop, False, records_max=1)
+    return BLOCKS.take(max(wanted, int(first[0]["size"]) if len(first) else 0))
 
 
 def forget(data: memoryview, start: int, end: int) -> None:
     """Give pages of a mapped file that were read back to the system, so that they do not count as this process's
     memory. They can be read again."""
-    if isinstance(data.obj, mmap.mmap):
-        start += -start % mmap.PAGESIZE
-        if end - end % mmap.PAGESIZE > start:
-            data.obj.madvise(mmap.MADV_DONTNEED, start, end - end % mmap.PAGESIZE - start)
+    if isinstance(data.obj, MappedFile):
+        data.obj.forget(start, end)
 
 
 def chunks(
@@ -120,7 +147,7 @@ def chunks(
     data: memoryview | None = None,
 ) -> Iterator[Chunk]:
     """The same as chunks that can be decoded, with only the batches that `keep` chooses."""
-    for whole, headers, after in batches(path, reading, start, end, data):
+    for whole, origin, headers, after in batches(path, reading, start, end, data):
         if keep is not None:
             headers = headers[keep(headers)]
         compressed = headers["attributes"] & CODEC != 0
@@ -129,13 +156,15 @@ def chunks(
             if not len(run):
                 continue
             if run[0]["attributes"] & CODEC:
-                yield from _opened(path, whole, run, after, reading)
+                yield from _opened(path, whole, origin, run, after, reading)
             else:
-                starts = run["position"] + HEADER_SIZE
-                yield Chunk(path, whole, run, starts, run["position"] + run["size"], after)
+                starts = run["position"] - origin
+                yield Chunk(path, whole, run, starts + HEADER_SIZE, starts + run["size"], after)
 
 
-def _opened(path: Path, data: memoryview, headers: Headers, after: int, reading: Reading) -> Iterator[Chunk]:
+def _opened(
+    path: Path, data: memoryview, origin: int, headers: Headers, after: int, reading: Reading
+) -> Iterator[Chunk]:
     """Chunks of compressed batches, each decompressed once into the buffer of its chunk."""
     room = np.empty(ROOM_BYTES, dtype=np.uint8)
     done: list[int] = []
@@ -150,7 +179,8 @@ def _opened(path: Path, data: memoryview, headers: Headers, after: int, reading:
     for index in range(len(headers)):
         codec = int(headers[index]["attributes"]) & CODEC
         position = int(headers[index]["position"])
-        body = data[position + HEADER_SIZE : position + int(headers[index]["size"])]
+        at = position - origin
+        body = data[at + HEADER_SIZE : at + int(headers[index]["size"])]
         try:
             size = compression.decompress_into(codec, body, room[used:].data)
         except compression.CompressionError:

@@ -3,22 +3,24 @@
 A node's log cleaner writes segments anew: the first of a group keeps its name and has other bytes, the others are gone. This
 file alone decides whether a file is still the one that was cut, and finds the batches again if not. Rules:
 
-1. The file is the same if it has the inode of then, and the first sound batch from the split's beginning on has the base
-   offset of then. Damage may stand in front of it. What is mapped stays what it is, whatever becomes of the name: it is
-   judged and read as mapped.
+1. The file is the same if the batches in the split's place have the offsets and CRCs of then, which the split's fingerprint
+   says. Neither the file's name nor its inode tells: a file system gives the inode of a file that is gone to a new one. What
+   is mapped stays what it is, whatever becomes of the name: it is judged and read as mapped.
 2. Otherwise the split is what its offsets are: the batches of the log whose base offset is in `[base_offset, next_offset)`.
    Cleaning leaves base offsets as they are, so each record that is left is in one split, whenever each of them is read.
    Damaged bytes belong to the batch behind them, so that what was lost since the split was cut is told too.
 3. Of two segments that overlap, as while they are being swapped, each is believed below the beginning of the next one.
-4. A cleaning leaves the last batch of what it has cleaned. A log that begins behind the split, or ends before it does, was
-   deleted or truncated: FileNotFoundError.
+4. A cleaning leaves the last batch of what it has cleaned. A log that begins behind the split, or goes on behind it
+   without its last batch, was deleted there: FileNotFoundError. A log that ends before the split does was truncated: what
+   is left is read, then FileTruncated is raised.
 """
 
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from zlib import crc32
 
 from actors.replay import files
-from actors.replay.files import LOOK_BYTES, NothingToRead, Segment, opened, still_there
+from actors.replay.files import LOOK_BYTES, Headers, NothingToRead, Segment, mapped, still_there
 from fastpath.records.scan import resync, scan
 
 TRIES = 5
@@ -39,7 +41,7 @@ class Cut(Protocol):
     @property
     def next_offset(self) -> int: ...
     @property
-    def inode(self) -> int: ...
+    def fingerprint(self) -> int: ...
 
 
 class Piece(NamedTuple):
@@ -51,49 +53,54 @@ class Piece(NamedTuple):
     end: int
 
 
-def pieces(split: Cut) -> list[Piece]:
-    """The bytes of a split, in order. Raises FileNotFoundError: what is not there any more was not cleaned away."""
+def pieces(split: Cut) -> tuple[list[Piece], bool]:
+    """The bytes of a split, in order, and whether they reach to its end: a log that was truncated ends before. Raises
+    FileNotFoundError: what is not there any more was not cleaned away."""
     for left in reversed(range(TRIES)):
         try:
             found = _as_cut(split)
-            return [found] if found is not None else _by_offset(split)
+            if found is not None:
+                return [found], True
+            some, whole = _by_offset(split)
+            if whole or not left:
+                return some, whole
         except FileNotFoundError:
             if not left:
                 raise
-    return []
+    return [], True
 
 
-def same_file(split: Cut) -> bool:
-    """Whether the file's name still is that of the file that was cut. Raises FileNotFoundError."""
-    return split.inode < 0 or Path(split.path).stat().st_ino == split.inode
+def mark(fingerprint: int, headers: Headers) -> int:
+    """The fingerprint of batches, where `fingerprint` is that of the batches before them, 0 for none: what tells them from
+    others in their place."""
+    for name in ("base_offset", "last_offset", "crc"):
+        fingerprint = crc32(headers[name].tobytes(), fingerprint)
+    return fingerprint
 
 
 def _as_cut(split: Cut) -> Piece | None:
     path = Path(split.path)
     try:
-        data, inode = opened(path)
+        data = mapped(path)
     except FileNotFoundError:
         return None
-    if split.inode >= 0 and inode != split.inode:
-        return None
-    if split.base_offset >= 0 and not _begins_with(data, split.begin, split.end, split.base_offset):
-        return None
-    return Piece(path, data, split.begin, split.end)
+    same = split.fingerprint < 0 or _fingerprint(data, split.begin, split.end) == split.fingerprint
+    return Piece(path, data, split.begin, split.end) if same else None
 
 
-def _begins_with(data: memoryview, position: int, end: int, base_offset: int) -> bool:
-    """Whether there is a sound batch that begins in `[position, end)`, and the first one has this base offset."""
-    while position < min(end, size := still_there(data)):
-        headers, position, _ = scan(data, position, size, False, records_max=1)
-        if len(headers):
-            return int(headers[0]["base_offset"]) == base_offset
-        position = resync(data, position + 1, size)
-    return False
+def _fingerprint(data: memoryview, begin: int, end: int) -> int:
+    """The fingerprint of the batches that begin in `[begin, end)`; -1 if the file ends before."""
+    position, found = begin, 0
+    while position < end <= (size := still_there(data)):
+        headers, after, fault = scan(data, position, size, False, bytes_max=min(LOOK_BYTES, end - position))
+        found = mark(found, headers)
+        position = after if fault is None else resync(data, after + 1, size)
+    return found if end <= still_there(data) else -1
 
 
-def _by_offset(split: Cut) -> list[Piece]:
+def _by_offset(split: Cut) -> tuple[list[Piece], bool]:
     if split.base_offset < 0:  # damaged bytes and no batch: a cleaning leaves none, and takes none away
-        return []
+        return [], True
     path = Path(split.path)
     try:
         segments = files.partitions(path.parent)[0].segments
@@ -113,15 +120,15 @@ def _by_offset(split: Cut) -> list[Piece]:
         reached = max(reached, behind)
         if piece.begin < piece.end:
             found.append(piece)
-    if reached < split.next_offset:
-        raise FileNotFoundError(f"{path} is gone, and the log ends before offset {split.next_offset - 1}")
-    return found
+    if reached < split.next_offset <= segments[-1].base_offset:
+        raise FileNotFoundError(f"{path} is gone, and no other segment has offset {split.next_offset - 1}")
+    return found, reached >= split.next_offset
 
 
 def _between(path: Path, first: int, stop: int) -> tuple[Piece, int]:
     """The batches with base offsets in `[first, stop)` and the damage in front of them; if none is left, the damage that has
     taken their place. And the offset behind the last batch of the file."""
-    data, _ = opened(path)
+    data = mapped(path)
     position, begin, end, behind = 0, 0, 0, 0
     while position < (size := still_there(data)):
         headers, position, fault = scan(data, position, size, False, bytes_max=LOOK_BYTES)

@@ -146,7 +146,7 @@ class _Scan:
         reading = Reading.of(
             True, lambda damage: faults.append((last, f"{damage.path}, byte {damage.position}: {damage.reason}"))
         )
-        for _, headers, _ in batches(Path(split.path), reading, split.begin, split.end):
+        for _, _, headers, _ in batches(Path(split.path), reading, split.begin, split.end):
             last = int(headers[-1]["last_offset"])
             columns = [pa.array(headers[name].astype(np.int64)) for name in BATCH]
             yield self._rows(node, split, columns, [None] * len(headers))

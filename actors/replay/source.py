@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 
 from actors.replay import files, metadata, replaced, topics
-from actors.replay.files import Damage, NothingToRead, Partition, Segment, opened, still_there
+from actors.replay.files import Damage, FileTruncated, NothingToRead, Partition, Segment, mapped, still_there
 from actors.replay.log import CHUNK_BYTES, Reading, chunks
 from fastpath.records.scan import resync, scan
 
@@ -52,8 +52,8 @@ class Split(NamedTuple):
     """first offset that is wanted"""
     end_offset: int = -1
     """end of the wanted offsets, exclusive; -1: to the end"""
-    inode: int = -1
-    """of the file that was cut; -1: not known"""
+    fingerprint: int = -1
+    """of its batches (`replaced.mark`); -1: not known"""
 
 
 def repeated(look: Callable[[], T]) -> T:
@@ -164,7 +164,8 @@ def read(
 
     `verify`: check the CRC of every batch. `on_damage`: called with damaged bytes, which are then skipped; None: they
     raise CorruptLog, which names file and position. `on_progress`: called with the number of bytes of the file read
-    since the last call. Raises FileNotFoundError when the records were deleted.
+    since the last call. Raises FileNotFoundError when the records were deleted, FileTruncated when the log ends before the
+    split does: what is left of it was given then.
     """
     reading = Reading.of(verify, on_damage, chunk_bytes)
     if on_progress is not None:
@@ -176,20 +177,23 @@ def read(
         return
     wanted = topics.COLUMNS if columns is None else columns
     decoder = topics.Decoder(split.topic, split.partition, wanted, reading, low, high)
-    for piece in replaced.pieces(split):
+    pieces, whole = replaced.pieces(split)
+    for piece in pieces:
         for chunk in chunks(piece.path, reading, piece.begin, piece.end, topics.keep(low, high), piece.data):
             yield from decoder.batches(chunk)
+    if not whole:
+        raise FileTruncated(path)
 
 
 def _cut(path: Path, bytes_max: int, whole: Split, following: int = -1) -> Iterator[Split]:
     """The splits of one file, of about equal size. Headers are read, CRCs are not checked. `following`: where the next
     segment begins, if the file is written no longer. What lies behind that is the next segment's: while a cleaner puts one
     file in the place of several, there may be both."""
-    data, inode = opened(path)
+    data = mapped(path)
     position, stop, rolled = 0, len(data), following >= 0
     bytes_max = -(-stop // max(-(-stop // bytes_max), 1))
     while position < (stop := min(stop, still_there(data))):
-        begin, base, after, records = position, -1, 0, 0
+        begin, base, after, records, fingerprint = position, -1, 0, 0, 0
         end = position
         while position < (stop := min(stop, still_there(data))) and position - begin < bytes_max:
             headers, position, fault = scan(data, position, stop, False, bytes_max=bytes_max - (position - begin))
@@ -200,6 +204,7 @@ def _cut(path: Path, bytes_max: int, whole: Split, following: int = -1) -> Itera
                 after = int(headers[-1]["last_offset"]) + 1
                 end = int(headers[-1]["position"] + headers[-1]["size"])
                 records += int(headers["count"].sum())
+                fingerprint = replaced.mark(fingerprint, headers)
             if fault is not None:
                 cut = fault == "the bytes end inside the batch" and not rolled
                 position = resync(data, position + 1, stop)
@@ -214,5 +219,5 @@ def _cut(path: Path, bytes_max: int, whole: Split, following: int = -1) -> Itera
                     base_offset=base,
                     next_offset=after,
                     records=records,
-                    inode=inode,
+                    fingerprint=fingerprint,
                 )

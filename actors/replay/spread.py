@@ -113,12 +113,12 @@ def _quorum(log: Partition, checkpoint: Checkpoint | None, start: int, as_of: in
     end = start
     for path in [*([checkpoint.path] if checkpoint else []), *(one.path for one in log.segments)]:
         older = checkpoint is not None and path == checkpoint.path
-        for data, headers, _ in batches(path, reading):
+        for data, origin, headers, _ in batches(path, reading):
             if not older:
                 headers = headers[headers["last_offset"] >= start]
                 headers = headers[headers["base_offset"] < as_of] if as_of is not None else headers
             for header in headers[headers["attributes"] & CONTROL != 0]:
-                for _, control in controls(data, int(header["position"])):
+                for _, control in controls(data, int(header["position"]) - origin):
                     if isinstance(control, KRaftVersion):
                         found = found._replace(kraft_version=control.version)
                     elif isinstance(control, Voters):

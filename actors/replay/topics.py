@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from actors.replay.arrow import Uniform, plain, repeated, texts, varied
-from actors.replay.files import Partition
-from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
+from actors.replay.files import Headers, Partition
+from actors.replay.log import CONTROL, Chunk, Reading, chunks
 from fastpath.arrow import topic_columns
 from fastpath.bytes.byte_builder import Rooms
 from fastpath.records.batch import CorruptBatch

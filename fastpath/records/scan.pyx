@@ -7,7 +7,7 @@ right. fastpath/records/batch.pyx draws the batch.
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -39,15 +39,36 @@ cdef inline Fault look(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint
     return FINE
 
 
-def scan(data, Py_ssize_t pos, Py_ssize_t end, bint crc=True, int64_t records_max=1 << 62, int64_t bytes_max=1 << 62):
+cdef inline Fault copied(
+    const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint crc, BatchHeader* out, uint8_t* into, Py_ssize_t room, bint* full
+) noexcept nogil:
+    """Copy the batch at `pos` and look at the copy, so that nobody can change what was checked. `full`: there is no room."""
+    cdef Fault fault = look(data, pos, end, False, out)
+    full[0] = fault == FINE and out.size > room
+    if fault != FINE or full[0]:
+        return fault
+    memcpy(into, data + pos, out.size)
+    fault = look(into, 0, out.size, crc, out)
+    out.position = pos
+    return fault
+
+
+def scan(
+    data, Py_ssize_t pos, Py_ssize_t end, bint crc=True, int64_t records_max=1 << 62, int64_t bytes_max=1 << 62, into=None
+):
     """Headers of the batches in `[pos, end)` as an array of HEADER_DTYPE. Returns (headers, next position, fault or
     None).
 
     Stops after the batch that reaches `records_max` or `bytes_max`, at `end`, or at a batch that is not sound. In that
     case `fault` is a sentence, and the next position is that of the batch. Bytes that are zero up to the end count as
-    the end, since a file may have been enlarged beforehand. `crc`: check CRCs.
+    the end, since a file may have been enlarged beforehand. `crc`: check CRCs. `into`: a writable buffer into which the
+    batches are copied, one behind the other, before they are checked; the scan stops in front of one for which there is
+    no room.
     """
-    cdef Py_buffer view
+    cdef Py_buffer view, copy
+    cdef uint8_t* room = NULL
+    cdef Py_ssize_t size = 0, used = 0
+    cdef bint full = False
     cdef BatchHeader h
     cdef Growth found
     cdef BatchHeader* place
@@ -58,13 +79,20 @@ def scan(data, Py_ssize_t pos, Py_ssize_t end, bint crc=True, int64_t records_ma
     found.data, found.size, found.room = NULL, 0, 0
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
+        if into is not None:
+            PyObject_GetBuffer(into, &copy, PyBUF_WRITABLE)
+            room, size = <uint8_t*>copy.buf, copy.len
         if not 0 <= pos <= end <= view.len:
             raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
         bytes_ = <const uint8_t*>view.buf
         with nogil:
             while pos < end and records < records_max and pos - start < bytes_max:
-                fault = look(bytes_, pos, end, crc, &h)
-                if fault != FINE:
+                if room == NULL:
+                    fault = look(bytes_, pos, end, crc, &h)
+                else:
+                    fault = copied(bytes_, pos, end, crc, &h, room + used, size - used, &full)
+                    used += h.size if fault == FINE else 0
+                if fault != FINE or full:
                     break
                 place = <BatchHeader*>extend_by(&found, sizeof(BatchHeader))
                 if place == NULL:
@@ -81,6 +109,8 @@ def scan(data, Py_ssize_t pos, Py_ssize_t end, bint crc=True, int64_t records_ma
         return headers, pos, None if fault == FINE else NAMES.get(fault, OTHER)
     finally:
         free(found.data)
+        if room != NULL:
+            PyBuffer_Release(&copy)
         PyBuffer_Release(&view)
 
 

@@ -1,9 +1,13 @@
-"""A file that a node truncates while `rayft replay` reads it: one sentence, and not the end of the process by SIGBUS."""
+"""A file that a node truncates, or writes anew, while it is read: rows that were there, or one sentence, and never the end
+of the process by SIGBUS. Each test reads in a process of its own."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+from actors.replay import topics
+from actors.replay.log import Chunk, Reading, chunks
 from tests.unit.replay.test_source import write
 
 
@@ -17,13 +21,82 @@ from actors.replay import files, log
 path = Path({str(folder)!r}, "{0:020}.log")
 scan = log.scan
 def late(data, position, stop, *rest, **more):
-    os.truncate(path, 5000)  # after the last look at its size
+    if "into" in more:
+        os.truncate(path, 5000)  # after the last look at its size
     return scan(data, position, stop, *rest, **more)
 log.scan = late
 sys.exit(cli.main(["replay", "--topic", "orders", "--table", "log", "--limit", "0", {str(folder.parent)!r}]))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1, done
-    sentence = "a file was truncated while it was read, as a running node may do: run the command again."
+    sentence = f"{folder}/{0:020}.log was truncated while it was read, as a running node may do: read it again."
     assert done.stderr.strip().splitlines()[-1].endswith(sentence)
     assert "Traceback" not in done.stderr and not done.stdout
+
+
+def test_a_truncation_under_a_reader_in_python_is_one_error(tmp_path: Path) -> None:
+    """Spark's and Ray's workers read in this way. The file is shorter when the second chunk is copied, and as long as before
+    when its size is asked again: the zeros in between are not taken for the end of the log."""
+    folder = write(tmp_path, batches=4000)
+    done = in_python(f"""
+import os
+from actors import replay
+from actors.replay import log
+path = "{folder}/{0:020}.log"
+split, *_ = replay.open({str(folder)!r}, "log").splits()
+scan = log.scan
+def late(data, position, stop, *rest, **more):
+    size = os.stat(path).st_size
+    if position > 30_000 and "into" in more:
+        os.truncate(path, 20_000)
+    found = scan(data, position, stop, *rest, **more)
+    os.truncate(path, size)
+    return found
+log.scan = late
+rows = 0
+try:
+    for batch in replay.read(split, chunk_bytes=30_000):
+        rows += batch.num_rows
+except replay.FileTruncated as error:
+    print(0 < rows < split.records, str(error).startswith(path))
+""")
+    assert done.stdout == "True True\n", done
+
+
+def test_what_was_verified_is_what_is_decoded(tmp_path: Path) -> None:
+    """A follower that cuts its log writes other records into the same bytes: between the check of a CRC and the decoding of
+    its records, too."""
+    folder = write(tmp_path, batches=10)
+    path = folder / f"{0:020}.log"
+    before = list(chunks(path, Reading()))
+    reading = chunks(path, Reading())
+    first = next(reading)
+    with path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
+    rows = [decoded(chunk) for chunk in (first, *reading)]
+    assert rows == [decoded(chunk) for chunk in before] and len(rows[0]) > 1
+
+
+def test_a_missing_page_of_somebody_else_ends_the_process_as_before(tmp_path: Path) -> None:
+    folder = write(tmp_path, batches=2000)
+    (tmp_path / "other").write_bytes(bytes(100_000))
+    done = in_python(f"""
+import mmap, os
+from actors import replay
+found = replay.open({str(folder)!r}, "log").splits()
+print(sum(batch.num_rows for split in found for batch in replay.read(split)), flush=True)
+with open({str(tmp_path / "other")!r}, "r+b") as file:
+    other = mmap.mmap(file.fileno(), 0)
+os.truncate({str(tmp_path / "other")!r}, 0)
+other[50_000]
+""")
+    assert (done.returncode, done.stdout) == (-signal.SIGBUS, "14000\n")
+
+
+def decoded(chunk: Chunk) -> list[int]:
+    decoder = topics.Decoder("orders", 3, ["offset"], Reading(), 0, -1)
+    return [offset for batch in decoder.batches(chunk) for offset in batch.column("offset").to_pylist()]
+
+
+def in_python(program: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

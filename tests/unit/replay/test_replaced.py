@@ -14,6 +14,7 @@ from actors.replay.files import Damage
 from actors.replay.follow import DataLoss, Followed
 from actors.replay.read_options import read_options, scan
 from fastpath.records import batch
+from fastpath.records.scan import scan as headers_of
 from tests.unit.broker.log.logs import content, put, settings
 from tests.unit.broker.log.test_cleaning import COMPACT
 from tests.unit.replay.test_compacted import cleaned
@@ -177,10 +178,10 @@ def test_a_log_that_was_truncated_and_written_anew_is_no_cleaning(tmp_path: Path
         read(followed)
 
 
-def test_a_split_of_before_says_no_inode(tmp_path: Path) -> None:
+def test_a_split_of_before_says_no_fingerprint(tmp_path: Path) -> None:
     """Checkpoints of streams outlive versions."""
     log = log_of(tmp_path)
-    splits = [one._replace(inode=-1) for one in read_options({"path": str(tmp_path)}).planned()]
+    splits = [one._replace(fingerprint=-1) for one in read_options({"path": str(tmp_path)}).planned()]
     found = [offset for one in splits for offset in _offsets(source.read(one, ("offset",)))]
     assert found == left(log)
 
@@ -199,12 +200,18 @@ def test_a_batch_that_is_damaged_between_planning_and_reading_is_told(split_byte
     assert found == whole[3:] and [one.position for one in told] == [0]
 
 
-def test_a_smaller_file_of_the_same_inode_is_another_file(tmp_path: Path) -> None:
-    """A file system gives the inode of an unlinked file to the next one."""
+@pytest.mark.parametrize("kept", [lambda i: i == 4, lambda i: i in (0, 4), lambda i: i != 2])
+def test_another_file_of_the_same_inode_is_another_file(kept: Callable[[int], bool], tmp_path: Path) -> None:
+    """A file system gives the inode of a file that is gone to the next one, and the first batch may be the same."""
     log_of(tmp_path, last=5)
-    splits = read_options({"path": str(tmp_path), "splitBytes": "1"}).planned()
-    path, last = Path(splits[-1].path), splits[-1]
-    path.write_bytes(path.read_bytes()[last.begin :])  # as cleaned: of five batches the last one is left
-    assert last.begin >= path.stat().st_size and path.stat().st_ino == last.inode
+    splits = read_options({"path": str(tmp_path)}).planned()
+    (split,) = splits
+    path, inode = Path(split.path), Path(split.path).stat().st_ino
+    starts = [int(one["position"]) for one in headers_of(path.read_bytes(), 0, path.stat().st_size)[0]] + [split.end]
+    assert len(starts) == 6
+    data = path.read_bytes()
+    path.write_bytes(b"".join(data[starts[i] : starts[i + 1]] for i in range(5) if kept(i)))
+    assert path.stat().st_ino == inode
     found = [offset for one in splits for offset in _offsets(source.read(one, ("offset",)))]
-    assert found == list(range(last.base_offset, last.next_offset))
+    each = split.records // 5
+    assert found == [offset for offset in range(split.records) if kept(offset // each)]
