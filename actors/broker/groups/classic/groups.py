@@ -70,7 +70,7 @@ class ClassicGroups(Kind[Group]):
         """The log of a shard was read: sessions begin now."""
         for group in self.groups(shard).values():
             for member in group.members.values():
-                rebalance.touch(member, now.mono_ms)
+                group.touch(member, now.mono_ms)
             self._schedule(group)
 
     def unload(self, shard: Shard) -> None:
@@ -182,7 +182,7 @@ class ClassicGroups(Kind[Group]):
             return ErrorCode.REBALANCE_IN_PROGRESS
         member = group.members.get(member_id)
         if member is not None:
-            rebalance.touch(member, now.mono_ms)
+            group.touch(member, now.mono_ms)
         return ErrorCode.NONE
 
     # ---- what is told of a group, and when it goes
@@ -245,7 +245,7 @@ class ClassicGroups(Kind[Group]):
         self.groups(shard)[group.id] = group
         group.former.update(dict.fromkeys(removed))
         for member in group.members.values():
-            rebalance.touch(member, now.mono_ms)
+            group.touch(member, now.mono_ms)
         if rebalance_now:
             rebalance.begin(group, now.mono_ms, self.settings.policy, self.ports.answers)
         self._write(shard, group, then)
@@ -298,11 +298,11 @@ class ClassicGroups(Kind[Group]):
     def _dismiss(self, group: Group, error: ErrorCode) -> None:
         answers = self.ports.answers
         for member in group.members.values():
-            if member.join_ticket:
-                answers.append((member.join_ticket, Joined(error, member.id)))
-            if member.sync_ticket:
-                answers.append((member.sync_ticket, Synced(error)))
-            member.join_ticket = member.sync_ticket = 0
+            join_ticket, sync_ticket = group.take_join(member), group.take_sync(member)
+            if join_ticket:
+                answers.append((join_ticket, Joined(error, member.id)))
+            if sync_ticket:
+                answers.append((sync_ticket, Synced(error)))
 
     def _schedule(self, group: Group) -> None:
         due = rebalance.next_deadline_ms(group)

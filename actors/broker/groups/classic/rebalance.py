@@ -11,18 +11,28 @@ Rules (as Apache Kafka's classic groups):
    `group.initial.rebalance.delay.ms`, again for each new member.
 2. In the sync phase the leader's assignment is written first. Only then all members are answered. A member that has not
    asked for its assignment within the longest rebalance timeout is dropped, even if it heartbeats.
-3. A static member that comes back with a new member id takes its old place, and the old process is fenced. The member
-   learns its new id once that is written: another coordinator that only knows the old id would fence it.
+3. A static member that comes back with a new member id takes its old place, and the old process is fenced. In a stable group
+   nobody else has to move as long as the same protocol would be chosen (KIP-345): its metadata differs in any case, since a
+   process that has just started has no generation and owns nothing. The leader is told that its assignment stands (KIP-814).
+   The member learns its new id once that is written: another coordinator that only knows the old id would fence it.
+4. A member that is there and joins again asks for a rebalance if its protocols or their metadata differ: the process is the
+   same, so the difference is what it wants to tell.
+5. `group.max.size` counts members. In a join phase it counts those that have joined, so that of a group that is too large
+   those go that are the last to come. Who takes a place that it has is no further member.
+6. A join phase does not end without a member that has joined: static members that are all away keep their places and the
+   generation.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.classic.state import NO_TICKET, Group, GroupState, Member
+from actors.broker.groups.classic.state import Group, GroupState, Member
 from actors.wire.errors import ErrorCode
 
 REQUIRED_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
+POSTPONED_MS_MIN = 1_000
+"""A join phase in which nobody has joined goes on for at least so long."""
 SYNCING = (GroupState.COMPLETING, GroupState.STABLE)
 """States in which members ask for their assignment."""
 
@@ -97,7 +107,12 @@ class Policy(NamedTuple):
 
 def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held) -> bool:
     """A member wants to join or rejoin. It is answered at once only with an error or the present generation."""
-    error = _join_error(group, request, policy)
+    if _is_full(group, request, policy):
+        group.forget_id(request.member_id)
+        group.remove(request.member_id)
+        out.append((ticket, Joined(ErrorCode.GROUP_MAX_SIZE_REACHED)))
+        return _maybe_complete(group, now_ms, out)
+    error = _join_error(group, request)
     if error is not None:
         out.append((ticket, Joined(error, request.member_id)))
         return False
@@ -106,7 +121,7 @@ def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: P
     member = group.members.get(request.member_id)
     if member is None:
         if not request.member_id and request.instance_id is None and request.version >= REQUIRED_ID_VERSION:
-            group.pending[request.fresh_id] = now_ms + request.session_timeout_ms
+            group.give_id(request.fresh_id, now_ms + request.session_timeout_ms)
             out.append((ticket, Joined(ErrorCode.MEMBER_ID_REQUIRED, request.fresh_id)))
             return False
         _admit(group, ticket, request, request.member_id or request.fresh_id, now_ms)
@@ -149,13 +164,13 @@ def sync(
         out.append((ticket, Synced(error)))
         return False
     member = group.members[member_id]
-    touch(member, now_ms)
-    member.unsynced = False
+    group.touch(member, now_ms)
+    group.set_unsynced(member, False)
     if group.state is GroupState.STABLE:
         out.append((ticket, _assignment(group, member)))
         return False
-    _supersede_sync(member, out)
-    member.sync_ticket = ticket
+    _supersede_sync(group, member, now_ms, out)
+    group.wait_to_sync(member, ticket)
     if member_id != group.leader:
         return False
     given = dict(assignments)
@@ -169,9 +184,9 @@ def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy:
     if error is ErrorCode.NONE:
         group.state, group.state_wall_ms = GroupState.STABLE, wall_ms
     for member in group.members.values():
-        ticket, member.sync_ticket = member.sync_ticket, NO_TICKET
+        ticket = group.take_sync(member)
         if ticket:
-            touch(member, now_ms)
+            group.touch(member, now_ms)
             out.append((ticket, _assignment(group, member) if error is ErrorCode.NONE else Synced(error)))
         if error is not ErrorCode.NONE:
             member.assignment = b""
@@ -184,7 +199,7 @@ def heartbeat(group: Group, member_id: str, instance_id: str | None, generation:
     error = member_error(group, member_id, instance_id, generation)
     if error is not None:
         return error
-    touch(group.members[member_id], now_ms)
+    group.touch(group.members[member_id], now_ms)
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING else ErrorCode.NONE
 
 
@@ -199,8 +214,7 @@ def leave(
         if member_id and member_id != known:
             return ErrorCode.FENCED_INSTANCE_ID, False
         member_id = known
-    if member_id in group.pending:
-        del group.pending[member_id]
+    if group.forget_id(member_id):
         return ErrorCode.NONE, _maybe_complete(group, now_ms, out)
     if member_id not in group.members:
         return ErrorCode.UNKNOWN_MEMBER_ID, False
@@ -223,13 +237,7 @@ def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out
 
 def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
     """Apply timeouts: sessions, ids never used, ends of phases. True: the group must be written."""
-    for id in [id for id, lapses_ms in group.pending.items() if lapses_ms <= now_ms]:
-        del group.pending[id]
-    late = [
-        member.id
-        for member in group.members.values()
-        if member.deadline_ms <= now_ms and not member.join_ticket and not member.sync_ticket
-    ]
+    late = [id for id in group.due(now_ms) if not group.forget_id(id)]
     write = drop(group, late, now_ms, policy, out) if late else False
     if group.state is GroupState.PREPARING and now_ms >= group.phase_deadline_ms:
         if group.newcomers and group.phase_deadline_ms < group.phase_extends_until_ms:
@@ -239,9 +247,12 @@ def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
             for member in [m for m in group.members.values() if not m.join_ticket and m.instance_id is None]:
                 group.remove(member.id)
             group.phase_extends_until_ms = 0
-            write = _complete(group, now_ms, out) or write
+            if group.members and not group.joining:
+                group.phase_deadline_ms = now_ms + max(group.rebalance_timeout_ms(), POSTPONED_MS_MIN)
+            else:
+                write = _complete(group, now_ms, out) or write
     elif group.state in SYNCING and now_ms >= group.phase_deadline_ms:
-        silent = _silent(group)
+        silent = [member.id for member in group.members.values() if member.unsynced] if group.unsynced else []
         if silent:
             write = drop(group, silent, now_ms, policy, out) or write
     elif group.state is GroupState.PREPARING:
@@ -255,19 +266,11 @@ def begin(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
 
 
 def next_deadline_ms(group: Group) -> int | None:
-    """When `expire` has something to do, None if never."""
-    times = [
-        member.deadline_ms for member in group.members.values() if not member.join_ticket and not member.sync_ticket
-    ]
-    times.extend(group.pending.values())
-    if group.state is GroupState.PREPARING or (group.state in SYNCING and _silent(group)):
-        times.append(group.phase_deadline_ms)
-    return min(times, default=None)
-
-
-def touch(member: Member, now_ms: int) -> None:
-    """The member has sent a request."""
-    member.deadline_ms = now_ms + member.session_timeout_ms
+    """When `expire` may have something to do, None if never. If nobody is silent for the time between, it has."""
+    due_ms = group.next_due_ms()
+    if group.state is not GroupState.PREPARING and not (group.state in SYNCING and group.unsynced):
+        return due_ms
+    return group.phase_deadline_ms if due_ms is None else min(due_ms, group.phase_deadline_ms)
 
 
 def member_error(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode | None:
@@ -290,13 +293,17 @@ def member_error(group: Group, member_id: str, instance_id: str | None, generati
 # ---- inside
 
 
-def _silent(group: Group) -> list[str]:
-    """Members that have not asked for their assignment yet. If there are none, the group may be waiting for its
-    write."""
-    return [member.id for member in group.members.values() if member.unsynced]
+def _is_full(group: Group, request: JoinRequest, policy: Policy) -> bool:
+    if group.state in (GroupState.EMPTY, GroupState.DEAD):
+        return False
+    id = request.member_id or group.static.get(request.instance_id or "")
+    member = group.members.get(id) if id else None
+    if group.state is GroupState.PREPARING:
+        return (member is None or not member.join_ticket) and group.joining >= policy.size_max
+    return member is None and len(group.members) >= policy.size_max
 
 
-def _join_error(group: Group, request: JoinRequest, policy: Policy) -> ErrorCode | None:
+def _join_error(group: Group, request: JoinRequest) -> ErrorCode | None:
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if not group.supports(request.protocol_type, request.protocols):
@@ -309,8 +316,6 @@ def _join_error(group: Group, request: JoinRequest, policy: Policy) -> ErrorCode
             return ErrorCode.FENCED_INSTANCE_ID
     if request.member_id and request.member_id not in group.members and request.member_id not in group.pending:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if request.member_id not in group.members and len(group.members) >= policy.size_max:
-        return ErrorCode.GROUP_MAX_SIZE_REACHED
     return None
 
 
@@ -325,23 +330,17 @@ def _admit(group: Group, ticket: int, request: JoinRequest, member_id: str, now_
         request.protocol_type,
         request.protocols,
     )
-    member.join_ticket = ticket
-    member.join_version = request.version
-    touch(member, now_ms)
     group.add(member)
+    group.touch(member, now_ms)
+    group.wait_to_join(member, ticket, request.version)
 
 
-def _update(member: Member, ticket: int, request: JoinRequest, now_ms: int, out: Out) -> None:
-    if member.join_ticket:
-        # The client gave up on its first request and repeats it. The first one is answered with an error.
-        out.append((member.join_ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, member.id)))
-    member.protocols = list(request.protocols)
+def _update(group: Group, member: Member, request: JoinRequest, now_ms: int) -> None:
+    group.set_protocols(member, request.protocols)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
     member.client_id, member.client_host = request.client_id, request.client_host
-    member.join_ticket = ticket
-    member.join_version = request.version
-    touch(member, now_ms)
+    group.touch(member, now_ms)
 
 
 def _rejoin(
@@ -352,10 +351,15 @@ def _rejoin(
     lost_answer = group.state is GroupState.COMPLETING and same
     idle = group.state is GroupState.STABLE and same and member.id != group.leader
     if lost_answer or idle:
-        touch(member, now_ms)
+        group.touch(member, now_ms)
         out.append((ticket, _joined(group, member, request.version)))
         return False
-    _update(member, ticket, request, now_ms, out)
+    first = group.take_join(member)
+    if first:
+        # The client gave up on its first request and repeats it. The first one is answered with an error.
+        out.append((first, Joined(ErrorCode.UNKNOWN_MEMBER_ID, member.id)))
+    _update(group, member, request, now_ms)
+    group.wait_to_join(member, ticket, request.version)
     _prepare(group, now_ms, policy, out)
     return _maybe_complete(group, now_ms, out)
 
@@ -366,22 +370,15 @@ def _rejoin_static(
     assert request.instance_id is not None
     old_id = group.static[request.instance_id]
     member = group.members[old_id]
-    if member.join_ticket:
-        out.append((member.join_ticket, Joined(ErrorCode.FENCED_INSTANCE_ID, old_id)))
-        member.join_ticket = NO_TICKET
-    if member.sync_ticket:
-        out.append((member.sync_ticket, Synced(ErrorCode.FENCED_INSTANCE_ID)))
-        member.sync_ticket = NO_TICKET
-    was = member.metadata(group.protocol)
+    join_ticket, sync_ticket = group.take_join(member), group.take_sync(member)
+    if join_ticket:
+        out.append((join_ticket, Joined(ErrorCode.FENCED_INSTANCE_ID, old_id)))
+    if sync_ticket:
+        out.append((sync_ticket, Synced(ErrorCode.FENCED_INSTANCE_ID)))
     leads = group.leader == old_id
     group.replace(old_id, request.fresh_id)
-    _update(member, ticket, request, now_ms, out)
-    if (
-        group.state is GroupState.STABLE
-        and member.metadata(group.protocol) == was
-        and group.choose_protocol() == group.protocol
-    ):
-        member.join_ticket = NO_TICKET
+    _update(group, member, request, now_ms)
+    if group.state is GroupState.STABLE and group.choose_protocol() == group.protocol:
         answer = _joined(group, member, request.version)
         if leads and request.version >= SKIP_ASSIGNMENT_VERSION:
             answer = answer._replace(skip_assignment=True)
@@ -390,6 +387,7 @@ def _rejoin_static(
             answer = answer._replace(leader=old_id, members=())
         held.append(Rejoined(ticket, request.instance_id, answer))
         return True
+    group.wait_to_join(member, ticket, request.version)
     _prepare(group, now_ms, policy, out)
     return _maybe_complete(group, now_ms, out)
 
@@ -405,7 +403,7 @@ def _prepare(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
     if group.state is GroupState.COMPLETING:
         for member in group.members.values():
             member.assignment = b""
-            _supersede_sync(member, out)
+            _supersede_sync(group, member, now_ms, out)
     group.state = GroupState.PREPARING
     if from_empty and policy.initial_delay_ms > 0:
         group.newcomers = False
@@ -439,19 +437,21 @@ def _complete(group: Group, now_ms: int, out: Out) -> bool:
     group.state = GroupState.COMPLETING
     group.phase_deadline_ms = now_ms + group.rebalance_timeout_ms()
     for member in group.members.values():
-        ticket, member.join_ticket = member.join_ticket, NO_TICKET
+        ticket = group.take_join(member)
         member.is_new = False
-        member.unsynced = True
-        touch(member, now_ms)
+        group.set_unsynced(member, True)
+        group.touch(member, now_ms)
         if ticket:
             out.append((ticket, _joined(group, member, member.join_version)))
     return False
 
 
-def _supersede_sync(member: Member, out: Out) -> None:
-    if member.sync_ticket:
-        out.append((member.sync_ticket, Synced(ErrorCode.REBALANCE_IN_PROGRESS)))
-        member.sync_ticket = NO_TICKET
+def _supersede_sync(group: Group, member: Member, now_ms: int, out: Out) -> None:
+    ticket = group.take_sync(member)
+    if ticket:
+        # It could send nothing else while it waited, so its session begins now.
+        group.touch(member, now_ms)
+        out.append((ticket, Synced(ErrorCode.REBALANCE_IN_PROGRESS)))
 
 
 def _joined(group: Group, member: Member, version: int) -> Joined:

@@ -69,6 +69,7 @@ def _group(id: str, value: bytes) -> Group:
         )
         member.assignment = entry.assignment
         member.is_new = False
+        group.remove(member.id)  # of two entries of one id in a damaged record the last counts
         group.add(member)
     group.protocol_type = data.protocol_type or None
     if group.members:

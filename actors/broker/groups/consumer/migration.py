@@ -152,10 +152,10 @@ def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGro
         )
         one.is_new = False
         found.add(one)
-    if not found.candidates():
-        raise WireError("protocols", "of the members have none in common", 0)
     found.generation = group.epoch
     found.protocol = found.choose_protocol()
+    if found.protocol is None:
+        raise WireError("protocols", "of the members have none in common", 0)
     found.state, found.state_wall_ms = GroupState.STABLE, wall_ms
     for one in found.members.values():
         one.assignment = assignment_bytes(one.metadata(found.protocol), _has(group, one.id), topics)

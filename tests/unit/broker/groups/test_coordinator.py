@@ -1,5 +1,7 @@
 """Classic groups: who is in, which generation, what is answered when, and what survives in the log."""
 
+from collections.abc import Sequence
+from typing import Any
 from unittest.mock import ANY
 
 import hypothesis.strategies as st
@@ -8,9 +10,10 @@ from hypothesis import given, settings
 
 from actors.broker.coordination import Record
 from actors.broker.groups.classic import records as classic
+from actors.broker.groups.classic import state
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.classic.records import group_key, group_record
-from actors.broker.groups.classic.state import GroupState
+from actors.broker.groups.classic.state import Group, GroupState
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
@@ -19,11 +22,20 @@ from actors.broker.groups.share import groups as share
 from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import encode, message
 
 READERS = {classic.GROUP_KEY: classic.read}
-RANGE = [("range", b"\x00\x01range")]
+ASSIGNORS = ("range", "cooperative-sticky")
 SHARE = share.Settings(10, lambda group: share.Pace(45_000, 5_000, 0), 30_000)
 CONSUMER = consumer.Settings(10, ("uniform",), 600_000, lambda group: consumer.Pace(45_000, 5_000, 0))
+
+
+def told(generation: int = -1, owned: Sequence[int] = (), user_data: bytes | None = None) -> bytes:
+    """A member's metadata as Java's consumers write it, in version 3: what it owns, and since which generation."""
+    kind = message("ConsumerProtocolSubscription")
+    parts = [kind.TopicPartition(topic="t", partitions=list(owned))] if owned else []
+    said = kind(topics=["t"], user_data=user_data, owned_partitions=parts, generation_id=generation, rack_id=None)
+    return b"\0\3" + encode(said, 3)
 
 
 class NoTopics:
@@ -44,23 +56,32 @@ class NoTopics:
 class World:
     """One coordinator, a clock, and a log that commits at once unless it is held."""
 
-    def __init__(self, delay_ms: int = 0) -> None:
+    def __init__(self, delay_ms: int = 0, size_max: int = 10) -> None:
         self.machine = Coordinator(
-            Settings(1, Policy(delay_ms, 10), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
+            Settings(1, Policy(delay_ms, size_max), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
         )
         self.now = Now(1, 1_000_000)
         self.log: list[Record] = []
         self.held = False
         self.verdicts: dict[int, Joined | Synced] = {}
         self._ticket = 0
+        self.heard: dict[str, int] = {}
+        """Member id -> the generation that its process has last heard of."""
         self.machine.gained(0, 1)
         self.machine.loaded(0, 1, self.now)
+
+    def protocols(self, member: str = "") -> list[tuple[str, bytes]]:
+        """What the process of a member says of itself. One that has just started knows no generation."""
+        generation = self.heard.get(member, -1)
+        return [(name, told(generation, range(max(0, generation)))) for name in ASSIGNORS]
 
     def drain(self, error: ErrorCode = ErrorCode.NONE) -> None:
         while self.machine.answers or (self.machine.writes and not self.held):
             for ticket, verdict in self.machine.answers:
                 assert ticket not in self.verdicts, "a request is answered once"
                 self.verdicts[ticket] = verdict
+                if isinstance(verdict, Joined) and verdict.error is ErrorCode.NONE:
+                    self.heard[verdict.member_id] = verdict.generation
             self.machine.answers.clear()
             if not self.held:
                 writes, self.machine.writes = self.machine.writes, []
@@ -75,7 +96,7 @@ class World:
         self,
         member: str = "",
         instance: str | None = None,
-        protocols=RANGE,
+        protocols: Sequence[tuple[str, bytes]] | None = None,
         version: int = 9,
         fresh: str = "",
         session_ms: int = 10_000,
@@ -92,7 +113,7 @@ class World:
             rebalance_ms,
             session_ms,
             kind,
-            protocols,
+            self.protocols(member) if protocols is None else protocols,
             fresh or f"m{self._ticket}",
         )
         self.machine.join("g", self._ticket, request, self.now)
@@ -109,6 +130,27 @@ class World:
         self.now = Now(self.now.mono_ms + ms, self.now.wall_ms + ms)
         self.machine.tick(self.now)
         self.drain()
+
+    def statics(self, *instances: str, version: int = 9, session_ms: int = 10_000) -> dict[str, str]:
+        """A stable group of static members, the leader first, each of which has joined in every generation; their ids."""
+        ids: dict[str, str] = {}
+        for name in instances:
+            tickets = {name: self.join(instance=name, version=version, session_ms=session_ms)}
+            for known, id in ids.items():
+                tickets[known] = self.join(id, instance=known, version=version, session_ms=session_ms)
+            ids = {known: self.joined(tickets[known]).member_id for known in (*ids, name)}
+            generation = self.joined(tickets[name]).generation
+            for known in reversed(ids):
+                self.sync(ids[known], generation, [(id, name.encode()) for name, id in ids.items()], instance=known)
+        return ids
+
+    def heir(self) -> Coordinator:
+        """A coordinator that knows what the log says."""
+        heir = World()
+        heir.machine.gained(0, 2)
+        heir.machine.load(0, 2, self.log)
+        heir.machine.loaded(0, 2, self.now)
+        return heir.machine
 
     def joined(self, ticket: int) -> Joined:
         verdict = self.verdicts[ticket]
@@ -334,6 +376,199 @@ def test_kip_345_a_static_member_returns_without_a_rebalance_and_fences_its_old_
     assert world.machine.heartbeat("g", first.member_id, "a", 1, world.now) is ErrorCode.FENCED_INSTANCE_ID
 
 
+@pytest.mark.parametrize("version", [5, 6, 7, 8, 9])
+@pytest.mark.parametrize("restarted", ["a", "b", "c"])
+def test_kip_345_nobody_moves_when_a_static_member_restarts_whatever_its_metadata_says(
+    version: int, restarted: str
+) -> None:
+    """Its process knows neither a generation nor what it owned, so its metadata is another one each time (KIP-792)."""
+    world = World()
+    ids = world.statics("a", "b", "c", version=version)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    generation, leader = group.generation, group.leader
+    assert generation == 3 and leader == ids["a"]
+    for number in range(3):
+        before = ids[restarted]
+        back = world.joined(world.join(instance=restarted, version=version, fresh=f"{restarted}-{number}"))
+        ids[restarted] = back.member_id
+        assert back.error is ErrorCode.NONE and back.generation == generation and group.state is GroupState.STABLE
+        leads = restarted == "a"
+        assert back.skip_assignment == (leads and version >= 9)
+        assert bool(back.members) == (leads and version >= 9), "KIP-814: only a leader that is told to skip learns them"
+        assert back.leader == (back.member_id if leads and version >= 9 else before if leads else leader)
+        synced = world.synced(world.sync(back.member_id, generation, instance=restarted))
+        assert synced.error is ErrorCode.NONE and synced.assignment == restarted.encode()
+        codes = {world.machine.heartbeat("g", ids[name], name, generation, world.now) for name in ids}
+        assert codes == {ErrorCode.NONE}, "nobody is asked to join anew"
+        assert world.machine.heartbeat("g", before, restarted, generation, world.now) is ErrorCode.FENCED_INSTANCE_ID
+    heir = world.heir()
+    assert {name: heir.heartbeat("g", ids[name], name, generation, world.now) for name in ids} == dict.fromkeys(
+        ids, ErrorCode.NONE
+    )
+    written = heir.group("g")
+    assert written and not isinstance(written, ErrorCode)
+    told_now = {name: written.members[id].metadata("range") for name, id in ids.items()}
+    assert told_now[restarted] == told(), "the leader of the next generation sees what it says now"
+
+
+def test_kip_345_a_static_member_that_restarts_with_another_protocol_makes_the_group_choose_anew() -> None:
+    world = World()
+    first = world.joined(world.join(instance="a", protocols=[("range", b"1"), ("sticky", b"1")]))
+    world.sync(first.member_id, 1, [(first.member_id, b"mine")], instance="a")
+    same = world.joined(world.join(instance="a", protocols=[("range", b"2"), ("roundrobin", b"2")]))
+    assert same.generation == 1 and same.skip_assignment, "range is chosen still"
+    other = world.joined(world.join(instance="a", protocols=[("roundrobin", b"3"), ("range", b"3")]))
+    assert other.generation == 2 and other.protocol == "roundrobin" and not other.skip_assignment
+
+
+@pytest.mark.parametrize("restarted", ["a", "b"])
+def test_kip_345_a_static_member_that_restarts_before_the_assignment_begins_another_join_phase(restarted: str) -> None:
+    """The leader may assign to the id that is gone."""
+    world = World()
+    ids = world.statics("a", "b")
+    tickets = [world.join(ids["a"], instance="a"), world.join(ids["b"], instance="b")]
+    assert world.joined(tickets[0]).generation == 3
+    waits = world.sync(ids["b"], 3, instance="b")
+    back = world.join(instance=restarted, fresh="again")
+    error = ErrorCode.FENCED_INSTANCE_ID if restarted == "b" else ErrorCode.REBALANCE_IN_PROGRESS
+    assert world.synced(waits).error is error and back not in world.verdicts
+    other = "b" if restarted == "a" else "a"
+    joined = world.joined(world.join(ids[other], instance=other))
+    assert joined.generation == 4 == world.joined(back).generation
+    assert world.joined(back).leader == ("again" if restarted == "a" else ids["a"])
+
+
+@pytest.mark.parametrize("restarted", ["a", "b"])
+def test_kip_345_a_static_member_that_restarts_in_a_join_phase_has_joined_it(restarted: str) -> None:
+    world = World()
+    ids = world.statics("a", "b")
+    other = "b" if restarted == "a" else "a"
+    newcomer = world.join(version=3)
+    first = world.join(ids[restarted], instance=restarted)
+    back = world.join(instance=restarted, fresh="again")
+    assert world.joined(first).error is ErrorCode.FENCED_INSTANCE_ID and newcomer not in world.verdicts
+    world.join(ids[other], instance=other)
+    assert world.joined(back).generation == world.joined(newcomer).generation == 3
+
+
+def test_a_join_phase_in_which_nobody_has_joined_goes_on_until_somebody_comes_or_all_are_gone() -> None:
+    world = World()
+    ids = world.statics("a", "b", session_ms=60_000)
+    newcomer = world.join(version=3, fresh="n")
+    assert world.machine.leave("g", [("n", None)], world.now) == [ErrorCode.NONE]
+    world.drain()
+    assert world.joined(newcomer).error is ErrorCode.UNKNOWN_MEMBER_ID
+    world.pass_time(30_000)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    assert group.state is GroupState.PREPARING and group.generation == 2 and len(group.members) == 2
+    assert world.machine.deadline_ms() > world.now.mono_ms, "nothing is due again and again"
+    ticket = world.join(ids["b"], instance="b", session_ms=60_000)
+    world.pass_time(29_999)
+    assert ticket not in world.verdicts, "a is waited for"
+    world.pass_time(1)
+    assert world.joined(ticket).leader == ids["b"] and world.joined(ticket).generation == 3
+
+
+def test_a_member_that_has_waited_for_an_assignment_has_a_whole_session_to_join_anew() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    world.join(leader), world.join(follower)
+    waits = world.sync(follower, 2)
+    for _ in range(3):
+        world.pass_time(8_000)
+        world.machine.heartbeat("g", leader, None, 2, world.now)
+    world.join(version=3)
+    assert world.synced(waits).error is ErrorCode.REBALANCE_IN_PROGRESS
+    world.pass_time(9_999)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and follower in group.members
+    world.pass_time(1)
+    assert follower not in group.members
+
+
+class CountedWalks(dict[str, Any]):
+    """Members of a group; counts how often somebody walks over all of them."""
+
+    walks = 0
+
+    def values(self) -> Any:
+        self.walks += 1
+        return super().values()
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_a_rebalance_walks_over_the_members_as_often_in_a_group_of_fifty_as_of_five(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Group, "check", lambda group: None)
+    walks = {}
+    for size in (5, 50):
+        world = World(size_max=1000)
+        members = world.stable(size)
+        group = world.machine.group("g")
+        assert group and not isinstance(group, ErrorCode)
+        group.members = counted = CountedWalks(group.members)
+        tickets = [world.join(member) for member in members]
+        assert world.joined(tickets[-1]).generation == group.generation
+        for member in members:
+            world.machine.heartbeat("g", member, None, group.generation, world.now)
+        for member in reversed(members):
+            world.sync(member, group.generation, [(member, b"x") for member in members])
+        assert group.state is GroupState.STABLE
+        for number in range(size):
+            world.pass_time(number)
+        walks[size] = counted.walks
+    assert walks[50] == walks[5], walks
+
+
+def test_members_that_fall_silent_one_by_one_are_found_without_a_walk_over_the_others() -> None:
+    world = World(size_max=1000)
+    for _ in range(200):
+        world.join(version=3, session_ms=60_000)
+    world.pass_time(30_000)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    quiet = list(group.members)
+    looked = []
+    whole = group._deadline_ms
+    group._deadline_ms = lambda id: (looked.append(id), whole(id))[1]  # type: ignore[method-assign]
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(Group, "check", lambda group: None)
+    try:
+        for place, member in enumerate(quiet):
+            world.now = Now(world.now.mono_ms + 1, world.now.wall_ms + 1)
+            if place % 2:
+                group.touch(group.members[member], world.now.mono_ms)
+        for _ in range(60_000 // 50):
+            world.pass_time(50)
+    finally:
+        monkeypatch.undo()
+    assert len(looked) <= 4 * len(quiet), len(looked)
+
+
+def test_ids_that_are_given_out_and_not_used_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "PENDING_MAX", 100)
+    world = World(size_max=1000)
+    ids = [world.joined(world.join()).member_id for _ in range(1000)]
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    assert list(group.pending) == ids[-100:]
+    assert len(group._deadlines) <= 2 * 100 + state.DEADLINES_SLACK, "what is outdated goes too"
+    assert world.joined(world.join(ids[0])).error is ErrorCode.UNKNOWN_MEMBER_ID
+    late = world.join(ids[-1])
+    world.pass_time(30_000)
+    assert world.joined(late).generation == 1
+
+
 def rejoining() -> tuple[World, int]:
     """A static member of a stable group has come back as `a-2`, which is not committed yet; its ticket."""
     world = World()
@@ -391,10 +626,58 @@ def test_session_timeouts_outside_the_limits_are_refused() -> None:
     assert world.joined(world.join(session_ms=60_001)).error is ErrorCode.INVALID_SESSION_TIMEOUT
 
 
-def test_a_full_group_refuses_the_next() -> None:
+SIZE_MAX = 10
+
+
+def test_a_stable_group_that_is_full_takes_only_who_is_in_it() -> None:
     world = World()
-    tickets = [world.join(version=3) for _ in range(11)]
-    assert world.joined(tickets[-1]).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    members = world.stable(SIZE_MAX)
+    refused = world.joined(world.join(version=3))
+    assert refused == Joined(ErrorCode.GROUP_MAX_SIZE_REACHED), "without an id, as in Apache Kafka"
+    assert world.joined(world.join()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.join(members[0]) not in world.verdicts
+
+
+def test_a_join_phase_is_full_when_so_many_have_joined_and_the_last_ones_to_come_go() -> None:
+    """As in Apache Kafka: members that are known but have not joined yet hold no place against those that have."""
+    world = World()
+    late, *others = world.stable(SIZE_MAX)
+    first = world.join(others[0], protocols=[("range", b"other topics")])
+    tickets = [first, *(world.join(member) for member in others[1:]), world.join(version=3)]
+    assert all(ticket not in world.verdicts for ticket in tickets), (
+        "nine of ten, and one that is new, wait for the tenth"
+    )
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and len(group.members) == SIZE_MAX + 1
+    assert world.joined(world.join(version=3)).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    again = world.join(others[3])
+    assert world.joined(tickets[3]).error is ErrorCode.UNKNOWN_MEMBER_ID and again not in world.verdicts, "repeated"
+    assert world.joined(world.join(late)) == Joined(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    assert world.joined(again).generation == world.joined(first).generation == 2, "nobody is missing any more"
+    assert len(group.members) == SIZE_MAX and late not in group.members
+
+
+def test_an_id_that_comes_too_late_into_a_full_join_phase_is_given_back() -> None:
+    world = World(delay_ms=100)
+    id = world.joined(world.join()).member_id
+    tickets = [world.join(version=3) for _ in range(SIZE_MAX)]
+    assert world.joined(world.join(id)).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    world.pass_time(100), world.pass_time(100)
+    assert {world.joined(ticket).generation for ticket in tickets} == {1}
+
+
+def test_a_static_member_that_restarts_in_a_full_group_takes_no_further_place() -> None:
+    names = [f"s{number}" for number in range(SIZE_MAX)]
+    world = World()
+    ids = world.statics(*names)
+    assert world.joined(world.join(instance="other")).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    back = world.joined(world.join(instance="s3"))
+    assert back.error is ErrorCode.NONE and back.generation == SIZE_MAX
+    first = world.join(ids["s0"], instance="s0")
+    for name in names[1:]:
+        assert first not in world.verdicts
+        world.join(instance=name)
+    assert world.joined(first).generation == SIZE_MAX + 1
 
 
 def commit(world: World, offset: int, member: str = "", generation: int = -1) -> list[ErrorCode]:
@@ -867,8 +1150,8 @@ def test_records_round_trip() -> None:
     line = read(READERS, *group_record(group))
     assert isinstance(line, Line) and line.data is not None
     assert {m.id: (m.assignment, m.protocols) for m in line.data.members.values()} == {
-        m.id: (m.assignment, m.protocols) for m in group.members.values()
-    }
+        m.id: (m.assignment, [("range", m.metadata("range"))]) for m in group.members.values()
+    }, "of the protocols the chosen one is written"
     committed = CommittedOffset(1 << 40, -1, "é", 5)
     assert read(READERS, *offset_record("g", "t", 3, committed)) == OffsetLine("g", "t", 3, committed)
     assert read(READERS, b"\x00\x07abc", None) is None, "it names no group"

@@ -327,6 +327,8 @@ class Client:
 
     def _join(self) -> None:
         known = self.epoch != 0
+        if not known:
+            self.world.classic_leave(self.name)  # this world gives it the same id again
         self.ticket, self.joining = self.world.classic_join(self.name, "t", known=known), True
 
     def _answered(self) -> None:
