@@ -12,7 +12,8 @@ This file alone decides what is handled next. Rules:
    host has connections with something queued.
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
-4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
+4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it. Whoever stands
+   in the line meanwhile comes first, however long the slice took.
 5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued. What is still handled
    of a connection that its peer has closed, `farewell.py` decides.
 """
@@ -85,7 +86,8 @@ class Line:
         """A heap by (used_ns, not rested, arrival). A queue without items was dropped, and is passed over."""
         self._arrivals = 0
         self.at_work: _Queue | None = None
-        """Whose turn it is; until another `take`, also when it has nothing left."""
+        """Whose turn it is; until its share is used up, or another `take` finds that it has nothing left. Invariant: once
+        its request is charged it does not rest, has not been put aside, and has had less than a share."""
         self._share_ns = 0
         """How long that one has been at work."""
         self._now_ns = 0
@@ -119,14 +121,19 @@ class Line:
         return queue.items.popleft()
 
     def charge(self, spent_ns: int) -> None:
-        """The request that was taken last took so long."""
+        """The request that was taken last took so long. Those in the line come before another one of its connection if the
+        share of that is used up, or if it goes on later."""
         queue = self.at_work
-        if queue is not None:
-            queue.used_ns += spent_ns * queue.host.lined
-            self._share_ns += spent_ns
-            if self._share_ns >= SHARE_NS and queue.items and queue.place is IN_LINE:
-                self.at_work = None
-                self._push(queue, False)
+        if queue is None:
+            return
+        queue.used_ns += spent_ns * queue.host.lined
+        self._share_ns += spent_ns
+        if queue.place is not IN_LINE or (self._share_ns >= SHARE_NS and not queue.items):
+            self.at_work = None
+            self._leave(queue)
+        elif self._share_ns >= SHARE_NS:
+            self.at_work = None
+            self._push(queue, False)
 
     def back(self, item: Item, place: _Place) -> None:
         """Put a request before the others of its connection, which all wait with it."""

@@ -12,6 +12,7 @@ from typing import Any
 from actors.broker.isr import Stage
 from actors.broker.lifecycle import State
 from actors.node.net.connections import IN_FLIGHT_MAX
+from actors.node.net.mailbox import IN_LINE, SHARE_NS
 from actors.node.runtime.calls import Listener
 from tests.simulator.checkers.hooks import Violation
 
@@ -82,6 +83,8 @@ def mailbox(node: Any) -> Broken:
             yield "a host counts other connections than those that stand in the line"
         if line.size != sum(len(queue.items) for queue in line._queues.values()):
             yield f"a line counts {line.size} requests"
+        if line.at_work is not None and (line.at_work.place is not IN_LINE or line._share_ns >= SHARE_NS):
+            yield "a connection is still at work whose request rests, or whose share is used up"
 
 
 def waiting(node: Any) -> Broken:

@@ -3,7 +3,7 @@
 import random
 
 from actors.node.net.connections import Connection, Slot
-from actors.node.net.mailbox import SHARE_NS, Line, Mailbox
+from actors.node.net.mailbox import IN_LINE, SHARE_NS, Line, Mailbox, _Place
 from actors.node.runtime.calls import Lane, Listener
 
 LONG_NS = 30_000_000
@@ -126,3 +126,70 @@ def test_a_connection_that_goes_costs_what_it_had_queued() -> None:
         assert mailbox.size(Lane.DATA) == 17 * (41 - conn)
         mailbox.drop(conn)
     assert mailbox.take(Lane.DATA) is None and not mailbox.ready()
+
+
+def test_a_request_whose_slices_use_up_every_turn_lets_in_whoever_stands_in_the_line() -> None:
+    for aside in (False, True):
+        line, connection = Line(), Connection(1, Listener.CLIENT, "PLAINTEXT", "mallory")
+        slow = (1, memoryview(b"x"), Slot(connection, 1))
+        line.put(slow)
+        order = []
+        for turn in range(12):
+            line.begin_turn()
+            line.go_on(1)
+            if turn in (3, 7):
+                put(line, 2, 1, "alice")
+                put(line, 3, 1, "bob")
+            item = line.take()
+            assert item is not None
+            order.append(item[0])
+            if item[0] == 1:
+                line.back(slow, _Place.ASIDE if aside else _Place.RESTING)
+            line.charge(LONG_NS)
+        assert order == [1, 1, 1, 1, 2, 3, 1, 1, 2, 3, 1, 1]
+
+
+def test_a_client_that_asks_again_as_soon_as_it_is_answered_does_not_go_before_those_in_the_line() -> None:
+    line = Line()
+    put(line, 1)
+    order = []
+    for turn in range(6):
+        if turn == 1:
+            put(line, 2)
+            put(line, 3)
+        item = line.take()
+        assert item is not None
+        order.append(item[0])
+        if item[0] == 1:
+            put(line, 1)
+        line.charge(LONG_NS)
+    assert order == [1, 1, 2, 3, 1, 1]
+
+
+def test_nobody_is_taken_twice_while_one_who_has_had_less_stands_in_the_line() -> None:
+    """Whatever slices and requests cost, and whichever rest, are put aside, come anew or go."""
+    choose, line = random.Random(3), Line()
+    connections = {conn: Connection(conn, Listener.CLIENT, "PLAINTEXT", f"h{conn % 3}") for conn in range(9)}
+    for _ in range(20_000):
+        if not choose.randrange(3):
+            line.begin_turn()
+        conn = choose.randrange(9)
+        match choose.randrange(6):
+            case 0:
+                line.go_on(conn)
+            case 1 | 2 | 3 if line.size < 40:
+                line.put((conn, memoryview(b"x"), Slot(connections[conn], 1)))
+            case 4 if not choose.randrange(20):
+                line.drop(conn)
+        item = line.take()
+        if item is None:
+            continue
+        taken = line.at_work
+        assert taken is not None and line._share_ns < SHARE_NS
+        before = taken.used_ns - line._share_ns * len(connections)
+        assert all(before <= one.used_ns for *_, one in line._line if one.items and one.place is IN_LINE)
+        if not choose.randrange(3):
+            line.back(item, choose.choice((_Place.RESTING, _Place.ASIDE)))
+        line.charge(choose.choice((0, SHARE_NS // 3, SHARE_NS, LONG_NS)))
+        assert line.at_work is None or (line.at_work.place is IN_LINE and line._share_ns < SHARE_NS)
+    assert line.size
