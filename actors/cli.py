@@ -486,9 +486,10 @@ def _format(options: argparse.Namespace) -> int:
     from actors.host import storage
     from actors.host.config_providers import resolved
     from actors.host.scram_argument import credentials
+    from actors.host.serve import hostname
     from actors.host.system_random import SystemRandom, uuid_text
 
-    config = node_config(resolved(_properties(options)), "localhost")
+    config = node_config(resolved(_properties(options)), hostname())
     users = credentials(options.add_scram)
     own = SystemRandom().uuid()
     voters: list[storage.Voter] | None = None
@@ -531,21 +532,23 @@ def _format(options: argparse.Namespace) -> int:
 
 
 def _dialled(config: "NodeConfig") -> tuple[str, int]:  # type: ignore[name-defined]  # noqa: F821
-    """The address at which others reach a lone controller: its listener's or, if that listens on every interface, the
-    one in controller.connect."""
+    """The address at which others reach a lone controller: what advertised.listeners says; else its listener's or, if that
+    listens on every interface, the one in controller.connect, or this machine's name where it names no host."""
     from actors.config import ConfigError
     from actors.node.quorum.addresses import EVERY_INTERFACE
 
-    listener = config.controller_endpoints[0]
-    if listener.host not in EVERY_INTERFACE:
-        return listener.host, listener.port
+    listener, told = config.controller_endpoints[0], config.controller_advertised[0]
+    if config.advertises(told.name) or listener.host not in EVERY_INTERFACE:
+        return told.host, told.port
     named = [(host, port) for id, host, port in config.controller_connect if id in (None, config.controller_id)]
-    if len(named) != 1:
+    if len(named) == 1:
+        return named[0]
+    if told.host in EVERY_INTERFACE:
         raise ConfigError(
             f"{listener.name}://{listener.host}:{listener.port} listens on every interface, which is no address for "
-            f"others: write controller.connect={config.controller_id}@host:{listener.port} with a name that they can reach."
+            f"others: write advertised.listeners={listener.name}://host:{listener.port} with a name that they can reach."
         )
-    return named[0]
+    return told.host, told.port
 
 
 def _random_id(options: argparse.Namespace) -> int:

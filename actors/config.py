@@ -59,6 +59,7 @@ ALIASES = {
 }
 """Released name -> name of the drafts; and a name of before -> the present one."""
 
+AUTO_JOIN = "controller.quorum.auto.join.enable"
 SOURCE, PUSH = "rayft.metadata.source", "rayft.metadata.push.enable"
 ROLES = ("broker", "controller")
 LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
@@ -140,6 +141,9 @@ class NodeConfig:
     among them."""
     bridge_endpoints: tuple[ListenerConfig, ...]
     """For controllers: where brokers in ZooKeeper mode and their clients reach this one, as those name their listeners."""
+    controller_advertised: tuple[ListenerConfig, ...]
+    """For controllers: where others reach each listener of `controller_endpoints`, in their order. A host that is empty or
+    names every interface is unknown. Those that advertised.listeners does not name are as they listen."""
     controller_listener_names: tuple[str, ...]
     """Controller listeners; the first is the one that others connect to (A12). A broker without controller role has
     them too, if given."""
@@ -180,6 +184,11 @@ class NodeConfig:
         mine = [listener for listener in self.listeners if listener.kind == "controller"]
         return tuple(sorted(mine, key=lambda listener: order.index(listener.name)))
 
+    def advertises(self, listener: str) -> bool:
+        """Whether advertised.listeners names that listener."""
+        told = self.value("advertised.listeners") or ()
+        return any(entry.partition("://")[0].upper() == listener for entry in told)
+
     def value(self, name: str) -> Any:
         """The typed value of a node's setting, its default included. Raises KeyError for a name that does not exist."""
         name = ALIASES.get(name, name)
@@ -219,6 +228,7 @@ class NodeConfig:
             listeners=real(self.listeners),
             advertised=real(self.advertised),
             bridge_endpoints=real(self.bridge_endpoints),
+            controller_advertised=real(self.controller_advertised),
         )
 
 
@@ -308,6 +318,9 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
     names = _controller_names(roles, values)
     listeners, advertised, inter_broker, control_plane = _listeners(roles, values, names, hostname)
     connect = _controllers(values)
+    controllers_told = _controllers_told(roles, values, names, listeners, hostname)
+    if controllers_told and values.get(AUTO_JOIN):
+        _check_joins(controllers_told[0], controller_id, connect)
     log_dirs = tuple(dict.fromkeys(path for path in values.get("log.dirs") or values.get("log.dir") or () if path))
     log_dirs = log_dirs or BROKER_CONFIGS["log.dir"].default
     if "broker" in roles and values.get(SOURCE) == "push":
@@ -322,6 +335,7 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
         listeners=listeners,
         advertised=() if "broker" not in roles else advertised,
         bridge_endpoints=() if "broker" in roles else advertised,
+        controller_advertised=controllers_told,
         controller_listener_names=names,
         inter_broker_listener=inter_broker,
         control_plane_listener=control_plane,
@@ -494,7 +508,10 @@ def _listeners(
             return "control-plane"
         return "inter-broker" if separate and name == inter_broker else "client"
 
-    told = _advertised(advertised, controller_names, bool(given), hostname) if "broker" in roles or bridge else ()
+    told: tuple[ListenerConfig, ...] = ()
+    if "broker" in roles or bridge:
+        is_controller = "controller" in roles
+        told = _advertised(advertised, controller_names, bool(given), hostname, is_controller=is_controller)
     if bridge:
         _check_bridge_is_told(bridge, _names(told))
     elif told:
@@ -754,12 +771,17 @@ def _check_control_plane(
 
 
 def _advertised(
-    listeners: Sequence[ListenerConfig], controller_names: Sequence[str], given: bool, hostname: str
+    listeners: Sequence[ListenerConfig],
+    controller_names: Sequence[str],
+    given: bool,
+    hostname: str,
+    *,
+    is_controller: bool,
 ) -> tuple[ListenerConfig, ...]:
     result = []
     for listener in listeners:
         if listener.name in controller_names:
-            if given:
+            if given and not is_controller:
                 raise ConfigError(
                     f"advertised.listeners has {listener.name}, a controller's listener, which brokers never "
                     f"advertise: take it out."
@@ -773,6 +795,48 @@ def _advertised(
             )
         result.append(listener._replace(host=listener.host or hostname))
     return tuple(result)
+
+
+def _controllers_told(
+    roles: Sequence[str],
+    values: Mapping[str, Any],
+    names: Sequence[str],
+    listeners: Sequence[ListenerConfig],
+    hostname: str,
+) -> tuple[ListenerConfig, ...]:
+    """Where others reach the controller listeners of this process, the one that they connect to first."""
+    if "controller" not in roles:
+        return ()
+    entries = _endpoints("advertised.listeners", values.get("advertised.listeners") or (), _protocols(values, names))
+    given = {one.name: one for one in entries}
+    if "broker" not in roles:
+        unknown = [name for name in given if name not in _names(listeners)]
+        if unknown:
+            raise ConfigError(
+                f"advertised.listeners has {unknown[0]}, which is not among listeners ({', '.join(_names(listeners))}): add "
+                f"{unknown[0]}://host:port there too."
+            )
+    found = []
+    for listener in sorted((x for x in listeners if x.kind == "controller"), key=lambda x: names.index(x.name)):
+        told = given.get(listener.name)
+        if told is not None and told.host in ("0.0.0.0", "::"):
+            raise ConfigError(
+                f"advertised.listeners has {told.name}://{told.host}:{told.port}, which is no address that others can dial: "
+                f"write {told.name}://host:{told.port} with a name that they can reach."
+            )
+        told = told or listener
+        found.append(told._replace(kind="controller", host=told.host or hostname))
+    return tuple(found)
+
+
+def _check_joins(told: ListenerConfig, id: int, connect: Sequence[tuple[int | None, str, int]]) -> None:
+    """A controller that joins by itself says where it is reached."""
+    if told.host in ("0.0.0.0", "::") and all(one != id for one, _, _ in connect):
+        raise ConfigError(
+            f"{told.name}://{told.host}:{told.port} listens on every interface, which is no address for others, and "
+            f"{AUTO_JOIN}=true has this controller say where it is reached: write "
+            f"advertised.listeners={told.name}://host:{told.port} with a name that they can reach."
+        )
 
 
 def _check_told(told: Sequence[str], bind: Sequence[str], inter_broker: str) -> None:

@@ -235,7 +235,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("controller.id", INT, -1, None, "Id of the controller in this process. One id space with brokers."),
         _key("node.id", INT, -1, None, "The one id of a process with one role; stands for broker.id or controller.id."),
         _key("listeners", LIST, None, None, "Sockets to open: NAME://host:port, separated by commas."),
-        _key("advertised.listeners", LIST, None, None, "What clients are told instead of listeners."),
+        _key("advertised.listeners", LIST, None, None, "What clients and other controllers are told instead of listeners."),
         _key("listener.security.protocol.map", STRING, None, _PORT_LIST,
              "Security protocol of each listener name."),
         _key("inter.broker.listener.name", STRING, None, None, "Listener that brokers use among themselves."),

@@ -5,7 +5,9 @@ This file alone decides which change a leader makes, when it is done, and what i
 1. One change at a time: a change waits for nobody, it is refused while another one is under way or not committed.
 2. No change before a record of the leader's own epoch is committed: until then a change of an earlier leader may be in a
    majority's logs without its knowledge.
-3. A new voter answers for itself what it supports, and has caught up with the log, so that it does not hold up commits.
+3. A voter is written down only where it has answered itself: with its id, its directory and its cluster. So an address
+   that leads to somebody else, to the leader itself or to nobody never gets into the log, neither with a new voter nor
+   with one that has moved. A new one says there what it supports, and has caught up, so that it holds up no commits.
 4. No voter is removed unless a majority of those that stay has fetched within the fetch timeout.
 5. The sets before and after a change differ by one voter, so each majority of the one shares a replica with each of the
    other. The new set counts from the moment in which its record is appended, for elections and for commits.
@@ -27,6 +29,7 @@ from actors.raft.messages import (
     RemoveVoterRequest,
     ReplicaKey,
     UpdateVoterRequest,
+    Voter,
     VoterRequest,
 )
 from actors.raft.state import Change, Core, Role, VotersChange
@@ -43,6 +46,7 @@ class Refusal(NamedTuple):
 
 
 Check = Callable[[Core, VoterRequest], Refusal | None]
+Finding = Callable[[Core, VoterRequest, ProbeResponse], Refusal | None]
 
 VERBS: dict[type, str] = {AddVoterRequest: "adding", RemoveVoterRequest: "removing", UpdateVoterRequest: "updating"}
 
@@ -100,6 +104,14 @@ def _duplicate(core: Core, request: VoterRequest) -> Refusal | None:
     return Refusal(Error.DUPLICATE_VOTER, reason)
 
 
+def _taken(core: Core, request: VoterRequest) -> Refusal | None:
+    assert isinstance(request, AddVoterRequest)
+    if request.taken is None:
+        return None
+    reason = f"The id of {request.voter.key} is that of {request.taken}: format the controller with an id of its own"
+    return Refusal(Error.INVALID_REQUEST, reason)
+
+
 def _unknown(core: Core, request: VoterRequest) -> Refusal | None:
     key = request.voter if isinstance(request, RemoveVoterRequest) else request.voter.key
     if key in core.voters:
@@ -148,7 +160,7 @@ def _named(keys: Sequence[ReplicaKey]) -> str:
 
 _ALWAYS: tuple[Check, ...] = (_pending, _not_established, _static, _uncommitted)
 OBJECTIONS: dict[type, tuple[Check, ...]] = {
-    AddVoterRequest: (_not_leader, *_ALWAYS, _duplicate),
+    AddVoterRequest: (_not_leader, *_ALWAYS, _duplicate, _taken),
     RemoveVoterRequest: (_not_leader, *_ALWAYS, _unknown, _only, _rest_silent),
     UpdateVoterRequest: (_other_epoch, *_ALWAYS, _versions, _unknown),
 }
@@ -163,48 +175,91 @@ def objection(core: Core, request: VoterRequest) -> Refusal | None:
     return None
 
 
+# -- what a leader objects to in the answer from a voter's endpoint
+
+
+def _silent(core: Core, request: VoterRequest, answer: ProbeResponse) -> Refusal | None:
+    if answer.failed is None:
+        return None
+    return Refusal(Error.REQUEST_TIMED_OUT, f"{_aborted(request)} since API_VERSIONS returned an error {answer.failed}")
+
+
+def _somebody_else(core: Core, request: VoterRequest, answer: ProbeResponse) -> Refusal | None:
+    if answer.other is None:
+        return None
+    _, host, port = _voter(request).endpoints[0]
+    return Refusal(Error.INVALID_REQUEST, f"{_aborted(request)} since at {host}:{port} there is {answer.other}")
+
+
+def _unsupporting(core: Core, request: VoterRequest, answer: ProbeResponse) -> Refusal | None:
+    if _supports(answer.kraft_versions):
+        return None
+    low, high = answer.kraft_versions or (0, 0)
+    reason = (
+        f"{_aborted(request)} since the kraft.version range (min: {low}, max: {high}) doesn't support the finalized version "
+        f"{KRAFT_VERSION}"
+    )
+    return Refusal(Error.INVALID_REQUEST, reason)
+
+
+def _lagging(core: Core, request: VoterRequest, answer: ProbeResponse) -> Refusal | None:
+    if _caught_up(core, _voter(request).key):
+        return None
+    return Refusal(Error.REQUEST_TIMED_OUT, f"{_aborted(request)} since it is lagging behind")
+
+
+FINDINGS: dict[type, tuple[Finding, ...]] = {
+    AddVoterRequest: (_silent, _somebody_else, _unsupporting, _lagging),
+    UpdateVoterRequest: (_silent, _somebody_else),
+}
+
+
+def _aborted(request: VoterRequest) -> str:
+    verb = "add" if isinstance(request, AddVoterRequest) else "update"
+    return f"Aborted {verb} voter operation for {_voter(request).key}"
+
+
+def _voter(request: VoterRequest) -> Voter:
+    assert isinstance(request, AddVoterRequest | UpdateVoterRequest)
+    return request.voter
+
+
 # -- the changes
 
 
 def add(core: Core, source: int, request: AddVoterRequest) -> None:
-    """Ask the new voter what it supports, then go on in `probed`."""
+    """Ask the new voter who it is and what it supports, then go on in `probed`."""
     refusal = objection(core, request)
-    if refusal is not None:
+    if refusal is None:
+        _probe(core, source, request)
+    else:
         _answer(core, source, request, refusal)
-        return
+
+
+def _probe(core: Core, source: int, request: AddVoterRequest | UpdateVoterRequest) -> None:
     change = _begin(core, source, request)
     change.probe = core.next_serial()
     core.say(request.voter.key.id, ProbeRequest(change.probe, request.voter))
 
 
 def probed(core: Core, source: int, response: ProbeResponse) -> None:
-    """The new voter has answered, or cannot be reached: write the record, or answer why not."""
+    """Somebody has answered at a voter's endpoint, or nobody: write the record, or answer why not."""
     change = core.leading.change if core.leading is not None else None
     if core.leading is None or change is None or not change.probe or change.probe != response.serial:
         return
     request = change.request
-    assert isinstance(request, AddVoterRequest)
     change.probe = 0
-    key, refusal = request.voter.key, None
-    if response.failed is not None:
-        reason = f"Aborted add voter operation for {key} since API_VERSIONS returned an error {response.failed}"
-        refusal = Refusal(Error.REQUEST_TIMED_OUT, reason)
-    elif not _supports(response.kraft_versions):
-        low, high = response.kraft_versions or (0, 0)
-        reason = (
-            f"Aborted add voter operation for {key} since the kraft.version range (min: {low}, max: {high}) doesn't "
-            f"support the finalized version {KRAFT_VERSION}"
-        )
-        refusal = Refusal(Error.INVALID_REQUEST, reason)
-    elif not _caught_up(core, key):
-        reason = f"Aborted add voter operation for {key} since it is lagging behind"
-        refusal = Refusal(Error.REQUEST_TIMED_OUT, reason)
-    if refusal is not None:
-        core.leading.change = None
-        _answer(core, change.source, request, refusal)
-        return
-    assert response.kraft_versions is not None
-    change.wanted = core.voters.with_voter(request.voter._replace(kraft_versions=response.kraft_versions))
+    for check in FINDINGS[type(request)]:
+        refusal = check(core, request, response)
+        if refusal is not None:
+            core.leading.change = None
+            _answer(core, change.source, request, refusal)
+            return
+    voter = _voter(request)
+    if isinstance(request, AddVoterRequest):
+        assert response.kraft_versions is not None
+        voter = voter._replace(kraft_versions=response.kraft_versions)
+    change.wanted = core.voters.with_voter(voter)
 
 
 def probe_failed(core: Core, serial: int) -> None:
@@ -232,11 +287,13 @@ def remove(core: Core, source: int, request: RemoveVoterRequest) -> None:
 
 def update(core: Core, source: int, request: UpdateVoterRequest) -> None:
     """Note where a voter is reached now, and what it supports. Nothing is written for what is known already."""
-    refusal = objection(core, request)
-    if refusal is None and core.voters.member(request.voter.key) != request.voter:
-        _begin(core, source, request).wanted = core.voters.with_voter(request.voter)
-    else:
+    refusal, known = objection(core, request), core.voters.member(request.voter.key)
+    if refusal is not None or known is None or known == request.voter:
         _answer(core, source, request, refusal)
+    elif known.endpoints != request.voter.endpoints:
+        _probe(core, source, request)
+    else:
+        _begin(core, source, request).wanted = core.voters.with_voter(request.voter)
 
 
 def may_correct_own(core: Core) -> bool:

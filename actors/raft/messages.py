@@ -192,11 +192,13 @@ class FetchSnapshotResponse(NamedTuple):
 
 
 class AddVoterRequest(NamedTuple):
-    """KIP-853 AddRaftVoter. `wait`: answer when the change is committed, not when it is written."""
+    """KIP-853 AddRaftVoter. `wait`: answer when the change is committed, not when it is written. `taken`: whoever has asked
+    knows of another use of that id, and what for; None: of none."""
 
     serial: int
     voter: Voter
     wait: bool
+    taken: str | None = None
 
 
 class RemoveVoterRequest(NamedTuple):
@@ -226,18 +228,20 @@ class ChangeResponse(NamedTuple):
 
 
 class ProbeRequest(NamedTuple):
-    """ApiVersions to a replica that is to be a voter, at the first of its endpoints."""
+    """What does the replica support that answers at the first of a voter's endpoints, and is it that voter?"""
 
     serial: int
     voter: Voter
 
 
 class ProbeResponse(NamedTuple):
-    """What it supports. `kraft_versions` None: it does not name the feature. `failed`: why there is no such answer."""
+    """What it supports. `kraft_versions` None: it does not name the feature. `failed`: why there is no such answer. `other`:
+    who answers there instead of that voter."""
 
     serial: int
     kraft_versions: tuple[int, int] | None
     failed: str | None = None
+    other: str | None = None
 
 
 class Failed(NamedTuple):

@@ -308,7 +308,44 @@ def test_controllers_listen_apart_from_brokers() -> None:
 
 def test_controller_endpoints_are_never_advertised() -> None:
     assert [listener.name for listener in config(COMBINED).advertised] == ["PLAINTEXT"]
-    refused(COMBINED, "a controller's listener", advertised_listeners="PLAINTEXT://h:1,CONTROLLER://h:2")
+    both = config(COMBINED, advertised_listeners="PLAINTEXT://h:1,CONTROLLER://h:2")
+    assert [listener.name for listener in both.advertised] == ["PLAINTEXT"]
+    assert [(one.name, one.host, one.port) for one in both.controller_advertised] == [("CONTROLLER", "h", 2)]
+    refused(BROKER, "a controller's listener", advertised_listeners="PLAINTEXT://h:1,CONTROLLER://h:2",
+            controller_listeners="CONTROLLER")  # fmt: skip
+
+
+JOINS = {"controller_quorum_auto_join_enable": "true", "controller_connect": "first:9093"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"listeners": "CONTROLLER://:9093"}, ("this-machine", 9093)),
+        ({"listeners": "CONTROLLER://10.0.0.2:9093"}, ("10.0.0.2", 9093)),
+        ({"listeners": "CONTROLLER://0.0.0.0:9093"}, ("0.0.0.0", 9093)),
+        ({"listeners": "CONTROLLER://[::]:9093"}, ("::", 9093)),
+        ({"listeners": "CONTROLLER://0.0.0.0:9093", "advertised_listeners": "controller://b:19093"}, ("b", 19093)),
+        ({"listeners": "CONTROLLER://0.0.0.0:9093", "advertised_listeners": "CONTROLLER://:19093"},
+         ("this-machine", 19093)),
+    ],
+)  # fmt: skip
+def test_where_a_controller_is_reached(changes: dict[str, str], told: tuple[str, int]) -> None:
+    given = {name.replace("_", "."): value for name, value in changes.items()}
+    made = node_config(CONTROLLER | given, "this-machine")
+    assert [(one.host, one.port) for one in made.controller_advertised] == [told]
+    assert made.advertises("CONTROLLER") is ("advertised_listeners" in changes)
+    if told[0] in ("0.0.0.0", "::"):
+        refused(CONTROLLER, "listens on every interface", **changes, **JOINS)
+        named = config(CONTROLLER, **changes, **JOINS | {"controller_connect": f"{made.controller_id}@first:9093"})
+        assert named.controller_advertised == made.controller_advertised
+    else:
+        assert config(CONTROLLER, **changes, **JOINS).value("controller.quorum.auto.join.enable")
+
+
+def test_what_a_controller_advertises_is_obeyed_or_refused() -> None:
+    refused(CONTROLLER, "not among listeners", advertised_listeners="PLAINTEXT://h:1")
+    refused(CONTROLLER, "no address that others can dial", advertised_listeners="CONTROLLER://0.0.0.0:9093")
 
 
 KIP_291 = BROKER | {

@@ -1,8 +1,8 @@
 """Where the members of the quorum can be reached.
 
-This file alone decides which address of a replica is believed: what the quorum's own answers said last, then
-`controller.connect` where it names ids, then the Voters record (reading A11, KIP-853). Entries without an id are asked
-for the leader under ids below -1, as long as none is known.
+This file alone decides what this replica is called, and which address of another one is believed: what the quorum's own
+answers said last, then `controller.connect` where it names ids, then the Voters record (reading A11, KIP-853). Entries
+without an id are asked for the leader under ids below -1, as long as none is known.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,18 @@ EVERY_INTERFACE = ("", "0.0.0.0", "::")
 class Addresses:
     """Id -> (host, port). Port 0 (any free one) is no address."""
 
-    def __init__(self, connect: Iterable[tuple[int | None, str, int]], me: int, own: Address | None) -> None:
-        """`own`: this node's controller listener, None without one."""
+    def __init__(
+        self,
+        connect: Iterable[tuple[int | None, str, int]],
+        me: int,
+        own: Address | None,
+        advertised: Address | None = None,
+    ) -> None:
+        """`own`: this node's controller listener, None without one. `advertised`: what `advertised.listeners` calls it, None
+        where it does not."""
         self.me = me
         self._own = own
+        self._advertised = advertised
         self._given: dict[int, Address] = {}
         self._recorded: dict[int, Address] = {}
         self._learned: dict[int, Address] = {}
@@ -76,15 +84,18 @@ class Addresses:
 
     @property
     def own(self) -> Address | None:
-        """How others reach this node's controller: what `controller.connect` calls it, for it may listen behind a port that
-        is forwarded; else its listener."""
+        """How others reach this node's controller: as `advertised.listeners` calls it, else as `controller.connect` does,
+        for it may listen behind a port that is forwarded, else its listener. None: it listens on every interface, and
+        nobody has said what it is called. This is never a guess: it gets into the quorum's record, and others dial it."""
         if self._own is None:
             return None
+        if self._advertised is not None and self._advertised[1] > 0:
+            return self._advertised
         given = self._given.get(self.me)
         if given is not None and given[1] > 0:
             return given
         host, port = self._own
-        if host in EVERY_INTERFACE:
-            recorded = self._recorded.get(self.me)
-            host = recorded[0] if recorded is not None else "localhost"
-        return host, port
+        if host not in EVERY_INTERFACE:
+            return host, port
+        recorded = self._recorded.get(self.me)
+        return None if recorded is None else (recorded[0], port)

@@ -15,7 +15,7 @@ from typing import Any
 from actors.metadata import batches
 from actors.node.net.channels import Channels
 from actors.node.quorum import files
-from actors.node.quorum.addresses import Address, Addresses
+from actors.node.quorum.addresses import EVERY_INTERFACE, Address, Addresses
 from actors.node.quorum.identity import Identity
 from actors.node.quorum.replay import NodeRole, Replay
 from actors.node.quorum.store import Recovered, Store
@@ -55,7 +55,7 @@ class Quorum:
             files.TOPICS[storage.family],
             ReplicaKey(id, storage.directory_ids[0]),
             own.name if own else "",
-            Addresses(config.controller_connect, id, (own.host, own.port) if own else None),
+            self._addresses(id),
         )
         self.store = Store(
             storage.disks[0],
@@ -72,6 +72,15 @@ class Quorum:
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
         """When to look for room again."""
+
+    def _addresses(self, id: int) -> Addresses:
+        config = self._runtime.config
+        told = config.controller_advertised[0] if config.controller_advertised else None
+        if told is None:
+            return Addresses(config.controller_connect, id, None)
+        place = (told.host, told.port)
+        explicit = config.advertises(told.name)
+        return Addresses(config.controller_connect, id, place, place if explicit else None)
 
     def attach(self, roles: Sequence[NodeRole]) -> None:
         """Who replays what is committed. Before `recover`."""
@@ -137,8 +146,10 @@ class Quorum:
         address = self.identity.addresses.own
         if address is None or address[1] <= 0:
             return None
-        others = self._runtime.config.controller_endpoints[1:]
-        further = tuple((one.name, one.host, one.port) for one in others if one.port > 0)
+        others = self._runtime.config.controller_advertised[1:]
+        further = tuple(
+            (one.name, one.host, one.port) for one in others if one.port > 0 and one.host not in EVERY_INTERFACE
+        )
         return Voter(self.identity.me, ((self.identity.listener_name, *address), *further))
 
     def _last_epoch(self) -> str:

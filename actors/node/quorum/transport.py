@@ -36,7 +36,9 @@ from actors.raft import Failed, LogDiverged, Raft
 from actors.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
+    ChangeResponse,
     EndQuorumEpochRequest,
+    Error,
     FetchRequest,
     FetchSnapshotRequest,
     Message,
@@ -49,6 +51,10 @@ from actors.raft.messages import (
 )
 from actors.wire.errors import ErrorCode
 
+FINAL = (Error.INVALID_REQUEST, Error.UNSUPPORTED_VERSION, Error.DUPLICATE_VOTER, Error.VOTER_NOT_FOUND)
+"""What refuses a change of this controller's own entry and does not pass with time."""
+PROBE = "probe"
+"""The connection to the endpoint of a voter that is to be written down. It is closed when that is known."""
 ANSWER_MS = 10_000
 """A request that raft has not answered by then never will be; only a mistake leads there."""
 
@@ -125,11 +131,11 @@ class Transport:
 
     def send(self, target: int, request: Any) -> None:
         """Raft's request to another replica."""
-        codec = CODECS[type(request)]
         if isinstance(request, ProbeRequest):
-            address: Address | None = request.voter.endpoints[0][1:]
-        else:
-            address = self._identity.addresses.find(target)
+            self._probe(target, request)
+            return
+        codec = CODECS[type(request)]
+        address: Address | None = self._identity.addresses.find(target)
         if address is None:
             self._step(target, Failed(request.serial))
             return
@@ -144,6 +150,39 @@ class Transport:
             self._timeout_ms,
             to_controller=True,
         )
+
+    def _probe(self, target: int, request: ProbeRequest) -> None:
+        """Ask who is at a voter's endpoint: first what it supports, then, as its leader, whether it is that voter."""
+        address: Address = request.voter.endpoints[0][1:]
+        place = (PROBE, target)
+
+        def ended(response: Message) -> None:
+            self._channels.drop(place)
+            self._step(target, response)
+
+        def supported(reply: Any) -> None:
+            if isinstance(reply, ChannelError):
+                ended(Failed(request.serial))
+                return
+            response = api_versions.read_reply(self._identity, request, reply)
+            if response.failed is not None:
+                ended(response)
+                return
+            told = BeginQuorumEpochRequest(request.serial, request.voter.key, self._identity.me.id, self._raft.epoch)
+            body = begin_quorum_epoch.write_request(self._identity, told)
+
+            def said(reply: Any) -> None:
+                if isinstance(reply, ChannelError):
+                    ended(Failed(request.serial))
+                else:
+                    ended(response._replace(other=begin_quorum_epoch.read_who(told, reply)))
+
+            self._channels.peer(
+                place, address, begin_quorum_epoch.NAME, body, said, self._timeout_ms, to_controller=True
+            )
+
+        body = api_versions.write_request(self._identity, request)
+        self._channels.peer(place, address, api_versions.NAME, body, supported, self._timeout_ms, to_controller=True)
 
     def _fetch_from(self, target: int) -> None:
         """One connection for fetches: watch the one to this leader, drop the one to the last."""
@@ -164,6 +203,9 @@ class Transport:
             else:
                 self._agreed = True
                 response = codec.read_reply(self._identity, request, reply)
+                if isinstance(response, ChangeResponse) and response.error in FINAL:
+                    why = response.reason or f"error {response.error.name}"
+                    self._runtime.log.warning(f"the leader {target} refuses {codec.NAME} of this controller: {why}")
                 if response is None:
                     self._runtime.log.warning(f"{codec.NAME}: the answer of {target} cannot be used: {reply!r:.300}")
         self._step(target, response if response is not None else Failed(request.serial))

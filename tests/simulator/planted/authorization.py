@@ -88,8 +88,8 @@ def rules_for_one_host_count_everywhere() -> Sequence[Patch]:
 
 
 @mistake("guarded")
-def envelopes_have_the_rights_of_the_operator() -> Sequence[Patch]:
-    """What a client asks of the controller by way of a broker is done as if the operator had asked."""
+def envelopes_have_the_rights_of_their_broker() -> Sequence[Patch]:
+    """What a client asks of the controller by way of a broker is done as a super user's, as Apache Kafka's brokers are."""
     perform = envelope.perform
 
     def as_the_operator(context: Any, api: Any, request: Any, call: Any) -> Any:

@@ -29,6 +29,25 @@ def test_a_controller_behind_a_forwarded_port_is_called_as_others_call_it(
     assert addresses.own == expected
 
 
+@pytest.mark.parametrize(
+    ("connect", "own", "advertised", "expected"),
+    [
+        ([(1001, "outside", 19093)], ("0.0.0.0", 9093), ("told", 29093), ("told", 29093)),
+        ([(None, "outside", 19093)], ("told", 29093), ("told", 29093), ("told", 29093)),
+        ([(1001, "outside", 19093)], ("0.0.0.0", 9093), ("told", 0), ("outside", 19093)),
+        ([(None, "outside", 19093)], ("0.0.0.0", 9093), None, None),
+        ([], ("", 9093), None, None),
+    ],
+)
+def test_a_controller_is_called_as_it_says_and_never_by_a_guess(
+    connect: list[tuple[int | None, str, int]],
+    own: tuple[str, int],
+    advertised: tuple[str, int] | None,
+    expected: tuple[str, int] | None,
+) -> None:
+    assert Addresses(connect, 1001, own, advertised).own == expected
+
+
 def test_what_the_quorum_said_last_counts_more_than_files() -> None:
     addresses = Addresses([(1002, "given", 1)], 1001, None)
     assert addresses.find(1002) == ("given", 1)

@@ -4,11 +4,14 @@ from functools import partial
 from typing import Any
 
 from actors.metadata import batches
+from actors.metadata.ops import BrokerSet
 from actors.node.quorum.codec import api_versions
+from actors.node.runtime.storage import Storage
 from actors.raft import ReplicaKey, Voter
 from actors.raft.messages import ProbeRequest, ProbeResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from tests.simulator.disk import VirtualDisk
 from tests.unit.node.quorum_cluster import HOST, PORT, Cluster, Replica
 
 
@@ -94,6 +97,10 @@ def test_what_a_leader_objects_to_has_kafkas_codes_and_sentences() -> None:
     nobody = add(cluster, 7)
     assert nobody.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert "since API_VERSIONS returned an error BROKER_NOT_AVAILABLE" in nobody.error_message
+    cluster.nodes[2].crash()
+    cluster.nodes[2].settings["controller.connect"] = f"{HOST}:1"
+    cluster.nodes[2].replace_disk(_uuid(8))
+    cluster.nodes[2].start()
     lagging = add(cluster, 2, voter_directory_id=_uuid(8))
     assert lagging.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert lagging.error_message.endswith("since it is lagging behind")
@@ -160,31 +167,98 @@ def test_a_restarted_controller_knows_the_voters_from_its_log_and_from_its_check
     assert [voters(node) for node in cluster.nodes.values()] == [[1, 2]] * 2
 
 
+def test_who_is_written_down_has_answered_at_that_address_itself() -> None:
+    """No address of the leader, a third controller, another directory or another cluster is one of this voter."""
+    cluster = quorum(1, 3)
+    assert add(cluster, 2).error_code == 0
+    listener = message("AddRaftVoterRequest").Listener
+
+    def at(port: int) -> dict[str, Any]:
+        return {"listeners": [listener(name="CONTROLLER", host=HOST, port=port)]}
+
+    for port in (PORT + cluster.elect().id, PORT + 2):
+        refused = add(cluster, 3, **at(port))
+        assert refused.error_code == ErrorCode.INVALID_REQUEST
+        assert refused.error_message.endswith(f"since at {HOST}:{port} there is another controller")
+    other_disk = add(cluster, 3, voter_directory_id=_uuid(9))
+    assert (other_disk.error_code, other_disk.error_message[-18:]) == (ErrorCode.INVALID_REQUEST, "another controller")
+    cluster.nodes[3].crash()
+    cluster.nodes[3].storage = Storage("BBBBBBBBBBBBBBBBBBBBBB", "drafts", 2, [VirtualDisk()], [_uuid(3)], ["memory"])
+    cluster.nodes[3].start()
+    foreign = add(cluster, 3)
+    assert foreign.error_code == ErrorCode.INVALID_REQUEST
+    assert foreign.error_message.endswith("a controller of another cluster")
+    assert voters(cluster.elect()) == [1, 2]
+    assert add(cluster, 7).error_code == ErrorCode.REQUEST_TIMED_OUT, "and no refusal holds up the next change"
+
+
+def test_a_brokers_id_is_no_voters() -> None:
+    """With it the controller would have each heartbeat of that broker refused."""
+    cluster = quorum(1, 2)
+    leader = cluster.elect()
+    controller = leader.node.dispatch.controller
+    controller.role.image.replay(0, BrokerSet(2, 7))
+    refused = add(cluster, 2)
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert "is that of a registered broker" in refused.error_message
+    assert voters(leader) == [1]
+
+
+def updated(cluster: Cluster, other: int, *places: tuple[str, str, int], **fields: Any) -> Any:
+    """The answer to a voter that says where it is."""
+    cls = message("UpdateRaftVoterRequest")
+    given = {
+        "cluster_id": None,
+        "voter_id": other,
+        "voter_directory_id": _uuid(other),
+        "current_leader_epoch": cluster.elect().quorum.raft.epoch,
+        "listeners": [cls.Listener(name=name, host=host, port=port) for name, host, port in places],
+        "k_raft_version_feature": cls.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+    } | fields
+    return asked(cluster, "UpdateRaftVoter", cls(**given))
+
+
 def test_an_update_says_where_a_voter_is_and_names_the_leader() -> None:
     cluster = quorum(2, 2)
     leader = cluster.elect()
     other = next(id for id in cluster.nodes if id != leader.id)
-    cls = message("UpdateRaftVoterRequest")
-    listeners = [cls.Listener(name="SECOND", host="h", port=5), cls.Listener(name="CONTROLLER", host="moved", port=7)]
-    request = cls(
-        cluster_id=None,
-        voter_id=other,
-        voter_directory_id=_uuid(other),
-        current_leader_epoch=leader.quorum.raft.epoch,
-        listeners=listeners,
-        k_raft_version_feature=cls.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
-    )
-    answer = asked(cluster, "UpdateRaftVoter", request)
+    cluster.world.addresses["moved", 7] = cluster.world.addresses[HOST, PORT + other]
+    moved = [("SECOND", "h", 5), ("CONTROLLER", "moved", 7)]
+    answer = updated(cluster, other, *moved)
     assert answer.error_code == 0
     assert (answer.current_leader.leader_id, answer.current_leader.port) == (leader.id, PORT + leader.id)
     member = leader.quorum.raft.voters.member(leader.quorum.raft.voters.keys[other - 1])
     assert member is not None
     assert member.endpoints == (("CONTROLLER", "moved", 7), ("SECOND", "h", 5))
     assert leader.quorum.identity.addresses.find(other) == ("moved", 7)
-    request.k_raft_version_feature.max_supported_version = 0
-    assert asked(cluster, "UpdateRaftVoter", request).error_code == ErrorCode.INVALID_REQUEST
-    request.current_leader_epoch = 0
-    assert asked(cluster, "UpdateRaftVoter", request).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    versions = message("UpdateRaftVoterRequest").KRaftVersionFeature(min_supported_version=0, max_supported_version=0)
+    assert updated(cluster, other, *moved, k_raft_version_feature=versions).error_code == ErrorCode.INVALID_REQUEST
+    assert updated(cluster, other, *moved, current_leader_epoch=0).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_an_update_to_an_address_of_somebody_else_or_of_nobody_is_refused() -> None:
+    """With it the voter would be out of reach for good, and a quorum of two without a leader."""
+    cluster = quorum(3, 3)
+    leader = cluster.elect()
+    other, third = (id for id in cluster.nodes if id != leader.id)
+    before = leader.quorum.raft.voters
+    for port, code in (
+        (PORT + leader.id, ErrorCode.INVALID_REQUEST),
+        (PORT + third, ErrorCode.INVALID_REQUEST),
+        (1, ErrorCode.REQUEST_TIMED_OUT),
+    ):
+        assert updated(cluster, other, ("CONTROLLER", HOST, port)).error_code == code
+    assert cluster.elect() is leader and leader.quorum.raft.voters == before
+
+
+def test_a_controller_that_gets_no_vote_says_why() -> None:
+    """It listens where the leader listens too, so that its address leads to the leader."""
+    cluster = Cluster(controllers=1, spare=1, settings={"controller.quorum.auto.join.enable": "true"})
+    cluster.nodes[2].settings["advertised.listeners"] = f"CONTROLLER://{HOST}:{PORT + 1}"
+    cluster.start()
+    why = f"since at {HOST}:{PORT + 1} there is another controller"
+    assert cluster.run(10_000, lambda: any(line.endswith(why) for line in cluster.nodes[2].lines))
+    assert voters(cluster.elect()) == [1]
 
 
 def test_a_controller_joins_by_itself_and_so_does_one_that_was_formatted_anew() -> None:

@@ -68,3 +68,13 @@ def read_reply(own: Identity, request: BeginQuorumEpochRequest, reply: Any) -> B
         return None
     metadata.learn(own, reply, partition.leader_id)
     return BeginQuorumEpochResponse(request.serial, error, partition.leader_id, partition.leader_epoch)
+
+
+def read_who(request: BeginQuorumEpochRequest, reply: Any) -> str | None:
+    """Who answers there, if it is not the voter that the request names. Its key is compared before anything else."""
+    if reply.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+        return "a controller of another cluster"
+    found = [one.error_code for topic in reply.topics for one in topic.partitions]
+    if reply.error_code or len(found) != 1:
+        return "a node that does not say which controller it is"
+    return "another controller" if found[0] == ErrorCode.INVALID_VOTER_KEY else None
