@@ -21,6 +21,8 @@ from actors.wire.errors import ErrorCode
 
 Record = tuple[bytes, bytes | None]
 """Key and value; None removes the key."""
+RECORD_BYTES = 24
+"""What a record takes in a batch besides key and value, at most."""
 Then = Callable[[ErrorCode, Now], None]
 """Told how a write has ended: NONE once it is committed."""
 
@@ -158,3 +160,9 @@ def partition_of(name: str, partitions: int) -> int:
     partitions."""
     value = java_hash(name)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+def size_of(record: Record) -> int:
+    """How many bytes a record takes in a batch, at most."""
+    key, value = record
+    return RECORD_BYTES + len(key) + (0 if value is None else len(value))

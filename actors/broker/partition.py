@@ -290,6 +290,9 @@ class Partition:
             follower.passed(end, heard.get(follower.id, NEVER_MS))
         headers = accept(data, self.settings, end, self.leader_epoch, wall_ms, client=client)
         try:  # what is accepted is sound: the log finds no corrupt batch in it
+            if not client:
+                for header in headers:
+                    log.producers.check_epoch(header)
             appended: Appended = log.append(data, headers, wall_ms, client=client)
             if self._unwritten:
                 self._unwritten.pop(headers[0].producer_id, None)

@@ -18,7 +18,7 @@ Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) an
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.broker.coordination import Coordination, Record, Then
 from actors.broker.groups.classic import state as classic
@@ -32,6 +32,13 @@ from actors.broker.groups.shard import AnyGroup, Key, Shard
 from actors.broker.groups.topics import Topics
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
+
+
+class MarkerPlace(NamedTuple):
+    """Where a marker stands in the log of a partition. `order`: of what was written before it (`TransactionalOffsets`)."""
+
+    leader_epoch: int
+    order: int
 
 
 class Coordinator(Coordination[Shard]):
@@ -76,6 +83,7 @@ class Coordinator(Coordination[Shard]):
                 shard.known(line.group, key)
                 self._owners[int.from_bytes(key[:2], "big")].replay(shard, line)
                 continue
+            owner = producer_id
             if isinstance(line, OffsetLine):
                 place, committed = (line.topic, line.partition), line.committed
                 shard.known(line.group, key)
@@ -84,10 +92,10 @@ class Coordinator(Coordination[Shard]):
                     strange.append(f"{line.why}; nothing is written of that group here")
                 if line.offset is None:
                     continue
-                place, committed, producer_id = line.offset, None, -1
+                place, committed, owner = line.offset, None, -1
             order = shard.transactional.next()
-            if producer_id >= 0:
-                shard.transactional.wrote(producer_id, line.group, place, order, committed)
+            if owner >= 0:
+                shard.transactional.wrote(owner, line.group, place, order, committed)
             else:
                 shard.set(line.group, place, committed)
                 shard.transactional.set(line.group, place, order)
@@ -97,7 +105,7 @@ class Coordinator(Coordination[Shard]):
         """Replay a marker: the producer's transaction ends here. Ignored as `load` is."""
         shard = self.shard_loading(partition, epoch)
         if shard is not None:
-            self._end(shard, producer_id, commit)
+            self._end(shard, producer_id, commit, shard.transactional.order)
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
         """The whole log has been replayed. The shard serves, and its members' sessions begin now.
@@ -236,15 +244,20 @@ class Coordinator(Coordination[Shard]):
         return self.kind_of(group).fetch_error(group, member_id, epoch)
 
     def commit(
-        self, group_id: str, offsets: Sequence[tuple[str, int, CommittedOffset]], then: Callable[[ErrorCode], None]
+        self,
+        group_id: str,
+        offsets: Sequence[tuple[str, int, CommittedOffset]],
+        then: Callable[[ErrorCode], None],
+        records: Sequence[Record] | None = None,
     ) -> None:
-        """Write offsets. Once they are committed, they are visible and `then` is called."""
+        """Write offsets. Once they are committed, they are visible and `then` is called. `records`: theirs, if they are
+        encoded already."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
             return
         self._write_offsets(
-            shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then
+            shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then, records
         )
 
     def commit_transactional(
@@ -253,9 +266,11 @@ class Coordinator(Coordination[Shard]):
         producer: tuple[int, int],
         offsets: Sequence[tuple[str, int, CommittedOffset]],
         then: Callable[[ErrorCode], None],
+        records: Sequence[Record] | None = None,
     ) -> None:
         """Write offsets in the transaction of a producer (id, epoch). `then` is called once they are committed to the log;
-        they are visible when the transaction is committed, see `transaction_ended`."""
+        they are visible when the transaction is committed, see `transaction_ended`. `records`: theirs, if they are encoded
+        already."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -274,17 +289,22 @@ class Coordinator(Coordination[Shard]):
         self._write(
             shard,
             group_id,
-            [offset_record(group_id, *key, committed) for key, _, committed in written],
+            records or [offset_record(group_id, *key, committed) for key, _, committed in written],
             ended,
             producer,
         )
 
-    def transaction_ended(self, partition: int, producer_id: int, commit: bool) -> None:
-        """A marker is committed to a partition: what the producer has committed there in its transaction is visible, or
-        forgotten. Ignored where the partition is not led, or is being loaded: the log says it too."""
+    def marker_place(self, partition: int) -> MarkerPlace | None:
+        """Where in the log a marker stands that is written to a partition now; None: the partition is not led here."""
         shard = self.shards.get(partition)
-        if shard is not None and shard.loaded:
-            self._end(shard, producer_id, commit)
+        return None if shard is None else MarkerPlace(shard.epoch, shard.transactional.order)
+
+    def transaction_ended(self, partition: int, producer_id: int, commit: bool, place: MarkerPlace) -> None:
+        """A marker is committed to a partition: what the producer has committed there in its transaction is visible, or
+        forgotten. Ignored where the partition is being loaded, or was loaded since: the log says it too."""
+        shard = self.shards.get(partition)
+        if shard is not None and shard.loaded and shard.epoch == place.leader_epoch:
+            self._end(shard, producer_id, commit, place.order)
 
     def unstable(self, group_id: str) -> Collection[tuple[str, int]]:
         """Partitions for which the group has offsets in open transactions (KIP-447)."""
@@ -505,8 +525,8 @@ class Coordinator(Coordination[Shard]):
             if not exists(topic):
                 self._forget(shard, topic)
 
-    def _end(self, shard: Shard, producer_id: int, commit: bool) -> None:
-        for group_id, key, order, committed in shard.transactional.ended(producer_id, commit):
+    def _end(self, shard: Shard, producer_id: int, commit: bool, behind: int) -> None:
+        for group_id, key, order, committed in shard.transactional.ended(producer_id, commit, behind):
             shard.set(group_id, key, committed)
             shard.transactional.set(group_id, key, order)
             if shard.loaded:
@@ -530,6 +550,7 @@ class Coordinator(Coordination[Shard]):
         group_id: str,
         offsets: Sequence[tuple[Key, CommittedOffset | None]],
         then: Callable[[ErrorCode], None],
+        records: Sequence[Record] | None = None,
     ) -> None:
         order = shard.transactional.next()
 
@@ -543,7 +564,7 @@ class Coordinator(Coordination[Shard]):
                 shard.settled(group_id, key, token, error)
             then(error)
 
-        records = [offset_record(group_id, *key, committed) for key, committed in offsets]
+        records = records or [offset_record(group_id, *key, committed) for key, committed in offsets]
         token = self._write(shard, group_id, records, ended)
         for key, _ in offsets:
             shard.wrote(group_id, key, token)

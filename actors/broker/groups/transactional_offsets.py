@@ -5,7 +5,8 @@ One partition of `__consumer_offsets` in the memory of its coordinator. This fil
 1. They are no committed offsets until the marker of the producer's transaction says commit; an abort forgets them.
 2. A key is unstable from when an offset of a transaction is written for it until that transaction ends, also where the write
    failed: the log may hold it.
-3. The log's order decides: what was written for a key before its visible value is older than that, and never replaces it.
+3. The log's order decides: what was written for a key before its visible value is older than that, and never replaces it. A
+   marker ends what was written before it, however late its end is told.
 """
 
 from collections.abc import Collection
@@ -64,23 +65,26 @@ class TransactionalOffsets:
             if entry is not None and entry.order < order:
                 entries[group, key] = _Entry(entry.order, None)
 
-    def ended(self, producer_id: int, commit: bool) -> list[tuple[str, Key, int, CommittedOffset]]:
-        """The producer's transaction has ended: what is visible from now on, as (group, key, order, value)."""
+    def ended(self, producer_id: int, commit: bool, order: int) -> list[tuple[str, Key, int, CommittedOffset]]:
+        """The producer's transaction has ended with a marker that was written behind `order`: what is visible from now on,
+        as (group, key, order, value). What the producer has written since belongs to its next transaction."""
         entries = self._open.pop(producer_id, {})
-        for group, key in entries:
+        later = {place: entry for place, entry in entries.items() if entry.order > order}
+        if later:
+            self._open[producer_id] = later
+        visible = []
+        for (group, key), entry in entries.items():
+            if entry.order > order:
+                continue
             keys = self._unstable[group]
             keys[key] -= 1
             if not keys[key]:
                 del keys[key]
                 if not keys:
                     del self._unstable[group]
-        if not commit:
-            return []
-        return [
-            (group, key, entry.order, entry.committed)
-            for (group, key), entry in entries.items()
-            if entry.committed is not None
-        ]
+            if commit and entry.committed is not None:
+                visible.append((group, key, entry.order, entry.committed))
+        return visible
 
     def unstable(self, group: str) -> dict[Key, int]:
         """Keys of a group for which open transactions have written. Not to be changed."""

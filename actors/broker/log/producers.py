@@ -7,7 +7,8 @@ This file alone decides whether a batch is new, a repetition or out of order. Ru
 2. An epoch below the known one is refused (INVALID_PRODUCER_EPOCH). A higher one must begin with sequence 0.
 3. A batch follows the one before it: sequence numbers count on and wrap from 2^31-1 to 0. Anything else is
    OUT_OF_ORDER_SEQUENCE_NUMBER. A producer that is not known here may begin with any sequence.
-4. What a leader has accepted a follower does not judge: it only remembers.
+4. What a leader has accepted a follower does not judge: it only remembers. What a leader writes for a producer itself, the
+   offsets of its transaction, is refused as in rule 2. Wherever a batch comes from, the known epoch never falls.
 5. A producer silent for `producer.id.expiration.ms` is forgotten, judged by the later of its last record's timestamp and
    the time of the append; where that is not known, of the start. One with an open transaction never is.
 6. A transactional batch opens a transaction, where its producer has none open; a marker ends it. While one is open, batches
@@ -153,7 +154,7 @@ class Producers:
             return None
         epoch, first = header.producer_epoch, header.base_sequence
         if epoch < producer.epoch:
-            raise InvalidProducerEpoch(f"producer {header.producer_id} has epoch {producer.epoch}, the batch {epoch}")
+            self.check_epoch(header)
         if epoch > producer.epoch:
             if first != 0:
                 raise OutOfOrderSequence(f"producer {header.producer_id} begins epoch {epoch} with sequence {first}")
@@ -171,6 +172,14 @@ class Producers:
         if producer.transaction_offset >= 0 and not header.attributes & TRANSACTIONAL:
             raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open")
         return None
+
+    def check_epoch(self, header: Header) -> None:
+        """Judge the epoch of a batch whose sequence numbers nobody judges. Raises InvalidProducerEpoch."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None and header.producer_epoch < producer.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {header.producer_id} has epoch {producer.epoch}, the batch {header.producer_epoch}"
+            )
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
@@ -221,7 +230,7 @@ class Producers:
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
-        elif producer.epoch != header.producer_epoch:
+        elif producer.epoch < header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
         producer.timestamp = header.max_timestamp
@@ -234,7 +243,8 @@ class Producers:
             producer.transaction_offset = -1
             return self.transactions.end(header.producer_id, header.last_offset)
         first = header.base_sequence
-        if first >= 0:  # a coordinator of groups commits offsets in a transaction without sequence numbers
+        # A coordinator of groups commits offsets in a transaction without sequence numbers.
+        if first >= 0 and header.producer_epoch == producer.epoch:
             batches = producer.batches
             if len(batches) == BATCHES_KEPT:
                 del batches[0]

@@ -455,3 +455,27 @@ def test_a_batch_that_finds_no_room_is_not_passed_over_for_a_smaller_one_in_the_
     assert [record.value for record in records(first.records)] == [b"a" * 100]
     assert second.error_code == ErrorCode.NONE and not second.records
     assert not lab.partition(1, 1).unreadable
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_a_lease_that_ends_between_two_slices_ends_a_produce(acks: int) -> None:
+    """Nothing is appended or acknowledged behind it (R631-161)."""
+    lab = Lab(3)
+    lab.topic([2, 3, 1], partitions=700)
+    kind = message("ProduceRequest")
+    builder = Builder(timestamp_ms=lab.now.wall_ms)
+    builder.append(None, b"v")
+    data = builder.build()
+    parts = [kind.PartitionProduceData(index=number, records=data) for number in range(700)]
+    request = kind(acks=acks, timeout_ms=1000, topic_data=[kind.TopicProduceData(name="t", partition_data=parts)])
+
+    def late() -> None:
+        lab.between_slices = lambda: None
+        lab.cut.add(2)
+        lab.pass_ms(40_000, 1_000)
+
+    lab.between_slices = late
+    pending = lab.call(2, "Produce", 9, request)
+    lab.settle()
+    assert pending.closed == "this broker is fenced"
+    assert [lab.partition(2, number).log.log_end_offset for number in (0, 699)] == [1, 0]

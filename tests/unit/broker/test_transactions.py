@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.groups.coordinator import MarkerPlace
 from actors.broker.log.markers import Marker
 from actors.broker.log.markers import build as build_marker
 from actors.node.runtime.calls import Listener
@@ -433,7 +434,7 @@ def test_the_group_coordinator_hears_of_a_committed_marker(monkeypatch: pytest.M
     lab = Lab(3, {"replica.lag.time.max.ms": "2000"})
     lab.topic([1, 2, 3], name="__consumer_offsets", topic_id=GROUPS_ID, partitions=2)
     lab.topic([1, 2, 3])
-    heard: list[tuple[int, int, bool]] = []
+    heard: list[tuple[Any, ...]] = []
     groups = lab.broker(1).groups
     monkeypatch.setattr(groups, "transaction_ended", lambda *told: heard.append(told), raising=True)
     lab.dead |= {2, 3}
@@ -442,7 +443,7 @@ def test_the_group_coordinator_hears_of_a_committed_marker(monkeypatch: pytest.M
     lab.settle()
     assert not pending.done and heard == []
     lab.pass_ms(6_000)
-    assert pending.done and heard == [(1, 9, True)]
+    assert pending.done and heard == [(1, 9, True, MarkerPlace(0, 0))]
 
 
 def test_many_markers_are_written_in_slices() -> None:

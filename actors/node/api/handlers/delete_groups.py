@@ -21,14 +21,15 @@ from actors.wire.messages import message
 @in_slices
 def delete_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Remove empty groups and their offsets; answer once that is committed. Many are removed in portions, a slice each."""
-    asked = list(dict.fromkeys(request.groups_names))
-    names = [one for one in asked if context.authorizer.allowed(call, Operation.DELETE, Resource.GROUP, one)]
-    denied = sorted(set(asked) - set(names))
-    deleted: list[Answer] = [Done([(name, ErrorCode.GROUP_AUTHORIZATION_FAILED) for name in denied])]
+    names = list(dict.fromkeys(request.groups_names))
+    deleted: list[Answer] = []
     for first in range(0, len(names), ENTRIES_A_SLICE):
         if first:
             yield
-        deleted.append(_delete(context, names[first : first + ENTRIES_A_SLICE]))
+        portion = names[first : first + ENTRIES_A_SLICE]
+        may = [one for one in portion if context.authorizer.allowed(call, Operation.DELETE, Resource.GROUP, one)]
+        denied = [(name, ErrorCode.GROUP_AUTHORIZATION_FAILED) for name in sorted(set(portion) - set(may))]
+        deleted += [Done(denied), _delete(context, may)] if may else [Done(denied)]
     kind = message("DeleteGroupsResponse")
     return joined(
         deleted,

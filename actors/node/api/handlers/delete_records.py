@@ -55,6 +55,7 @@ def delete_records(context: BrokerContext, request: Any, call: Call) -> Steps:
             if pace.over():
                 context.appends.signal()
                 yield
+                allowed = context.authorizer.allowed(call, Operation.DELETE, Resource.TOPIC, topic.name)
     context.appends.signal()
     deadline_ms = context.runtime.now.mono_ms + max(request.timeout_ms, 0)
     return (yield from _wait(context, response, pending, deadline_ms))

@@ -316,8 +316,12 @@ def _appended(
             if pace.over():
                 context.appends.signal()
                 yield
+                if not context.lookups.serving:  # nothing is appended, or acknowledged, after the lease (R631-161)
+                    return Close("this broker is fenced")
         if not topic.partition_data and pace.over():
             yield
+            if not context.lookups.serving:
+                return Close("this broker is fenced")
     context.appends.signal()
     if moved and version >= LEADER_FROM:
         response.node_endpoints = context.cache.node_endpoints(moved, _RESPONSE.NodeEndpoint, call.listener_name)

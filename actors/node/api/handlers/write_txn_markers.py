@@ -16,6 +16,7 @@ KAFKA_STORAGE_ERROR, INVALID_REQUEST (no producer has that id, or that epoch).
 from typing import Any, NamedTuple
 
 from actors.broker.admission import Refused
+from actors.broker.groups.coordinator import MarkerPlace
 from actors.broker.partition import Partition
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
@@ -40,6 +41,8 @@ class _Pending(NamedTuple):
     """Of the request."""
     data: Any
     """Its part of the response."""
+    place: MarkerPlace | None
+    """In a partition of `__consumer_offsets`: where it stands for the group coordinator."""
 
 
 @rpc(27, "WriteTxnMarkers", range(1, 3), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
@@ -68,6 +71,8 @@ def write_txn_markers(context: BrokerContext, request: Any, call: Call) -> Steps
                 if pace.over():
                     context.appends.signal()
                     yield
+                    if not context.lookups.serving:
+                        return Close("this broker is fenced")
             if pace.over():
                 yield
     context.appends.signal()
@@ -90,7 +95,8 @@ def _append(context: BrokerContext, topic: str, number: int, marker: Any, versio
     )
     context.appends.grown(partition)
     context.verification.transaction_ended(partition, marker.producer_id, marker.producer_epoch)
-    return _Pending(partition, partition.leader_epoch, appended.last_offset + 1, marker, data)
+    place = context.groups.machine.marker_place(number) if topic == OFFSETS_TOPIC else None
+    return _Pending(partition, partition.leader_epoch, appended.last_offset + 1, marker, data, place)
 
 
 def _wait(context: BrokerContext, response: Any, pending: list[_Pending], deadline_ms: int) -> Steps:
@@ -100,9 +106,11 @@ def _wait(context: BrokerContext, response: Any, pending: list[_Pending], deadli
     pace = Pace()
     for one in pending:
         verdict = one.partition.verdict(one.required_offset, one.leader_epoch)
-        if verdict is ErrorCode.NONE and one.partition.topic == OFFSETS_TOPIC:
+        if verdict is ErrorCode.NONE and one.place is not None:
             marker = one.marker
-            context.groups.transaction_ended(one.partition.number, marker.producer_id, marker.transaction_result)
+            context.groups.transaction_ended(
+                one.partition.number, marker.producer_id, marker.transaction_result, one.place
+            )
         if verdict is None and context.runtime.now.mono_ms >= deadline_ms:
             verdict = ErrorCode.REQUEST_TIMED_OUT
         if verdict is None:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from actors.broker.coordination import Write
+from actors.broker.coordination import Write, size_of
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.node.net.request_channel import RequestChannel
@@ -34,8 +34,6 @@ from fastpath.records import batch
 NEVER_MS = 1 << 62
 TRANSACTIONAL = 0x10
 HEADER_BYTES = 61
-RECORD_BYTES = 24
-"""What a record takes in a batch besides key and value, at most."""
 CODES = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -276,4 +274,4 @@ class CoordinatorHost(Generic[M]):
 
 
 def _size(write: Write) -> int:
-    return sum(RECORD_BYTES + len(key) + len(value or b"") for key, value in write.records)
+    return sum(map(size_of, write.records))

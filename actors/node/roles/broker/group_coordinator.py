@@ -12,7 +12,7 @@ from typing import Any
 from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.migration import Migration, Policy
-from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.coordinator import Coordinator, MarkerPlace
 from actors.broker.groups.kinds import Settings
 from actors.broker.groups.share import groups as share
 from actors.broker.groups.share.beginnings import Api, StateAsk, Told
@@ -103,10 +103,11 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                 self.machine.kinds.share.forget_topic(shard, topic_id)
         self.drain()
 
-    def transaction_ended(self, partition: int, producer_id: int, commit: bool) -> None:
+    def transaction_ended(self, partition: int, producer_id: int, commit: bool, place: MarkerPlace) -> None:
         """A marker in a partition of `__consumer_offsets` that this broker leads is committed: what the producer has
-        committed there in the transaction counts from now on, or never. It may be told twice of one marker."""
-        self.machine.transaction_ended(partition, producer_id, commit)
+        committed there in the transaction counts from now on, or never. It may be told twice of one marker. `place`: where
+        the marker was written (`Coordinator.marker_place`)."""
+        self.machine.transaction_ended(partition, producer_id, commit, place)
         self.drain()
 
     def tick(self, now: Now) -> None:

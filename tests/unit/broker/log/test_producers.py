@@ -106,6 +106,19 @@ def test_a_follower_remembers_and_does_not_judge() -> None:
     assert send(follower, 7).duplicate
 
 
+def test_a_batch_of_an_older_epoch_that_a_leader_has_taken_takes_no_epoch_back() -> None:
+    leader, follower = new(), new()
+    send(leader, 0, epoch=3)
+    older = build(1, producer_id=9, producer_epoch=2, base_sequence=7, attributes=0x10, base_offset=1)
+    follower.append_fetched(content(leader), 0)
+    follower.append_fetched(older, 0)
+    known = follower.producers.by_id[9]
+    assert known.epoch == 3 and [one.first_sequence for one in known.batches] == [0]
+    assert follower.producers.transactions.open == {9: 1}
+    with pytest.raises(InvalidProducerEpoch):
+        send(follower, 8, epoch=2)
+
+
 def test_silent_producers_are_forgotten() -> None:
     log = new()
     put(log, build(producer_id=1, producer_epoch=0, base_sequence=0, timestamp_ms=1000), now_ms=5000)
