@@ -181,6 +181,7 @@ class Node:
         self._follow_controller()
         runtime.waiting.expire(now.mono_ms)
         quorum.tick(now)
+        self.channels.settle()
         for role in self._roles:
             role.tick(now)
         if controlled and self.controller is None:
@@ -218,7 +219,7 @@ class Node:
 
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""
-        if self.requests.mailbox.ready():
+        if self.requests.mailbox.ready() or self.channels.unsettled:
             return 0
         due, quorum_ms = self.runtime.waiting.deadline_ms(), self.quorum.deadline_ms()
         if quorum_ms < due:

@@ -4,6 +4,10 @@ A purpose is what the connection is for (`"controller"`, `("raft", 1002)`, `("fe
 stands in the way of a heartbeat (KIP-291 for what this node asks of others). A channel dials on the first call and again
 on the first call after it was lost. It never retries: whoever called hears of the loss and decides.
 
+A caller is never told anything inside the call that asks, drops or probes: it may be in the middle of a table of its own.
+What such a call settles (no controller is known, the peer has moved, the channel was dropped) is told in `settle`, in the
+turn's order.
+
 A channel to a controller begins with ApiVersions; the finalized level of `metadata.format` that it reports holds for the
 life of the connection and names the layout of the drafts' answers (reading A02). Where the other side asks who we are, a
 login comes next, and again before it is no longer good (KIP-368).
@@ -81,7 +85,7 @@ class _Request:
         self.then: Then | None = then
         self.timer: Timer | None = None
 
-    def settle(self, reply: Any) -> None:
+    def tell(self, reply: Any) -> None:
         then, self.then = self.then, None
         if self.timer is not None:
             self.timer.cancel()
@@ -198,6 +202,10 @@ class Channels:
         self._probes: dict[int, _Probe] = {}
         self._watchers: dict[Hashable, Callable[[bool], None]] = {}
         self._next_conn = 0
+        self._ended: list[tuple[_Request, ChannelError]] = []
+        """Requests that no answer will come to, in the order in which that became known; their callers are not told yet."""
+        self._called = 0
+        """How many calls of users are under way: a callback runs inside none of them."""
         self.ask_itself: AskItself | None = None
         """How this node is asked for what it has to ask of itself. None: it serves nobody."""
         self.dials: list[Dial] = []
@@ -212,6 +220,18 @@ class Channels:
         self.sends, self.dials, self.closes = [], [], []
         return taken
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether somebody is to be told something in the next `settle`."""
+        return bool(self._ended)
+
+    def settle(self) -> None:
+        """Tell callers what has ended without an answer. What they ask then and what ends at once is told the next time."""
+        assert not self._called, "a callback would run inside a call that asks"
+        ended, self._ended = self._ended, []
+        for request, error in ended:
+            request.tell(error)
+
     # ---- calls
 
     def controller(
@@ -224,12 +244,13 @@ class Channels:
         version: int | None = None,
         purpose: Hashable = "controller",
     ) -> None:
-        """Ask the active controller. `then` gets the reply or a ChannelError: at once when no leader is known.
+        """Ask the active controller. `then` gets the reply or a ChannelError: in the next `settle` when no leader is known.
 
         Distinct `purpose`s are distinct connections, each with its own order."""
         address = self._controller_address()
         if address is None:
-            then(ChannelError("unknown", "no active controller is known"))
+            unsent = _Request(name, -1, lambda correlation, client_id, version: [], then)
+            self._end(unsent, ChannelError("unknown", "no active controller is known"))
             return
         self.peer(purpose, address, name, request, then, timeout_ms, version, handshake=True, to_controller=True)
 
@@ -241,6 +262,7 @@ class Channels:
             for channel in list(self._by_purpose.values()):
                 if channel.handshake and channel.address != address:
                     self.drop(channel.purpose)
+            self.settle()
 
     def level(self, purpose: Hashable = "controller") -> int:
         """`metadata.format` as the peer of that channel reported it; 0 while unknown."""
@@ -273,15 +295,23 @@ class Channels:
             return framing.encode_request(name, version, correlation, client_id, request)
 
         kind = (lane, handshake, to_controller, listener, versions is not None)
-        self._submit(purpose, address, _Request(name, chosen, build, then, versions), timeout_ms, kind)
+        self._called += 1
+        try:
+            self._submit(purpose, address, _Request(name, chosen, build, then, versions), timeout_ms, kind)
+        finally:
+            self._called -= 1
 
     def itself(self, name: str, request: Any, then: Then, timeout_ms: int = 30_000) -> None:
         """Ask this node, without a connection. `then` gets the reply or a ChannelError, in a later turn."""
         assert self.ask_itself is not None, name
         asked = _Request(name, -1, lambda correlation, client_id, version: [], then)
         lost = ChannelError("timeout", f"no answer to {name} from this node itself")
-        asked.timer = self._timers.at(self._now_ms() + timeout_ms, lambda: asked.settle(lost))
-        self.ask_itself(name, request, asked.settle)
+        asked.timer = self._timers.at(self._now_ms() + timeout_ms, lambda: self._tell(asked, lost))
+        self._called += 1
+        try:
+            self.ask_itself(name, request, lambda reply: self._tell(asked, reply))
+        finally:
+            self._called -= 1
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
         """A bare connect, no byte sent: `then(True)` only if it was refused.
@@ -319,7 +349,8 @@ class Channels:
         self._watchers[purpose] = lost
 
     def drop(self, purpose: Hashable, *, unsent: bool = False) -> None:
-        """Close a channel; what is in flight fails with `lost`. `unsent`: what this turn is to send on it does not."""
+        """Close a channel; what is in flight fails with `lost`, in the next `settle`. `unsent`: what this turn is to send
+        on it does not."""
         channel = self._by_purpose.pop(purpose, None)
         self._watchers.pop(purpose, None)
         if channel is not None and channel.conn:
@@ -375,6 +406,7 @@ class Channels:
         word = "refused" if refused else "lost"
         watcher = self._watchers.get(channel.purpose)
         self._down(channel, ChannelError(word, f"the connection to {channel.address} was {word}"))
+        self.settle()
         if watcher is not None:
             watcher(refused)
             if redial and not channel.conn and self._by_purpose.get(channel.purpose) is channel:
@@ -397,9 +429,10 @@ class Channels:
             request_name = request.name if request is not None else "?"
             self.closes.append(conn)
             self._down(channel, ChannelError("damaged", f"unreadable {request_name} answer: {error}"))
+            self.settle()
             return
         del channel.in_flight[correlation]
-        request.settle(reply)
+        self._tell(request, reply)
 
     # ---- inside
 
@@ -527,7 +560,8 @@ class Channels:
         if request.versions is not None:
             served = channel.served.get(framing.rpc(request.name).key, -1)
             if served < request.versions[0]:
-                request.settle(ChannelError("unsupported", f"{channel.address} serves {request.name} {served} at most"))
+                error = f"{channel.address} serves {request.name} {served} at most"
+                self._end(request, ChannelError("unsupported", error))
                 return
             request.version = min(served, request.versions[-1])
         correlation = channel.correlation()
@@ -536,10 +570,11 @@ class Channels:
 
     def _timed_out(self, channel: Channel, request: _Request) -> None:
         # A peer that is silent for so long may be frozen: a new connection is the only way to know.
-        request.settle(ChannelError("timeout", f"no answer to {request.name} from {channel.address}"))
+        self._end(request, ChannelError("timeout", f"no answer to {request.name} from {channel.address}"))
         if channel.conn and self._by_purpose.get(channel.purpose) is channel:
             self.closes.append(channel.conn)
             self._down(channel, ChannelError("lost", f"the connection to {channel.address} was silent"))
+        self.settle()
 
     def _down(self, channel: Channel, error: ChannelError) -> None:
         self._by_conn.pop(channel.conn, None)
@@ -547,4 +582,14 @@ class Channels:
         requests = list(channel.in_flight.values()) + channel.queued
         channel.in_flight, channel.queued = {}, []
         for request in requests:
-            request.settle(error)
+            self._end(request, error)
+
+    def _end(self, request: _Request, error: ChannelError) -> None:
+        """No answer will come; `settle` tells the caller so. The first error of a request stands."""
+        if request.timer is not None:
+            request.timer.cancel()
+        self._ended.append((request, error))
+
+    def _tell(self, request: _Request, reply: Any) -> None:
+        assert not self._called, "a callback would run inside a call that asks"
+        request.tell(reply)

@@ -1,5 +1,6 @@
 """Outbound connections: who hears what when a connection, or the active controller, is another."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +56,7 @@ def test_a_request_to_the_controller_that_leads_stays() -> None:
     net.channels.controller_moved()
     net.leader = SECOND
     net.ask("heartbeat")
+    net.channels.settle()
     assert [answer.reason for answer in net.answers] == ["lost"]
     net.channels.controller_moved()
     assert len(net.answers) == 2  # the fetch from a broker is none of it
@@ -69,7 +71,94 @@ def test_r291_61_of_a_channel_that_is_dropped_what_this_turn_was_to_send_does_no
     first, second = (dial.conn for dial in net.channels.dials)
     net.channels.drop(("push", 1), unsent=True)
     assert [conn for conn, _ in net.channels.sends] == [second] and net.channels.closes == [first]
+    net.channels.settle()
     assert [answer.reason for answer in net.answers] == ["lost"]
+
+
+def _moves(net: Net, ask: Callable[[str], None]) -> None:
+    ask("b2")
+    net.channels.connected(net.channels.dials[-1].conn)
+    ask("b3")
+
+
+def _unknown(net: Net, ask: Callable[[str], None]) -> None:
+    net.leader = None
+    net.ask("isr")
+
+
+def _dropped(net: Net, ask: Callable[[str], None]) -> None:
+    ask("b2")
+    net.channels.drop(("fetch", 2))
+
+
+def _unsupported(net: Net, ask: Callable[[str], None]) -> None:
+    net.channels.peer(("push", 2), ("b2", 1), "UpdateMetadata", None, net.answers.append, versions=range(3, 7))
+    conn = net.channels.dials[-1].conn
+    net.channels.connected(conn)
+    hello = message("ApiVersionsResponse")()
+    net.channels.received(conn, memoryview(b"".join(framing.encode_response("ApiVersions", 3, 1, hello))[4:]))
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [(_moves, "lost"), (_unknown, "unknown"), (_dropped, "lost"), (_unsupported, "unsupported")],
+)
+def test_nobody_is_told_inside_the_call_that_asks(happens: Any, reason: str) -> None:
+    net = Net()
+
+    def ask(host: str) -> None:
+        net.channels.peer(("fetch", 2), (host, 1), "Fetch", message("FetchRequest")(), net.answers.append)
+
+    happens(net, ask)
+    assert not net.answers and net.channels.unsettled
+    net.channels.settle()
+    assert [answer.reason for answer in net.answers] == [reason] and not net.channels.unsettled
+
+
+def test_a_host_that_answers_while_it_is_asked_is_found_out() -> None:
+    net = Net()
+    net.channels.ask_itself = lambda name, request, then: then(None)
+    with pytest.raises(AssertionError, match="inside a call that asks"):
+        net.channels.itself("WriteTxnMarkers", None, net.answers.append)
+    net.channels.settle()  # the call is over, though it has failed
+
+
+def test_who_asks_again_when_a_channel_moves_leaves_no_connection_open() -> None:
+    net = Net()
+    asked: list[str] = []
+
+    def ask(host: str) -> None:
+        asked.append(host)
+        request = message("FetchRequest")()
+        net.channels.peer(("fetch", 2), (host, 1), "Fetch", request, lambda reply: len(asked) < 6 and ask("b3"))
+
+    for host in ("b2", "b2", "b3"):
+        ask(host)
+    net.channels.settle()
+    channels = net.channels
+    dialled = [dial.conn for dial in channels.dials]
+    assert asked == ["b2", "b2", "b3", "b3", "b3"] and channels.closes == dialled[:1] and len(dialled) == 2
+    channels.connected(dialled[1])
+    assert [conn for conn, _ in channels.sends] == [dialled[1]] * 3
+
+
+def test_who_asks_again_after_silence_asks_on_a_new_connection() -> None:
+    net = Net()
+    timers = Timers()
+    now = [0]
+    channels = Channels(timers, lambda: now[0], "n", lambda: None, NOBODY_ASKS, SILENT)
+
+    def ask(then: Callable[[Any], None]) -> None:
+        channels.peer(("fetch", 2), ("b2", 1), "Fetch", message("FetchRequest")(), then, 1_000)
+
+    ask(lambda reply: (net.answers.append(reply), ask(net.answers.append)))  # type: ignore[func-returns-value]
+    channels.connected(channels.dials[0].conn)
+    now[0] = 1_000
+    timers.run(1_000)
+    assert [answer.reason for answer in net.answers] == ["timeout"]
+    assert channels.closes == [channels.dials[0].conn] and len(channels.dials) == 2
+    channels.connected(channels.dials[1].conn)
+    assert [conn for conn, _ in channels.sends] == [dial.conn for dial in channels.dials]
 
 
 class Link:
@@ -260,6 +349,7 @@ def test_a_node_that_offers_a_weaker_mechanism_is_told_no_password(error: int) -
     assert b"secret" not in sent and b"SCRAM-SHA-512" in sent
     if error:
         assert len(link.said) == 1 and "cannot log in at 127.0.0.1:9093 with SCRAM-SHA-512" in link.said[0]
+        link.channels.settle()
         assert link.channels.closes == [conn] and isinstance(link.replies[0], ChannelError)
     else:
         assert b"n,,n=n,r=" in sent, "its proof tells nothing to who does not know the password"
@@ -286,6 +376,7 @@ def test_to_a_broker_in_zookeeper_mode_a_request_leaves_in_the_newest_version_th
     assert b"".join(hello)[4:8] == bytes((0, 18, 0, 3)) and not early, "it is asked first, in a version that 2.8 knows"
     link.channels.sends.clear()
     served(link, conn, {1: newest, 18: 3})
+    link.channels.settle()
     if spoken is None:
         assert [reply.reason for reply in link.replies] == ["unsupported"] and not link.channels.sends  # type: ignore[attr-defined]
         return
@@ -301,4 +392,5 @@ def test_a_broker_that_is_of_apache_kafka_from_now_on_is_asked_on_a_new_connecti
     link.channels.connected(first)
     link.channels.peer(PURPOSE, ADDRESS, "Fetch", request, link.replies.append, versions=range(12, 18))
     assert link.dialled() not in (0, first) and link.channels.closes == [first]
+    link.channels.settle()
     assert [reply.reason for reply in link.replies] == ["lost"]  # type: ignore[attr-defined]

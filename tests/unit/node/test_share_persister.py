@@ -7,7 +7,7 @@ from actors.broker.coordination import partition_of
 from actors.broker.share.in_flight import StateBatch
 from actors.broker.share.keys import SharePartitionKey
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
-from actors.node.net.channels import ChannelError
+from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, SharePersister
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
@@ -184,3 +184,27 @@ def test_a_request_has_a_bounded_number_of_entries() -> None:
     scene.answer()
     scene.answer()
     assert scene.numbers() == [3]
+
+
+def test_a_coordinator_that_comes_back_elsewhere_is_asked_there_for_all_that_leaves_in_a_turn() -> None:
+    scene, where = Scene(), ["broker1"]
+    scene.cache.endpoint = lambda broker, listener: SimpleNamespace(host=where[0], port=1)
+    logins: Any = SimpleNamespace(begin=lambda to_controller, listener: None, listener=lambda to_controller: "")
+    timers, now_ms = scene.runtime.waiting.timers, lambda: scene.runtime.now.mono_ms
+    channels = Channels(timers, now_ms, "n", lambda: None, logins, scene.runtime.log)
+    persister = SharePersister(scene.runtime, channels, scene.cache, scene.created.extend)
+    for group in ("one", "two"):
+        persister.read(SharePartitionKey(group, TOPIC, 0), 1, scene.results.append)
+    persister.end_turn()
+    channels.connected(channels.dials[0].conn)
+    where[0] = "elsewhere"
+    for group in ("three", "four", "five"):
+        persister.read(SharePartitionKey(group, TOPIC, 0), 1, scene.results.append)
+    persister.end_turn()
+    channels.settle()
+    scene.runtime.now = Now(scene.runtime.now.mono_ms + 20, 0)
+    timers.run(scene.runtime.now.mono_ms)
+    persister.end_turn()
+    assert [dial.host for dial in channels.dials] == ["broker1", "elsewhere"] and not scene.results
+    channels.connected(channels.dials[1].conn)
+    assert [conn for conn, _ in channels.sends].count(channels.dials[1].conn) == 5
