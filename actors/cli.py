@@ -29,11 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from actors.host.cluster_error import ClusterError
     from actors.host.server import PortTaken
     from actors.host.storage import StorageError
+    from actors.printable import printable
 
     try:
         return int(options.run(options))
     except (ConfigError, StorageError, PortTaken, ClusterError, OSError, ValueError) as error:
-        print(f"rayft: {error}", file=sys.stderr)
+        print("\n".join(map(printable, f"rayft: {error}".split("\n"))), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

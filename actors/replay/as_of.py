@@ -27,6 +27,7 @@ from actors.metadata.ops import NOTHING, Block, CorruptMetadata, Extra, Op, Part
 from actors.metadata.snapshot import load
 from actors.ports import Batch, Buffer
 from actors.replay import files
+from actors.replay.copies import metadata_log
 from actors.replay.files import Checkpoint, CorruptLog, Headers, NothingToRead, Partition, mapped
 from actors.replay.log import CODEC, CONTROL, Reading, Run, batches
 from fastpath.bytes.varint import VarintError, decode_varint
@@ -241,7 +242,7 @@ class Replay:
 
 def replay(path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None) -> Replay:
     """The metadata under a path as of an offset or a time."""
-    log = files.metadata_log(path)
+    log = metadata_log(path)
     return Replay(log, files.family(log, family), reading or Reading(), as_of).run()
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from actors.replay import files
+from actors.replay.copies import metadata_log
 from actors.replay.log import Reading, batches
 
 EVENTS = ("offset", "timestamp", "kind", "topic", "partition", "old", "new", "old_ids", "new_ids")
@@ -82,7 +82,7 @@ def audit(
 
 def bounds(path: str | Path, until: int | None) -> Times:
     """The times of the first and of the last batch."""
-    log = files.metadata_log(path)
+    log = metadata_log(path)
     reading, first, last = Reading(crc=False), -1, 0
     for segment in log.segments:
         for _, _, headers, _ in batches(segment.path, reading):

@@ -17,6 +17,7 @@ from actors.metadata.dialects import FORMAT, LATEST
 from actors.ports import Buffer
 from actors.replay import files
 from actors.replay.as_of import AsOf, Replay
+from actors.replay.copies import metadata_log
 from actors.replay.log import Reading
 
 OWNERS = 0o600
@@ -57,7 +58,7 @@ def compact(
     path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None
 ) -> Compacted:
     """The snapshot of everything before `as_of`. Raises ValueError for a log of released Apache Kafka, and as `state`."""
-    log = files.metadata_log(path)
+    log = metadata_log(path)
     which = files.family(log, family)
     if which != "drafts":
         raise ValueError(

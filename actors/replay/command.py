@@ -7,8 +7,11 @@ progress and damage to standard error. Nothing is written into directories of no
 import argparse
 import base64
 import datetime
+import decimal
 import json
+import math
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -21,11 +24,15 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
+from rich.text import Text
 
+from actors.printable import printable
 from actors.replay import checkpoint, files, history, source, sql, tables
 from actors.replay.as_of import AsOf, Replay
+from actors.replay.copies import CopiesDiffer, metadata_log
 from actors.replay.files import Damage
 from actors.replay.log import Reading, batches
+from actors.replay.topic_logs import OtherTopic, topic_logs
 from actors.replay.where import Where, as_of, as_of_is_clock
 
 LONG = ("records", "changes", "log")
@@ -94,7 +101,18 @@ class _Progress:
 
     def __enter__(self) -> "_Progress":
         self.bar.start()
+        warnings.showwarning = self._warning
+        warnings.simplefilter("once")
         return self
+
+    def _warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        """A warning of the reader, as a sentence above the bar; others are for developers."""
+        if issubclass(category, CopiesDiffer | OtherTopic):
+            self.say(str(message))
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence above the bar, as it is: names of topics and files in it are no markup."""
+        self.console.print(printable(sentence), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
@@ -110,7 +128,7 @@ class _Progress:
     def damage(self, found: Damage) -> None:
         """Report damage above the bar."""
         size = found.end - found.position
-        self.console.print(f"skipped {size} bytes: {found.path}, byte {found.position}: {found.reason}", soft_wrap=True)
+        self.say(f"skipped {size} bytes: {found.path}, byte {found.position}: {found.reason}")
 
 
 class _Scan:
@@ -176,7 +194,7 @@ class _Scan:
     def replayed(self) -> Replay:
         """The metadata as of --as-of, replayed once."""
         if self._replayed is None:
-            log = files.metadata_log(self.given.path)
+            log = metadata_log(self.given.path)
             self.progress.expect(log.files)
             which = files.family(log, self.given.family)
             self._replayed = Replay(log, which, self.reading, self._when(self.given.as_of, log)).run()
@@ -186,7 +204,7 @@ class _Scan:
     def _last(self) -> datetime.datetime | None:
         """The time of the last batch in any of the logs that are read."""
         path, topics = self.given.path, tuple(self.given.topic)
-        logs = files.topic_logs(path, topics) if self.given.table == "log" else [files.metadata_log(path)]
+        logs = topic_logs(path, topics) if self.given.table == "log" else [metadata_log(path)]
         return max((time for log in logs if (time := last_time(log)) is not None), default=None)
 
     def _when(self, text: str | None, log: files.Partition) -> AsOf:
@@ -195,7 +213,7 @@ class _Scan:
     def reader(self, name: str) -> pa.RecordBatchReader:
         """One of the long tables, as a stream."""
         if name == "changes":
-            log = files.metadata_log(self.given.path)
+            log = metadata_log(self.given.path)
             self.progress.expect(log.files)
             since, until = self._when(self.given.since, log), self._when(self.given.as_of, log)
             found = history.changes(self.given.path, since, until, family=self.given.family, reading=self.reading)
@@ -260,11 +278,11 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
         rows = _first(rows, given.limit)
     if given.out is not None:
         count = write(rows, given.out)
-        progress.console.print(f"{count} rows in {given.out}", soft_wrap=True)
+        progress.say(f"{count} rows in {given.out}")
     elif given.json:
         for one in rows:
             for row in listed(one):
-                print(json.dumps(row, default=plain, ensure_ascii=False))
+                print(as_json(row))
     else:
         _show(rows, SCREEN_ROWS if given.limit is None else given.limit, progress)
 
@@ -311,7 +329,7 @@ def _write(found: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> No
     else:
         with path.open("w") as lines:
             for one in found:
-                lines.writelines(json.dumps(row, default=plain, ensure_ascii=False) + "\n" for row in listed(one))
+                lines.writelines(as_json(row) + "\n" for row in listed(one))
 
 
 def listed(some: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -337,9 +355,28 @@ def _calendar(since_1970: int | None, unit: str) -> datetime.datetime | str | No
     return time.replace(tzinfo=datetime.UTC) if isinstance(time, datetime.datetime) else f"{found}+00:00"
 
 
-def plain(value: Any) -> str | dict[str, str]:
-    """A value that JSON cannot express, as text or an object. Bytes that are UTF-8 become text; others an object, which
-    cannot be mistaken for text."""
+def as_json(row: dict[str, Any]) -> str:
+    """A row as JSON that any parser takes and no terminal obeys. JSON has no infinity and no NaN: they become text."""
+    try:
+        text = json.dumps(row, default=plain, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(row), default=plain, ensure_ascii=False, allow_nan=False)
+    return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plain(value: Any) -> str | int | float | dict[str, str]:
+    """A value that JSON cannot express, as text, a number or an object. Bytes that are UTF-8 become text; others an object,
+    which cannot be mistaken for text."""
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -380,9 +417,9 @@ def _show(rows: Iterator[pa.RecordBatch], limit: int, progress: _Progress) -> No
     for name in names:
         if name not in empty:
             numbers = shown and all(isinstance(row[name], int | float | None) for row in shown)
-            table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            table.add_column(Text(printable(name)), justify="right" if numbers else "left", overflow="fold")
     for row in shown:
-        table.add_row(*[cell(row[name]) for name in names if name not in empty])
+        table.add_row(*[Text(printable(cell(row[name]))) for name in names if name not in empty])
     console.print(table)
     if more:
         console.print(f"... more rows than {limit}: --limit 0 shows all, --out writes them", style="dim")
@@ -405,7 +442,7 @@ def cell(value: Any) -> str:
     if isinstance(value, dict):
         return ":".join(cell(one) for one in value.values() if one is not None)
     found = plain(value)
-    return found if isinstance(found, str) else f"base64:{found['base64']}"
+    return f"base64:{found['base64']}" if isinstance(found, dict) else str(found)
 
 
 def duration(value: Any) -> str:
@@ -424,7 +461,7 @@ def duration(value: Any) -> str:
 def compact(given: argparse.Namespace) -> int:
     """`rayft compact`; the exit code."""
     with _Progress() as progress:
-        log = files.metadata_log(given.path)
+        log = metadata_log(given.path)
         progress.expect(log.files)
         when = None
         if given.as_of is not None:

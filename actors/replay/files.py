@@ -1,7 +1,7 @@
 """Which files are read, and what they are: segments and checkpoints of a metadata log, segments of topics.
 
 This file alone decides two things. First, what a path means: a file, or the directory of a partition, a node or a
-cluster; of the copies of a log on several nodes, it picks the one that reaches furthest. Second, which family of
+cluster. Which of several copies of a log is the log is decided in `copies.py`. Second, which family of
 records a metadata file holds (DESIGN, section 6). That is decided by the option, then meta.properties, then the
 directory's name (A09), then the first byte of data at offset 0 or in a checkpoint. A single segment that does not begin
 at 0 needs the option, else FamilyUnknown is raised.
@@ -96,6 +96,9 @@ class Partition(NamedTuple):
     segments: tuple[Segment, ...]
     checkpoints: tuple[Checkpoint, ...]
 
+    copies: tuple[Path, ...] = ()
+    """The directories of all copies of this log that were found, this one's too; empty where nobody has looked."""
+
     @property
     def metadata(self) -> bool:
         """Whether its records are the cluster's metadata: by its name or its checkpoints."""
@@ -126,57 +129,6 @@ def partitions(path: str | Path) -> list[Partition]:
     if not found:
         raise NothingToRead(f"{path} holds no log and no checkpoint: give a file, a partition's or a node's directory.")
     return sorted(found, key=lambda one: (one.topic, one.number))
-
-
-def metadata_log(path: str | Path) -> Partition:
-    """The one metadata log under a path. Of several copies, it is the one that reaches furthest. Raises NothingToRead
-    when there is none, or when there are logs of several clusters."""
-    every = partitions(path)
-    found = [one for one in every if one.metadata] or [one for one in every if not one.named]  # copied and renamed
-    if len({(one.topic, one.number) for one in found if one.named}) == 1:
-        found = furthest(found)
-    if len(found) != 1:
-        names = ", ".join(str(one.files[0].parent) for one in found[:5])
-        raise NothingToRead(
-            f"{path} holds {len(found)} metadata logs{': ' + names if names else ''}; give one of them."
-        )
-    return found[0]
-
-
-def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition]:
-    """Logs of topics under a path, only of `topics` if given. Raises NothingToRead if one of these is missing, or if
-    there is none."""
-    found = [one for one in partitions(path) if one.segments and one.topic not in METADATA]
-    found = [one for one in found if not topics or one.topic in topics]
-    missing = sorted(set(topics) - {one.topic for one in found})
-    if missing or not found:
-        raise NothingToRead(f"{path} holds no log of {' or '.join(missing) or 'a topic'}.")
-    return furthest(found)
-
-
-def furthest(logs: list[Partition]) -> list[Partition]:
-    """Of the copies of each log on several nodes, the one that reaches furthest."""
-    copies: dict[tuple[str, int], list[Partition]] = {}
-    for log in logs:
-        copies.setdefault((log.topic, log.number), []).append(log)
-    return [of[0] if len(of) == 1 else _furthest(of) for of in copies.values()]
-
-
-def _furthest(copies: list[Partition]) -> Partition:
-    """Each node rolls its segments by itself. So sizes can be compared only if the last segments begin at the same
-    offset."""
-    if len({log.segments[-1].base_offset if log.segments else -1 for log in copies}) == 1:
-        return max(copies, key=lambda log: log.segments[-1].path.stat().st_size if log.segments else 0)
-    return max(copies, key=_end)
-
-
-def _end(log: Partition) -> int:
-    """The offset after the last batch, -1 if there is no segment. CRCs are not checked."""
-    for segment in reversed(log.segments):
-        end = behind(segment.path)
-        if end >= 0:
-            return max(end, log.segments[-1].base_offset)
-    return log.segments[-1].base_offset if log.segments else -1
 
 
 def behind(path: Path) -> int:

@@ -46,6 +46,7 @@ from actors.metadata.ops import (
 from actors.replay import files
 from actors.replay.arrow import plain, texts
 from actors.replay.as_of import AsOf, Met, Replay, milliseconds
+from actors.replay.copies import metadata_log
 from actors.replay.log import Reading
 from actors.replay.tables import CONFIG_RESOURCES, IDS, ids_of, shown, uuid
 from fastpath.arrow import partition_columns
@@ -96,7 +97,7 @@ def changes(
     unknown = set(kinds) - set(KINDS)
     if unknown:
         raise ValueError(f"there is no kind of change {min(unknown)!r}, only {', '.join(KINDS)}")
-    log = files.metadata_log(path)
+    log = metadata_log(path)
     if log.segments and (since is None or log.checkpoints):
         log = log._replace(checkpoints=_needed(log.checkpoints, log.segments[0].base_offset))
     found = Replay(log, files.family(log, family), reading or Reading(), until)

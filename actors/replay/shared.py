@@ -10,6 +10,7 @@ empty.
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -36,19 +37,20 @@ class Shared(Protocol):
 
 
 def write(options: ReadOptions, path: str | Path) -> str:
-    """Decode a read once into an Arrow IPC file. Returns its handle. The file appears whole or not at all."""
+    """Decode a read once into an Arrow IPC file. Returns its handle. The file appears whole or not at all, and only its
+    owner can read it."""
     path = Path(path).absolute()
     found = options.open()
     schema = found.schema(options.columns)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # of its owner alone
     try:
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, schema) as out:
+        with os.fdopen(descriptor, "wb") as file, pa.ipc.new_file(file, schema) as out:
             for split in options.planned():
                 for batch in scan(options, split, tuple(schema.names)):
                     out.write_batch(batch)
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
     return f"file:{path}"
 
 
@@ -77,9 +79,11 @@ def _ray_cached(where: str) -> Shared:
 
 
 class _File:
-    """A mapped Arrow IPC file."""
+    """A mapped Arrow IPC file. Its batches are validated before they are given, because Spark reads them without bounds
+    checks: with offsets that somebody has altered its JVM would end."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._count: int = self._reader.num_record_batches
         self.schema = self._reader.schema
@@ -88,4 +92,9 @@ class _File:
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
         """See Shared.batches."""
         for index in range(self._count * part // self.parts, self._count * (part + 1) // self.parts):
-            yield self._reader.get_batch(index)
+            try:
+                batch = self._reader.get_batch(index)
+                batch.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise ValueError(f"{self._path} is damaged: {error}. Write it again with shared.write.") from error
+            yield batch

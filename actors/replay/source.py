@@ -18,8 +18,10 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 
 from actors.replay import files, metadata, replaced, topics
+from actors.replay.copies import metadata_log
 from actors.replay.files import Damage, FileTruncated, NothingToRead, Partition, Segment, mapped, still_there
 from actors.replay.log import CHUNK_BYTES, Reading, chunks
+from actors.replay.topic_logs import topic_logs
 from fastpath.records.scan import resync, scan
 
 SPLIT_BYTES = 64 << 20
@@ -138,10 +140,10 @@ def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (),
             except NothingToRead:
                 pass
     if table == "log":
-        return Source(table, tuple(files.topic_logs(path, tuple(topics))))
+        return Source(table, tuple(topic_logs(path, tuple(topics))))
     if table != "records":
         raise ValueError(f"a path has no table {table!r} to open: write records or log.")
-    log = files.metadata_log(path)
+    log = metadata_log(path)
     return Source(table, (log,), files.family(log, family))
 
 

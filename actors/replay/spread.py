@@ -33,6 +33,7 @@ from actors.replay import files
 from actors.replay.arrow import varied
 from actors.replay.as_of import Quorum
 from actors.replay.checkpoint import LEVEL, Compacted
+from actors.replay.copies import metadata_log
 from actors.replay.files import Checkpoint, NothingToRead, Partition
 from actors.replay.log import CONTROL, Reading, batches, chunks
 from actors.replay.read_options import split_bytes
@@ -64,7 +65,7 @@ class Plan(NamedTuple):
 def compact(session: Any, path: str | Path, as_of: int | None = None, family: str | None = None) -> Compacted:
     """The snapshot of everything below an offset (None: the end). Raises ValueError for a log of released Apache Kafka,
     NothingToRead, CorruptLog."""
-    log = files.metadata_log(path)
+    log = metadata_log(path)
     if files.family(log, family) != "drafts":
         raise ValueError(f"{path} holds released Apache Kafka's records: snapshots are written in the drafts' only.")
     plan = _plan(log, as_of)

@@ -62,7 +62,7 @@ cdef bytes chain_of(list extents):
     if room == NULL:
         raise MemoryError
     for number, row, count in extents:
-        if used and room[used - 1].number + room[used - 1].count == number and room[used - 1].row + room[used - 1].count == row:
+        if used and number - room[used - 1].number == room[used - 1].count == row - room[used - 1].row:
             room[used - 1].count += <int32_t>count
         else:
             room[used].number, room[used].row, room[used].count = number, row, count

@@ -45,7 +45,7 @@ cdef inline Py_ssize_t find(bytes chain, int32_t number) noexcept:
             low = middle
         else:
             high = middle
-    if low < high and extents[low].number <= number < extents[low].number + extents[low].count:
+    if low < high and extents[low].number <= number and number - extents[low].number < extents[low].count:
         return extents[low].row + (number - extents[low].number)
     return -1
 

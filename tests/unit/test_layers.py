@@ -89,16 +89,18 @@ ALLOWED: dict[str, set[str]] = {
     "actors.node.metrics": API,
     "actors.node.node": API | {"actors.node.metrics"},
     "actors.import_path": set(),
+    "actors.printable": set(),
     "actors.replay": {
         "actors.replay",
         "actors.import_path",
         "actors.ports",
+        "actors.printable",
         "actors.metadata",
         "actors.wire",
         "pyarrow",
     }
     | FAST,
-    "actors.host": {"actors.host", "actors.import_path", "uvloop"} | NODE,
+    "actors.host": {"actors.host", "actors.import_path", "actors.printable", "uvloop"} | NODE,
 }
 """Package -> what it may import besides the standard library. The longest prefix of a module's name counts."""
 

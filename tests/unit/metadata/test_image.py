@@ -181,3 +181,12 @@ def test_more_replicas_than_bits_of_two_words():
     image.replay(image.next_offset, PartitionsChanged.one(T, 0, [95, 99], 99, 1))
     assert image.isr(0) == (95, 99) and image.leader(0) == 99
     image.check()
+
+
+def test_the_largest_partition_number():
+    """2^31 - 1, as a sound record may have it: the number behind it does not fit an int32."""
+    last = 2**31 - 1
+    added = PartitionsSet(T, [last - 1, last], [[1]] * 2, [[1]] * 2)
+    image = image_of(TopicSet("t", T), added, PartitionsChanged.one(T, last, {1}, 1, 7))
+    assert states(image) == [(last - 1, (1,), 1, 0), (last, (1,), 1, 7)]
+    assert image.partition(image.topic("t"), 0) == -1

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from actors import cli
 from actors.replay import source, tables
 from actors.replay.as_of import milliseconds
-from actors.replay.command import last_time
+from actors.replay.command import as_json, last_time
 from actors.replay.where import Where, as_of
 from fastpath.records.batch import Builder
 from tests.unit.replay import logs
@@ -342,3 +343,61 @@ def test_a_time_of_day_is_one_of_the_last_batch_though_one_before_it_is_damaged(
     file.write_bytes(data)
     (log,) = source.open(folder).logs
     assert last_time(log) == datetime.datetime.fromtimestamp(1.007, datetime.UTC)
+
+
+HOSTILE = [
+    (b"k1", b"[prod] hello"),
+    (b"user:id:5", b"a:100:b :smile:"),
+    (b"k2", b"see [/path] there"),
+    (b"k3", b"\x1b]0;owned\x07\x1b[31mred"),
+    (b"k4", "\u202egnp.exe \x9b31m \ud55c".encode()),
+    (b"k5", b"two\nlines"),
+]
+
+
+def hostile(folder: Path) -> Path:
+    builder = Builder(0, 1, timestamp_ms=5)
+    for key, value in HOSTILE:
+        builder.append(key, value, 5)
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(bytes(builder.build()))
+    return folder
+
+
+def test_what_others_wrote_is_shown_as_it_is_and_obeyed_by_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = hostile(tmp_path / "orders-0")
+    assert cli.main(["replay", str(path), "--table", "log", "--columns", "key,value"]) == 0
+    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [line.split(None, 1)[1] for line in shown[1:]] == [
+        "[prod] hello",
+        "a:100:b :smile:",
+        "see [/path] there",
+        "\\x1b]0;owned\\x07\\x1b[31mred",
+        "\\u202egnp.exe \\x9b31m \ud55c",
+        "two\\x0alines",
+    ]
+
+
+def test_json_of_what_others_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = hostile(tmp_path / "orders-0")
+    assert cli.main(["replay", str(path), "--table", "log", "--columns", "key,value", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert all(line.isprintable() for line in out.split("\n"))
+    assert [json.loads(line)["value"] for line in out.split("\n")[:-1]] == [value.decode() for _, value in HOSTILE]
+
+
+def test_numbers_in_json_are_those_of_json() -> None:
+    row = {"nan": float("nan"), "list": [float("inf"), 1.5], "sum": Decimal(10**30), "mean": Decimal("1.5")}
+    assert json.loads(as_json(row), parse_constant=pytest.fail) == {
+        "nan": "nan",
+        "list": ["inf", 1.5],
+        "sum": 10**30,
+        "mean": 1.5,
+    }
+
+
+def test_a_name_with_brackets_and_controls_in_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, tmp_path / "[/red]\x1b[31m")
+    assert "[/red]\\x1b[31m does not exist" in said and "Traceback" not in said

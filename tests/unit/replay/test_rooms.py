@@ -7,7 +7,7 @@ import pytest
 
 from actors.metadata.batches import BatchWriter
 from actors.replay import column_plans, metadata, topics
-from actors.replay.files import metadata_log
+from actors.replay.copies import metadata_log
 from actors.replay.log import Chunk, Reading, chunks
 from actors.wire.messages import encode, message
 from fastpath.arrow import topic_columns

@@ -1,5 +1,6 @@
 """Batches decoded once into a file: read by whoever maps it, with no second decode and nothing in Arrow's pool."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,32 @@ def test_a_log_that_is_damaged_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="CRC"):
         shared.write(read_options({"path": str(path)}), tmp_path / "x.arrow")
     assert [one.name for one in tmp_path.iterdir()] == ["node"]
+
+
+def test_a_file_whose_offsets_were_altered_is_refused(tmp_path: Path) -> None:
+    """Spark reads what it is given without bounds checks."""
+    path = node(tmp_path / "node", {"orders": 1}, 100)
+    handle = shared.write(read_options({"path": str(path), "columns": "value"}), tmp_path / "x.arrow")
+    made = tmp_path / "x.arrow"
+    (whole,) = list(shared.attach(handle).batches(0))
+    offsets = whole.column(0).buffers()[1].to_pybytes()[: 4 * 101]
+    data = bytearray(made.read_bytes())
+    assert data.count(offsets) == 1
+    at = data.index(offsets) + 4 * 50
+    data[at : at + 4] = (1 << 30).to_bytes(4, "little")
+    made.write_bytes(data)
+    os.utime(made, (1, 1))
+    with pytest.raises(ValueError, match=r"x\.arrow is damaged: .* Write it again with shared\.write"):
+        list(shared.attach(handle).batches(0))
+
+
+def test_only_its_owner_reads_a_shared_file(tmp_path: Path) -> None:
+    path = node(tmp_path / "node", {"orders": 1}, 10)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    (tmp_path / f".x.arrow.{os.getpid()}").symlink_to(elsewhere)
+    shared.write(read_options({"path": str(path)}), tmp_path / "x.arrow")
+    assert (tmp_path / "x.arrow").stat().st_mode & 0o777 == 0o600 and elsewhere.read_text() == "kept"
 
 
 @pytest.mark.parametrize("handle", ["", "file:", "x.arrow", "http://x"])

@@ -21,8 +21,9 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
 )
-from actors.replay import files, source, spread
+from actors.replay import source, spread
 from actors.replay.checkpoint import compact
+from actors.replay.copies import metadata_log
 from tests.unit.replay import logs
 from tests.unit.replay.frames import Session
 
@@ -105,6 +106,6 @@ def test_what_cannot_be_compacted_is_refused(tmp_path: Path) -> None:
 
 def test_before_the_only_checkpoint_there_is_nothing_to_plan(tmp_path: Path) -> None:
     made = compact(logs.write(tmp_path, logs.batches(logs.ops(), 1)), 15).write(tmp_path)
-    assert spread._plan(files.metadata_log(made), 15).end_offset == 15
+    assert spread._plan(metadata_log(made), 15).end_offset == 15
     with pytest.raises(replay.NothingToRead, match="no checkpoint"):
-        spread._plan(files.metadata_log(made), 14)
+        spread._plan(metadata_log(made), 14)

@@ -1,0 +1,106 @@
+"""The logs of topics under a path: which topic a name means, and which copies are of it.
+
+This file alone decides that. Two directories of the same name may be of two topics: a node that was down when a topic was
+deleted and made again still has the old one. `partition.metadata` has the topic id. Rules:
+
+1. Of several ids of one name, the current one is that of the newest metadata log under the path, if there is one.
+2. Without one it is the id whose partition.metadata was written last. That is told, as copying a directory may change times.
+3. Directories of another id are left out and named in a warning, `OtherTopic`. Those without an id are copies of the current
+   topic, as Apache Kafka before 2.8 wrote them.
+"""
+
+import base64
+import binascii
+import warnings
+from pathlib import Path
+
+from actors.replay.as_of import replay
+from actors.replay.copies import alike, newest
+from actors.replay.files import METADATA, CorruptLog, FamilyUnknown, NothingToRead, Partition, partitions
+
+PARTITION_METADATA = "partition.metadata"
+ID_BYTES = 16
+
+
+class OtherTopic(UserWarning):
+    """A directory has the name of a topic's partition, and is of another topic."""
+
+
+def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition]:
+    """Logs of topics under a path, only of `topics` if given, the newest copy of each. Raises NothingToRead if one of these
+    is missing, or if there is none; FileNotFoundError."""
+    found = [one for one in partitions(path) if one.segments and one.topic not in METADATA]
+    found = [one for one in found if not topics or one.topic in topics]
+    missing = sorted(set(topics) - {one.topic for one in found})
+    if missing or not found:
+        raise NothingToRead(f"{path} holds no log of {' or '.join(missing) or 'a topic'}.")
+    return [newest(copies) for copies in alike(_current(path, found)).values()]
+
+
+def _current(path: str | Path, logs: list[Partition]) -> list[Partition]:
+    """The logs without those of topics that only have the same name."""
+    written = {id(log): topic_id(log) for log in logs}
+    ids: dict[str, set[bytes]] = {}
+    for log in logs:
+        if one := written[id(log)]:
+            ids.setdefault(log.topic, set()).add(one)
+    several = {name for name, of in ids.items() if len(of) > 1}
+    if not several:
+        return logs
+    known = _known(path)
+    kept = []
+    for log in logs:
+        if log.topic in several and written[id(log)]:
+            current = known.get(log.topic) if known.get(log.topic) in ids[log.topic] else None
+            last = current or _last_made([one for one in logs if one.topic == log.topic])
+            if written[id(log)] != last:
+                warnings.warn(_other(log, known.get(log.topic) is not None), OtherTopic, stacklevel=3)
+                continue
+        kept.append(log)
+    return kept
+
+
+def _other(log: Partition, known: bool) -> str:
+    why = "" if known else "; which topic is the newer one is judged by the time of its partition.metadata"
+    return (
+        f"{log.files[0].parent} is left out: it is of another topic of that name, which was deleted{why}. To see it, give "
+        f"that directory."
+    )
+
+
+def _known(path: str | Path) -> dict[str, bytes]:
+    """Topic -> id, as the metadata log under the path has them; empty if there is none that can be read."""
+    try:
+        image = replay(path).image
+    except (NothingToRead, CorruptLog, FamilyUnknown):
+        return {}
+    return {image.names.get(row).name: topic for topic, row in image.topic_rows()}
+
+
+def _last_made(logs: list[Partition]) -> bytes | None:
+    """The topic id that was written last."""
+    return topic_id(max(logs, key=lambda log: _made_ns(log.files[0].parent)))
+
+
+def _made_ns(directory: Path) -> int:
+    try:
+        return (directory / PARTITION_METADATA).stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+def topic_id(log: Partition) -> bytes | None:
+    """The topic id in a directory's partition.metadata, 16 bytes; None if it is missing or unreadable."""
+    try:
+        text = (log.files[0].parent / PARTITION_METADATA).read_text("latin-1")
+    except OSError:
+        return None
+    for line in text.split("\n"):
+        name, _, value = line.partition(":")
+        if name.strip() == "topic_id":
+            try:
+                found = base64.urlsafe_b64decode(value.strip() + "==")
+            except (ValueError, binascii.Error):
+                return None
+            return found if len(found) == ID_BYTES else None
+    return None
