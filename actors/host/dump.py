@@ -5,7 +5,6 @@ there. The dialect of a metadata file is found in the meta.properties beside its
 (A09). A file elsewhere is taken for a topic's.
 """
 
-import re
 from pathlib import Path
 from typing import TextIO
 
@@ -13,15 +12,13 @@ from actors.host import storage
 from actors.metadata.bootstrap import BOOTSTRAP
 from actors.metadata.ops import ConfigSet, EntitySet, Op
 from actors.ports import Batch
+from actors.secret_settings import HIDDEN, shown
 from fastpath.records import batch
 
 FAMILIES = {"__kafka_metadata-0": "drafts", "__cluster_metadata-0": "released"}
 SHOWN_BYTES = 200
-HIDDEN = "(hidden)"
 SECRETS = frozenset({"salt", "stored_key", "server_key", "hmac"})
 """Fields of credentials and tokens: with some of them others can pretend to be a server, or guess passwords."""
-SECRET_NAMES = r"(?i)password|jaas\.config|secret|credential|ssl\.keystore\.key|passcode|token"
-"""How settings that hold secrets are called."""
 
 
 def dump(path: Path, out: TextIO, batches_only: bool = False) -> None:
@@ -77,8 +74,8 @@ def _records(whole: Batch, family: str, control: bool) -> list[str]:
 def _without_secrets(op: Op) -> Op:
     if isinstance(op, EntitySet):
         return op._replace(fields=tuple((name, HIDDEN if name in SECRETS else one) for name, one in op.fields))
-    if isinstance(op, ConfigSet) and re.search(SECRET_NAMES, op.name):
-        return op._replace(value=HIDDEN)
+    if isinstance(op, ConfigSet):
+        return op._replace(value=shown(op.name, op.value))
     return op
 
 

@@ -249,7 +249,7 @@ def replay(path: str | Path, as_of: AsOf = None, family: str | None = None, read
 def milliseconds(time: datetime.datetime) -> int:
     """A time as milliseconds since 1970. A time without a zone is UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
-    return int(aware.timestamp() * 1000)
+    return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
 
 
 def last_contained_ms(path: Path) -> int:

@@ -197,7 +197,7 @@ class _Scan:
             log = metadata_log(self.given.path)
             self.progress.expect(log.files)
             which = files.family(log, self.given.family)
-            self._replayed = Replay(log, which, self.reading, self._when(self.given.as_of, log)).run()
+            self._replayed = Replay(log, which, self.reading, self._when(self.given.as_of)).run()
         return self._replayed
 
     @cached_property
@@ -207,15 +207,17 @@ class _Scan:
         logs = topic_logs(path, topics) if self.given.table == "log" else [metadata_log(path)]
         return max((time for log in logs if (time := last_time(log)) is not None), default=None)
 
-    def _when(self, text: str | None, log: files.Partition) -> AsOf:
-        return None if text is None else as_of(text, last_time(log) if as_of_is_clock(text) else None)
+    def _when(self, text: str | None) -> AsOf:
+        """The moment that an option names, the same for all logs of a command: a time of day is the last one before the
+        newest of their ends."""
+        return None if text is None else as_of(text, self._last if as_of_is_clock(text) else None)
 
     def reader(self, name: str) -> pa.RecordBatchReader:
         """One of the long tables, as a stream."""
         if name == "changes":
             log = metadata_log(self.given.path)
             self.progress.expect(log.files)
-            since, until = self._when(self.given.since, log), self._when(self.given.as_of, log)
+            since, until = self._when(self.given.since), self._when(self.given.as_of)
             found = history.changes(self.given.path, since, until, family=self.given.family, reading=self.reading)
             return pa.RecordBatchReader.from_batches(history.SCHEMA, found)
         opened = source.open(self.given.path, name, self.given.topic, self.given.family)
@@ -231,8 +233,8 @@ class _Scan:
         return list(dict.fromkeys([*self.columns, *self.where.columns]))
 
     def _read(self, opened: source.Source, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        since, until = self._when(self.given.since), self._when(self.given.as_of)
         for log in opened.logs:
-            since, until = self._when(self.given.since, log), self._when(self.given.as_of, log)
             only = opened._replace(logs=(log,))
             key = (log.topic, log.number)
             first = {key: since} if isinstance(since, int) else None

@@ -48,7 +48,8 @@ from actors.replay.arrow import plain, texts
 from actors.replay.as_of import AsOf, Met, Replay, milliseconds
 from actors.replay.copies import metadata_log
 from actors.replay.log import Reading
-from actors.replay.tables import CONFIG_RESOURCES, IDS, ids_of, shown, uuid
+from actors.replay.tables import CONFIG_RESOURCES, IDS, ids_of, uuid
+from actors.secret_settings import shown
 from fastpath.arrow import partition_columns
 
 SCHEMA = pa.schema(

@@ -21,13 +21,12 @@ from actors.replay.arrow import Uniform, plain, spread, texts
 from actors.replay.column_plans import Family, Kind, Tree, array, family
 from actors.replay.files import Partition
 from actors.replay.log import Chunk, Reading, chunks
+from actors.secret_settings import HIDDEN, is_secret
 from actors.wire.schema import snake_case
 from fastpath.arrow import metadata_columns
 from fastpath.arrow.metadata_columns import CONTROL_SLOT
 from fastpath.bytes.byte_builder import Rooms
 
-HIDDEN = "(hidden)"
-SECRET_NAMES = r"(?i)password|jaas\.config|secret|credential|ssl\.keystore\.key|passcode|token"
 TIME = pa.timestamp("us", "UTC")
 COMMON = pa.schema(
     [
@@ -71,7 +70,7 @@ class Decoded:
         arrays = [array(tree, self.columns, count) for tree in kind.trees]
         names = [tree.field.attribute for tree in kind.trees]
         if kind.name == "ConfigRecord" and "value" in names and "name" in names:
-            secret = pc.match_substring_regex(arrays[names.index("name")], SECRET_NAMES)
+            secret = _secret(arrays[names.index("name")])
             at = names.index("value")
             if pc.any(secret).as_py():
                 hidden = pc.and_(secret, pc.is_valid(arrays[at]))
@@ -83,6 +82,13 @@ class Decoded:
         offset, time, epoch, version = self.rows[kind.slot]
         arrays = [plain(offset), plain(epoch), plain(time, TIME), plain(version), *self.fields(kind)]
         return pa.RecordBatch.from_arrays(arrays, schema=kind_schema(kind))
+
+
+def _secret(names: pa.Array) -> pa.Array:
+    """Which of these names are those of secret settings; each name is judged once."""
+    found = names.dictionary_encode()
+    judged = pa.array([name is not None and is_secret(name) for name in found.dictionary.to_pylist()], pa.bool_())
+    return judged.take(found.indices)
 
 
 def kind_schema(kind: Kind) -> pa.Schema:

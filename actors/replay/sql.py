@@ -24,6 +24,7 @@ def query(text: str, tables: Mapping[str, Callable[[], pa.Table | pa.RecordBatch
         raise ValueError("SQL needs duckdb: pip install 'rayft[sql]'.") from None
     connection: Any
     with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'")  # not that of the machine: 14:02 is the same moment everywhere
         once = _read_once(connection, text)
         again = once is None or re.search(r"\brecursive\b", text, re.IGNORECASE)
         for name, make in tables.items():

@@ -6,7 +6,6 @@ left out: credentials and tokens appear by name only, and secret values of confi
 """
 
 import base64
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from actors.replay.arrow import lists, plain, sizes, texts
 from actors.replay.as_of import AsOf, Quorum, Replay, replay
 from actors.replay.files import Damage
 from actors.replay.log import Reading
-from actors.replay.metadata import HIDDEN, SECRET_NAMES
+from actors.secret_settings import shown
 from fastpath.arrow import partition_columns
 
 IDS = pa.list_(pa.int32())
@@ -279,11 +278,6 @@ def _brokers(image: Image, _: Quorum) -> Rows:
             }
         )
     return rows
-
-
-def shown(name: str, value: str | None) -> str | None:
-    """A configuration's value, hidden if its name shows that it is a secret."""
-    return HIDDEN if value is not None and re.search(SECRET_NAMES, name) else value
 
 
 def _configs(image: Image, _: Quorum) -> Rows:

@@ -47,11 +47,11 @@ def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.dat
             found = datetime.datetime.combine(last.date(), time, datetime.UTC)
             return found if found <= last else found - datetime.timedelta(days=1)
         found = datetime.datetime.fromisoformat(text)
-    except ValueError:
+        return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
         raise ValueError(
             f"{text!r} is no moment: write an offset, a time of day such as 14:02, or 2026-11-21T14:02."
         ) from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
 
 
 def as_of_is_clock(text: str) -> bool:
@@ -137,10 +137,15 @@ def _scalar(column: str, kind: pa.DataType, given: str, end: End) -> pa.Scalar:
     try:
         if pa.types.is_timestamp(kind):
             found = as_of(given, end() if as_of_is_clock(given) else None)
-            time = found.timestamp() if isinstance(found, datetime.datetime) else found / 1000
-            return pa.scalar(int(time * 1_000_000), pa.int64()).cast(pa.timestamp("us", "UTC")).cast(kind)
+            time = _microseconds(found) if isinstance(found, datetime.datetime) else found * 1000
+            return pa.scalar(time, pa.int64()).cast(pa.timestamp("us", "UTC")).cast(kind)
         if pa.types.is_binary(kind):
             return pa.scalar(given.encode(), kind)
         return pa.scalar(given, pa.string()).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
         raise ValueError(f"{given!r} does not compare with {column}, which is {kind}") from None
+
+
+def _microseconds(time: datetime.datetime) -> int:
+    """Since 1970, without the rounding of a float."""
+    return (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)

@@ -67,6 +67,7 @@ ALLOWED: dict[str, set[str]] = {
         "actors.tls_settings",
     },
     "actors.group_settings": {"actors.settings"},
+    "actors.secret_settings": {"actors.settings", "actors.group_settings"},
     "actors.config": {"actors.settings", "actors.group_settings", "actors.listener_security"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
@@ -95,12 +96,13 @@ ALLOWED: dict[str, set[str]] = {
         "actors.import_path",
         "actors.ports",
         "actors.printable",
+        "actors.secret_settings",
         "actors.metadata",
         "actors.wire",
         "pyarrow",
     }
     | FAST,
-    "actors.host": {"actors.host", "actors.import_path", "actors.printable", "uvloop"} | NODE,
+    "actors.host": {"actors.host", "actors.import_path", "actors.printable", "actors.secret_settings", "uvloop"} | NODE,
 }
 """Package -> what it may import besides the standard library. The longest prefix of a module's name counts."""
 

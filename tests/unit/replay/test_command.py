@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pyarrow.dataset
 import pytest
 
 from actors import cli
+from actors.host import dump
+from actors.metadata.ops import ConfigSet
 from actors.replay import source, tables
 from actors.replay.as_of import milliseconds
 from actors.replay.command import as_json, last_time
@@ -401,3 +404,69 @@ def test_numbers_in_json_are_those_of_json() -> None:
 def test_a_name_with_brackets_and_controls_in_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, tmp_path / "[/red]\x1b[31m")
     assert "[/red]\\x1b[31m does not exist" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "24:00", "1e9"])
+def test_a_moment_that_cannot_be_is_one_sentence(moment: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, path, "--table", "partitions", "--as-of", moment)
+    assert (
+        said == f"rayft: {moment!r} is no moment: write an offset, a time of day such as 14:02, or 2026-11-21T14:02.\n"
+    )
+
+
+def test_a_time_beyond_all_times_is_one_sentence(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, path, "--table", "changes", "--where", f"timestamp > {10**20}")
+    assert "does not compare with timestamp" in said and "Traceback" not in said
+
+
+def test_a_time_of_day_is_one_moment_for_all_partitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Partition 0 ended at 15:00 today, partition 1 at 17:00: since 16:00 is today for both."""
+    day = milliseconds(datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC))
+    for number, hour in ((0, 15), (1, 17)):
+        builder = Builder(0, 1, timestamp_ms=day)
+        for at, time_ms in enumerate((day - 7 * 3_600_000, day + hour * 3_600_000)):
+            builder.append(None, b"%d-%d" % (number, at), time_ms)
+        folder = tmp_path / f"orders-{number}"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(bytes(builder.build()))
+    found = rows(capsys, tmp_path, "--topic", "orders", "--table", "log", "--since", "16:00", "--columns", "value")
+    assert [row["value"] for row in found] == ["1-1"]
+
+
+def test_sql_knows_no_zone_but_utc(path: Path) -> None:
+    """In a process of its own, in another zone."""
+    query = "select strftime(timestamp, '%H:%M') as hour, extract(hour from timestamp) as number from records limit 1"
+    words = [sys.executable, "-m", "actors.cli", "replay", str(path), "--sql", query, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "TZ": "Asia/Kathmandu"})
+    assert json.loads(done.stdout) == {"hour": "00:00", "number": 0}, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("retention.ms", False),
+        ("message.format.version", False),
+        ("ssl.keystore.password", True),
+        ("listener.name.sasl_ssl.sasl.oauthbearer.assertion.private.key.passphrase", True),
+        ("rsm.config.storage.s3.access.key", True),
+        ("connection.pwd", True),
+        ("listener.name.internal.scram-sha-256.sasl.jaas.config", True),
+        ("listener.name.internal.ssl.client.auth", False),
+        ("share.record.lock.duration.ms", False),
+    ],
+)
+def test_a_value_is_shown_if_its_setting_is_known_to_be_no_secret(name: str, hidden: bool, tmp_path: Path) -> None:
+    path = logs.write(tmp_path, logs.batches([*logs.ops(), ConfigSet(4, "1", name, "a-value")], 4))
+    (shown,) = [
+        row["value"]
+        for row in tables.state(path, tables=["configs"])["configs"].to_pylist()
+        if row["name"] == name and row["resource"] == "1"
+    ]
+    typed = [
+        row["config"] for one in source.open(path).splits() for part in source.read(one) for row in part.to_pylist()
+    ]
+    said = [one["value"] for one in typed if one is not None and one["name"] == name]
+    out = StringIO()
+    dump.dump(path / f"{0:020}.log", out)
+    assert {shown, said[-1]} == {"(hidden)" if hidden else "a-value"}
+    assert ("a-value" in out.getvalue()) is not hidden
