@@ -10,7 +10,7 @@ behind it would notice.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from actors.broker.admission import Refused
+from actors.broker.admission import CODECS, Refused
 from actors.broker.closest_replica import LEADER, Near, closest
 from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.log import ColdRead
@@ -19,7 +19,8 @@ from actors.broker.replicas import Replicas
 from actors.broker.sessions import Entry
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
-from fastpath.records.batch import CorruptBatch, verify
+from fastpath.records.batch import CorruptBatch, headers, verify
+from fastpath.records.compression import ZSTD
 
 NONE = ErrorCode.NONE
 """A module name, because every look uses it and the look-up of an enum member costs more."""
@@ -38,6 +39,8 @@ class Reader(NamedTuple):
     """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
     near: Near | None = None
     """Of a consumer that is sent to the closest replica; None: it is not."""
+    zstd: bool = True
+    """It understands zstd (KIP-110)."""
 
 
 class Look(NamedTuple):
@@ -63,6 +66,8 @@ class Look(NamedTuple):
     """(producer id, first offset) of the aborted transactions with a record in what is read, for `committed_only`."""
     preferred: int = LEADER
     """Another broker that a consumer should fetch from; then there are no records."""
+    more: bool = False
+    """There is more to read than this answer has of the partition."""
 
     @property
     def urgent(self) -> bool:
@@ -135,7 +140,7 @@ def look(
     partition = entry.partition
     assert partition is not None
     try:
-        partition.check_epoch(entry.leader_epoch, leader_only=reader.leader_only)
+        partition.check_epoch(entry.leader_epoch, leader_only=reader.leader_only, exactly=reader.replica >= 0)
         if reader.replica >= 0:
             diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
             if diverging is None:
@@ -243,6 +248,8 @@ def _read(
             _verify(partition, entry.fetch_offset, records)
         except CorruptBatch as error:
             raise _damaged(partition, entry.fetch_offset, error.reason) from None
+    if records and not reader.zstd:
+        records, below = _before_zstd(records, below)
     aborted: Sequence[tuple[int, int]] = ()
     if log.aborting and reader.committed_only and records:
         found_aborted = _aborted(partition, entry, below)
@@ -265,7 +272,19 @@ def _read(
         readable and not len(records),
         last_stable,
         aborted,
+        more=readable and below < end,
     )
+
+
+def _before_zstd(records: Buffer, below: int) -> tuple[Buffer, int]:
+    """What a client that does not understand zstd is given of batches that end at `below`: those before the first one in
+    zstd, and the offset behind them. Raises Refused, UNSUPPORTED_COMPRESSION_TYPE, where that is the first."""
+    for header in headers(records):
+        if header.attributes & CODECS == ZSTD:
+            if not header.position:
+                raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch version 10")
+            return memoryview(records)[: header.position], header.base_offset
+    return records, below
 
 
 def _aborted(partition: Partition, entry: Entry, below: int) -> Sequence[tuple[int, int]] | AbortedSearch:

@@ -187,8 +187,10 @@ class Replicas:
         self.advance(partition, mono_ms)
 
     def started(self, partition: Partition) -> None:
-        """The log of a led partition begins at a later offset. Followers must learn it at once."""
+        """The log of a led partition begins at a later offset. Followers must learn it at once, and so must whoever waits
+        for the last stable offset, which may have moved with it."""
         self.signals[partition.grown] = None
+        self.signals[partition.committed] = None
         self._stir(partition)
 
     def advance(self, partition: Partition, mono_ms: int) -> None:

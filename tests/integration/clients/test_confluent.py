@@ -84,6 +84,20 @@ def test_every_codec_passes_through_untouched(cluster: Any, admin: AdminClient, 
     reader.close()
 
 
+@pytest.mark.parametrize("wanted", [1_000_000, 10_000_000])
+def test_a_consumer_that_wants_more_than_an_answer_can_have_does_not_wait(
+    cluster: Any, admin: AdminClient, name: str, wanted: int
+) -> None:
+    """Each answer ends at a segment; a single wait would be longer than this test has."""
+    create(cluster, admin, name, 1, segment_bytes="1048576")
+    produce(cluster, name, [b"%1000d" % n for n in range(6000)])
+    slow = {"fetch.min.bytes": wanted, "fetch.wait.max.ms": 120_000, "socket.timeout.ms": 240_000}
+    reader = consumer(cluster, name, **slow)
+    reader.assign([TopicPartition(name, 0, 0)])
+    assert [int(record.value()) for record in consume(reader, 5000)] == list(range(5000))
+    reader.close()
+
+
 def test_a_group_reads_everything_commits_and_goes_on_where_it_was(cluster: Any, admin: AdminClient, name: str) -> None:
     create(cluster, admin, name)
     values = [b"%d" % n for n in range(1000)]

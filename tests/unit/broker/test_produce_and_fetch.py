@@ -371,6 +371,7 @@ def test_kip_951_a_client_is_told_where_the_leader_is_on_its_own_listener() -> N
         },
     )
     lab.topic([1])
+    lab.change([1], -1)
     lab.change([1], 1)
     kind = message("FetchRequest")
     one = kind.FetchPartition(partition=0, partition_max_bytes=1 << 20, current_leader_epoch=0)

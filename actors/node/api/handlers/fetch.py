@@ -5,15 +5,18 @@ sent to the closest replica (KIP-392), leader epochs (KIP-320), diverging epochs
 replicas only. With isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it
 were aborted (KIP-98).
 
-Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
-16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
+A fetcher that wants more bytes (`min_bytes`) than one answer can have does not wait for them: where more is there than what
+was read, at the end of a segment or of a limit, the answer leaves.
+
+Version notes: 7 sessions, 9 leader epoch, 10 zstd (KIP-110), 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15
+replica state tag, 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
 
 Over a quota (KIP-13, KIP-219) the answer has no records, and the session is as before it; a session that would begin does
 not.
 
 Errors: TOPIC_AUTHORIZATION_FAILED, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
 UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND,
-INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, UNSUPPORTED_COMPRESSION_TYPE.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
@@ -40,6 +43,7 @@ from actors.wire.messages import message
 from fastpath.records.batch import CorruptBatch
 
 IDS_FROM = 13
+ZSTD_FROM = 10
 RACK_FROM = 11
 STATE_FROM = 15
 READ_COMMITTED = 1
@@ -90,7 +94,8 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     near = None
     if context.cluster.rack_aware and not leader_only and request.rack_id:
         near = _near(context, request.rack_id, call.listener_name)
-    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only, near)
+    zstd = replica >= 0 or call.api_version >= ZSTD_FROM
+    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only, near, zstd)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
     if context.quotas.active and not registered:
         attempt.limit(call)
@@ -356,7 +361,7 @@ class _Fetch:
                 return Later(found.cold, self._warming(entry, expired, promised), seen=seen)
             looks.append(found)
             total += found.size
-            urgent = urgent or found.urgent
+            urgent = urgent or found.urgent or (found.more and total > 0 and not (over_rate and found.left_out))
             if self._hastens and found.high_watermark > entry.told_high_watermark:
                 urgent = True
             if not len(looks) % ENTRIES_A_SLICE:
@@ -368,7 +373,7 @@ class _Fetch:
                     return Done(_RESPONSE(session_id=session.id))
         context.appends.signal()
         now_ms = self._context.runtime.now.mono_ms
-        if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
+        if not (expired or urgent or self._enough(total) or now_ms >= self._deadline_ms or not session.entries):
             if clean:
                 _soil(session, looks[:clean])
             return Parked(self._keys(), self._due_ms(over_rate, looks), self.attempt)
@@ -397,6 +402,12 @@ class _Fetch:
                     return Done(_RESPONSE(session_id=session.id))
                 data.aborted_transactions += _aborted(aborted[begin : begin + ENTRIES_A_SLICE])
         return self._done(reply)
+
+    def _enough(self, total: int) -> bool:
+        """Whether so many bytes are worth an answer: as many as the fetcher wants, or as the answer can have."""
+        if total >= self._bytes_min:
+            return True
+        return total > 0 and total >= min(self._bytes_max, sum(one.bytes_max for one in self._session.entries.values()))
 
     def _overhead(self, looks: Sequence[Look]) -> int:
         """About how many bytes an answer has beside the records."""
@@ -431,7 +442,9 @@ class _Fetch:
             entry.warm = entry.aborted = None  # it is of the topic that had the name before
             self._context.replicas.attach(entry)
             if entry.partition is None:
-                return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
+                error = self._context.lookups.absent(entry.topic, entry.number)
+                leader = self._context.lookups.leader(entry.topic, entry.number)
+                return Look(entry, error, leader=leader.id, leader_epoch=leader.epoch)
         return look(self._context.replicas, entry, self._reader, bytes_max, first=first, over_rate=over_rate)
 
     def _may_read(self, entry: Entry) -> bool:

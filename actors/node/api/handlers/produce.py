@@ -3,8 +3,8 @@
 Behaviour: each partition's bytes are checked, given offsets and the leader epoch in place, and appended as they came, or in
 the codec that the topic asks for (KIP-390); acks=1 answers then, with flush.messages=1 once they are on this broker's disk;
 acks=all when the high watermark over the maximal ISR has passed them, or at the time limit with REQUEST_TIMED_OUT; acks=0
-answers nothing, and closes the connection on an error. A repeated idempotent batch is answered with the original's offset
-once that is committed, whatever acks says.
+answers nothing, and closes the connection on an error, once all else is appended. A repeated idempotent batch is answered
+with the original's offset once that is committed, whatever acks says.
 
 A batch of a transaction that is the first one in its partition waits until the coordinator has the partition in the
 transaction (`roles/broker/transaction_verification.py`); later Produce requests of the connection wait behind it.
@@ -32,6 +32,7 @@ from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.roles.broker.inspections import BATCH_COST_MAX, ROOM, Inspection, Room, rest
+from actors.node.roles.broker.lookups import Leader
 from actors.node.roles.broker.transaction_verification import Check, Client, Question
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked, mapped
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -112,7 +113,9 @@ def _authorized(context: BrokerContext, request: Any, call: Call) -> Answer:
     if not denied:
         return _begun(context, request, call)
     if request.acks == 0:
-        return Close("a produce request without acknowledgement is not authorized")
+        if not kept:
+            return Close("a produce request without acknowledgement is not authorized")
+        return _begun(context, changed(request, topic_data=kept), call, refused=True)
     refused = Refused(code, code.text)
     answers = [
         _RESPONSE.TopicProduceResponse(
@@ -131,11 +134,12 @@ def _authorized(context: BrokerContext, request: Any, call: Call) -> Answer:
     return mapped(_begun(context, changed(request, topic_data=kept), call), joined)
 
 
-def _begun(context: BrokerContext, request: Any, call: Call) -> Answer:
+def _begun(context: BrokerContext, request: Any, call: Call, *, refused: bool = False) -> Answer:
+    """Append what may be. `refused`: something of the request was refused already."""
     order, plain = context.produced, request.transactional_id is None and not context.cluster.recompresses
     if plain and order.free(call.connection) and _plain(request):
-        return go_on(_appended(context, request, call, {}, None))
-    return _Request(context, request, call).begin()
+        return go_on(_appended(context, request, call, {}, None, refused=refused))
+    return _Request(context, request, call, refused).begin()
 
 
 def _plain(request: Any) -> bool:
@@ -153,9 +157,10 @@ class _Request:
     """A request whose compressed batches are looked at first, and whose partitions must be in a transaction, if the batches
     are of one; when all are judged, it is appended."""
 
-    __slots__ = ("_call", "_check", "_context", "_request", "_verdicts")
+    __slots__ = ("_call", "_check", "_context", "_refused", "_request", "_verdicts")
 
-    def __init__(self, context: BrokerContext, request: Any, call: Call) -> None:
+    def __init__(self, context: BrokerContext, request: Any, call: Call, refused: bool) -> None:
+        self._refused = refused
         self._context = context
         self._request = request
         self._call = call
@@ -270,7 +275,7 @@ class _Request:
         return left
 
     def _append(self) -> Steps:
-        return _appended(self._context, self._request, self._call, self._verdicts, self._check)
+        return _appended(self._context, self._request, self._call, self._verdicts, self._check, refused=self._refused)
 
 
 def _question(one: Any, partition: Partition, claims: Claims) -> Question:
@@ -287,11 +292,13 @@ def _appended(
     call: Call,
     verdicts: dict[int, Inspection | Refused],
     check: Check | None,
+    *,
+    refused: bool,
 ) -> Steps:
     acks, version = request.acks, call.api_version
     response = _RESPONSE()
     pending: list[_Pending] = []
-    failed = False
+    failed = refused
     moved: dict[int, None] = {}
     pace = Pace()
     for topic in request.topic_data:
@@ -305,13 +312,11 @@ def _appended(
             try:
                 data = _append(context, name, one, request, version, verdicts, check, pending)
                 failed = failed or data.error_code != ErrorCode.NONE
-            except Refused as refused:
+            except Refused as why:
                 failed = True
-                data = _refusal(one.index, refused)
-                if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    partition = context.replicas.get(name, one.index)
-                    if partition is not None:
-                        _name_leader(data, partition, moved)
+                data = _refusal(one.index, why)
+                if why.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    _name_leader(data, context.lookups.leader(name, one.index), moved)
             answer.partition_responses.append(data)
             if pace.over():
                 context.appends.signal()
@@ -417,9 +422,9 @@ def _refusal(index: int, refused: Refused) -> Any:
     )
 
 
-def _name_leader(data: Any, partition: Partition, moved: dict[int, None]) -> None:
-    moved[partition.leader] = None
-    data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+def _name_leader(data: Any, leader: Leader, moved: dict[int, None]) -> None:
+    moved[leader.id] = None
+    data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
 
 
 class _Wait:

@@ -1,5 +1,7 @@
 """Whether this broker serves clients, and why a partition is not here: asked before anybody looks at a partition."""
 
+from typing import NamedTuple
+
 from actors.broker.lifecycle import Lifecycle
 from actors.broker.replicas import Replicas
 from actors.node.net.connections import Connections
@@ -8,6 +10,13 @@ from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 
 FETCH = 1
+
+
+class Leader(NamedTuple):
+    """Who leads a partition, as far as is known here. `id` -1: nobody."""
+
+    id: int
+    epoch: int
 
 
 class Lookups:
@@ -47,3 +56,13 @@ class Lookups:
         if (image.topic_id(row), number) in self._replicas.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def leader(self, topic: bytes | str, number: int) -> Leader:
+        """Who leads a partition, whether it is here or not; clients are told where to go (KIP-951)."""
+        partition = self._replicas.get(topic, number)
+        if partition is not None:
+            return Leader(partition.leader, partition.leader_epoch)
+        image = self._cache.image
+        row = image.topic_by_id(topic) if isinstance(topic, bytes) else image.topic(topic)
+        row = image.partition(row, number) if row >= 0 else -1
+        return Leader(image.leader(row), image.leader_epoch(row)) if row >= 0 else Leader(-1, -1)
