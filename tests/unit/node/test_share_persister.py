@@ -8,7 +8,7 @@ from actors.broker.share.in_flight import StateBatch
 from actors.broker.share.keys import SharePartitionKey
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, SharePersister
+from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, INITIALIZE, SharePersister
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -208,3 +208,51 @@ def test_a_coordinator_that_comes_back_elsewhere_is_asked_there_for_all_that_lea
     assert [dial.host for dial in channels.dials] == ["broker1", "elsewhere"] and not scene.results
     channels.connected(channels.dials[1].conn)
     assert [conn for conn, _ in channels.sends].count(channels.dials[1].conn) == 5
+
+
+def test_a_beginning_waits_for_the_removal_before_it_and_other_share_partitions_do_not() -> None:
+    scene, told = Scene(), []  # type: ignore[var-annotated]
+    key, other = SharePartitionKey("g", TOPIC, 0), SharePartitionKey("g", TOPIC, 1)
+    scene.persister.delete(key, lambda result: told.append("removed"))
+    scene.turn()
+    scene.persister.initialize(key, 1, 0, lambda result: told.append("begun"))
+    scene.persister.initialize(other, 1, 0, lambda result: told.append("other begun"))
+    scene.persister.summary(key, -1, lambda result: told.append("summed up"))
+    scene.turn()
+    names = [name for _, name, _, _ in scene.sent]
+    assert names == ["DeleteShareGroupState", "InitializeShareGroupState", "ReadShareGroupStateSummary"]
+    assert scene.numbers(1) == [1]
+    scene.sent.pop(0)[3](ChannelError("lost", "cut"))
+    scene.turn(20)
+    assert [name for _, name, _, _ in scene.sent][2:] == ["DeleteShareGroupState"]
+    _, _, _, then = scene.sent.pop(2)
+    kind = message("DeleteShareGroupStateResponse")
+    result = kind.PartitionResult(partition=0)
+    then(kind(results=[kind.DeleteStateResult(topic_id=TOPIC, partitions=[result])]))
+    scene.turn()
+    assert told == ["removed"] and not scene.persister._lines[1, INITIALIZE, "g"][0].entries - 1
+    kind = message("InitializeShareGroupStateResponse")
+    result = kind.PartitionResult(partition=1)
+    scene.sent.pop(0)[3](kind(results=[kind.InitializeStateResult(topic_id=TOPIC, partitions=[result])]))
+    assert [(name, scene.numbers(place)) for place, (_, name, _, _) in enumerate(scene.sent)][1:] == [
+        ("InitializeShareGroupState", [0])
+    ]
+
+
+def test_what_nobody_wants_any_more_is_not_asked_and_not_asked_again() -> None:
+    scene, wanted, told = Scene(), [True], []  # type: ignore[var-annotated]
+    count = ENTRIES_A_REQUEST + 1
+    for number in range(count):
+        key = SharePartitionKey("g", TOPIC, number)
+        scene.persister.delete(key, lambda result: told.append(result.error_code), lambda: wanted[0])
+    scene.turn()
+    assert len(scene.numbers()) == ENTRIES_A_REQUEST
+    wanted[0] = False
+    scene.sent.pop(0)[3](ChannelError("lost", "cut"))
+    assert told == [ErrorCode.NOT_COORDINATOR] and not scene.sent, "the one that has waited for the first request"
+    scene.turn(20)
+    assert told == [ErrorCode.NOT_COORDINATOR] * count and not scene.sent
+    assert not scene.persister._waiting and not scene.persister._lines
+    scene.persister.delete(SharePartitionKey("g", TOPIC, 0), told.append)
+    scene.turn()
+    assert scene.numbers() == [0], "the next is asked"

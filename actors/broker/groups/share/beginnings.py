@@ -13,6 +13,12 @@ where they are. This file alone decides the order of the two. Rules:
    coordinators of the topic have answered. An administrator may ask again for what is deleting.
 5. What begins anew at another offset keeps its place among what is initialised if its share coordinator refuses.
 6. Of topics that are deleted nothing is remembered; share coordinators see that by themselves.
+7. While a topic is deleting nothing of it begins for a member: what is left of its removal, after a failure or in a log
+   that was read, is asked for first.
+8. An answer counts for what was asked last of a share partition. What a coordinator of the group that is one no more has
+   asked is not asked again.
+9. A share coordinator may have lost what was initialised (a removal of an earlier coordinator of the group that was late,
+   a log that was cut): while members come, what is initialised is looked at each `LOOK_MS`, and what is lost begins anew.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +33,7 @@ from actors.broker.share.keys import SharePartitionKey
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, text
 
+LOOK_MS = 60_000
 NO_OFFSET = -1
 """A share partition begins where `share.auto.offset.reset` of its group says, when it is first read."""
 Then = Callable[[ErrorCode], None]
@@ -40,23 +47,27 @@ class Api(Enum):
 
     INITIALIZE = "InitializeShareGroupState"
     DELETE = "DeleteShareGroupState"
+    SUMMARY = "ReadShareGroupStateSummary"
 
 
 class Told(NamedTuple):
-    """What it has answered of one share partition."""
+    """What it has answered of one share partition. `known`: it remembers something of it; only a summary says that."""
 
     error: ErrorCode
     message: str | None = None
+    known: bool = True
 
 
 class StateAsk(NamedTuple):
-    """One thing to be asked. `state_epoch`, `start_offset`: of what begins."""
+    """One thing to be asked. `state_epoch`, `start_offset`: of what begins. `wanted`: the group is still that of the broker
+    that asks."""
 
     api: Api
     key: SharePartitionKey
     state_epoch: int
     start_offset: int
     then: Callable[[Told], None]
+    wanted: Callable[[], bool]
 
 
 class Beginnings:
@@ -78,14 +89,19 @@ class Beginnings:
     def begin(self, shard: Shard, group: ShareGroup, touched: dict[Key, None], now: Now) -> Then | None:
         """What members subscribe to, and has not begun, begins: `touched` is to be written, and the result told how that
         ended. None: there is nothing, as where nothing has changed since this was asked last."""
+        if now.mono_ms >= group.way.look_ms:
+            group.way.look_ms = now.mono_ms + LOOK_MS
+            self._look(shard, group)
         seen = (group.changes, self._topics.version)
         if group.way.begun_at == seen and not group.initializing:
             return None
-        group.way.begun_at = seen
+        if group.deleting:
+            self._delete_on(shard, group)
+        group.way.begun_at = (group.changes, self._topics.version)
         missing: dict[bytes, Begun] = {}
         for name in group.topics:
             found = self._topics.named(name)
-            if found is not None:
+            if found is not None and found[0] not in group.deleting:
                 partitions = frozenset(range(found[1])) - self._begun(group, found[0], now)
                 if partitions:
                     missing[found[0]] = Begun(name, partitions, now.wall_ms)
@@ -101,6 +117,37 @@ class Beginnings:
         if present is not None and now.wall_ms - present.wall_ms < self._retry_ms:
             begun |= present.partitions
         return begun | asked
+
+    def waits(self, group: ShareGroup) -> bool:
+        """Whether something that members subscribe to is still to begin."""
+        return bool(group.initializing) or any(name in group.topics for name in group.deleting.values())
+
+    def _delete_on(self, shard: Shard, group: ShareGroup) -> None:
+        """Go on with what is deleting, and nobody is asked for: rule 7."""
+        rest = {id: one for id, one in self.deleting(group).items() if one.name in group.topics}
+        topics = {id: one for id, one in rest.items() if id not in group.way.ending}
+        if topics:
+            self.delete(shard, group, topics, lambda told: None)
+
+    def _look(self, shard: Shard, group: ShareGroup) -> None:
+        """See whether share coordinators still know what is initialised: rule 9."""
+        places = {
+            (topic_id, number): NO_OFFSET
+            for topic_id, one in group.initialized.items()
+            if one.name in group.topics and topic_id not in group.way.ending
+            for number in one.partitions
+            if (topic_id, number) not in group.way.asked
+        }
+        number = group.way.number
+
+        def told(found: Mapping[Place, Told]) -> None:
+            lost = [place for place, one in found.items() if one.error is ErrorCode.NONE and not one.known]
+            if lost and group.way.number == number and self._still(shard, group):
+                group.lose(_by_topic(group.initialized, lost))
+                self._commit(shard, group, {Key(STATE): None}, None)
+
+        if places:
+            self._ask(Api.SUMMARY, shard, group, 0, places, told)
 
     # ---- what administrators ask for
 
@@ -126,13 +173,19 @@ class Beginnings:
     ) -> None:
         """Share partitions of these topics end; `then` is told what became of each."""
         group.end(topics)
+        way = group.way
+        way.number += 1
+        way.ending.update(topics.keys())
+        for place in [place for place in way.asked if place[0] in topics]:
+            del way.asked[place]
         places = [(topic_id, number) for topic_id, one in topics.items() for number in sorted(one.partitions)]
 
         def gone(told: Mapping[Place, Told]) -> None:
             left = {topic_id for (topic_id, _), one in told.items() if one.error is not ErrorCode.NONE}
             done = [topic_id for topic_id in topics if topic_id not in left]
-            for topic_id in done:
-                group.deleting.pop(topic_id, None)
+            way.ending.subtract(topics.keys())
+            way.ending = +way.ending
+            group.ended([topic_id for topic_id in done if topic_id not in way.ending])
             if not self._still(shard, group):
                 then(_all(told, ErrorCode.NOT_COORDINATOR))
             elif done:
@@ -142,8 +195,10 @@ class Beginnings:
 
         def written(error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
-                self._ask(Api.DELETE, group, 0, dict.fromkeys(places, NO_OFFSET), gone)
+                self._ask(Api.DELETE, shard, group, 0, dict.fromkeys(places, NO_OFFSET), gone)
             else:
+                way.ending.subtract(topics.keys())
+                way.ending = +way.ending
                 then({place: Told(error, text(error)) for place in places})
 
         self._commit(shard, group, {Key(STATE): None}, written)
@@ -202,17 +257,26 @@ class Beginnings:
     ) -> Then:
         """Have share partitions initialised, once `touched` is committed: the result is told that."""
         group.begin(topics)
-        group.way.asked.update(offsets)
+        way = group.way
+        way.number += 1
+        mine = way.number
+        way.asked.update(dict.fromkeys(offsets, mine))
         touched[Key(STATE)] = None
         state_epoch = group.epoch
 
+        def still_mine() -> list[Place]:
+            places = [place for place in offsets if way.asked.get(place) == mine]
+            for place in places:
+                del way.asked[place]
+            return places
+
         def answered(told: Mapping[Place, Told]) -> None:
-            group.way.asked.difference_update(offsets)
+            settled = still_mine()
             if not self._still(shard, group):
                 then(_all(told, ErrorCode.NOT_COORDINATOR))
                 return
             for begun in (True, False):
-                places = [place for place, one in told.items() if (one.error is ErrorCode.NONE) is begun]
+                places = [place for place in settled if (told[place].error is ErrorCode.NONE) is begun]
                 group.settle(_by_topic(topics, places), begun=begun)
             self._commit(shard, group, {Key(STATE): None}, lambda error: then(_all(told, error)))
 
@@ -220,10 +284,9 @@ class Beginnings:
             if error is ErrorCode.NONE and not self._still(shard, group):
                 error = ErrorCode.NOT_COORDINATOR
             if error is ErrorCode.NONE:
-                self._ask(Api.INITIALIZE, group, state_epoch, offsets, answered)
+                self._ask(Api.INITIALIZE, shard, group, state_epoch, offsets, answered)
             else:
-                group.way.asked.difference_update(offsets)
-                group.settle(topics, begun=False)
+                group.settle(_by_topic(topics, still_mine()), begun=False)
                 then({place: Told(error, text(error)) for place in offsets})
 
         return written
@@ -231,6 +294,7 @@ class Beginnings:
     def _ask(
         self,
         api: Api,
+        shard: Shard,
         group: ShareGroup,
         state_epoch: int,
         offsets: Mapping[Place, int],
@@ -238,6 +302,9 @@ class Beginnings:
     ) -> None:
         """Ask for each share partition; `then` when all are answered."""
         told: dict[Place, Told] = {}
+
+        def wanted() -> bool:
+            return self._still(shard, group)
 
         def answered(place: Place, one: Told) -> None:
             told[place] = one
@@ -248,7 +315,8 @@ class Beginnings:
             then(told)
         for place, offset in sorted(offsets.items()):
             key = SharePartitionKey(group.id, *place)
-            self.asks.append(StateAsk(api, key, state_epoch, offset, lambda one, place=place: answered(place, one)))  # type: ignore[misc]
+            then_one: Callable[[Told], None] = lambda one, place=place: answered(place, one)  # type: ignore[misc]  # noqa: E731
+            self.asks.append(StateAsk(api, key, state_epoch, offset, then_one, wanted))
 
 
 NO_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)

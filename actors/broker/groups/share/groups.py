@@ -16,6 +16,7 @@ member is answered when they are committed. Rules:
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -81,9 +82,11 @@ class Way:
     """What is under way for a group, and forgotten with the leadership.
 
     `assigning`: a target assignment is being made. `hurries`: the next one does not wait. `assign_due_ms`: when it may be
-    made. `seen_version`: of the metadata that `metadata_hash` is of. `asked`: share partitions of which their coordinators
-    have been asked. `begun_at`: of which changes of the group and of topics it was seen that all has begun. `removing`: the
-    group is being deleted."""
+    made. `seen_version`: of the metadata that `metadata_hash` is of. `asked`: share partitions whose coordinators have been
+    asked to begin them, and the number of the last time. `ending`: topics, with how many removals of them are under way.
+    `number`: of the last time that something was to begin or to end. `look_ms`: when share coordinators are asked again
+    whether they still know what has begun. `begun_at`: of which changes of the group and of topics it was seen that all has
+    begun. `removing`: the group is being deleted."""
 
     def __init__(self, group: ShareGroup) -> None:
         self.writes = KeyedWrites[Key](lambda key: kinds.record(group, key))
@@ -91,7 +94,10 @@ class Way:
         self.assigning = self.hurries = False
         self.assign_due_ms = FAR_MS
         self.seen_version = -1
-        self.asked: set[tuple[bytes, int]] = set()
+        self.asked: dict[tuple[bytes, int], int] = {}
+        self.ending: Counter[bytes] = Counter()
+        self.number = 0
+        self.look_ms = 0
         self.begun_at = (-1, -1)
         self.removing = False
 
@@ -364,7 +370,7 @@ class ShareGroups(Kind[ShareGroup]):
                 touched[Key(kinds.CURRENT, member.id)] = None
         full = request.epoch == 0 or request.topics is not None
         moved = full or member.assigned != waiting.before
-        soon = group.initializing or group.epoch > group.target_epoch or group.unassigned()
+        soon = self.beginnings.waits(group) or group.epoch > group.target_epoch or group.unassigned()
         interval_ms = self.settings.pace(group.id).heartbeat_ms
         beat = Beat(
             ErrorCode.NONE,

@@ -9,7 +9,7 @@ This file alone decides what follows from what is remembered. Rules:
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 FAR_MS = 1 << 62
@@ -173,6 +173,22 @@ class ShareGroup:
             self.initialized.pop(topic_id, None)
             self.initializing.pop(topic_id, None)
             self.deleting[topic_id] = one.name
+
+    def ended(self, topic_ids: Iterable[bytes]) -> None:
+        """What share coordinators remember of these topics is removed, or could not be: they may begin again."""
+        self.changes += 1
+        for topic_id in topic_ids:
+            self.deleting.pop(topic_id, None)
+
+    def lose(self, topics: Mapping[bytes, Begun]) -> None:
+        """Share coordinators know nothing of these share partitions any more: they have not begun."""
+        self.changes += 1
+        for topic_id, one in topics.items():
+            left = self.initialized[topic_id].partitions - one.partitions
+            if left:
+                self.initialized[topic_id] = one._replace(partitions=left)
+            else:
+                del self.initialized[topic_id]
 
     def forget(self, topic_ids: frozenset[bytes]) -> bool:
         """These topics do not exist any more; whether anything was remembered of them."""

@@ -142,19 +142,30 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         return any_jobs
 
     def _ask_share_coordinators(self) -> bool:
-        asks = self.machine.kinds.share.asks
+        asks, persister = self.machine.kinds.share.asks, self._share_persister
         taken = asks[:]
         asks.clear()
         for ask in taken:
             if ask.api is Api.INITIALIZE:
-                self._share_persister.initialize(ask.key, ask.state_epoch, ask.start_offset, self._told(ask))
+                persister.initialize(ask.key, ask.state_epoch, ask.start_offset, self._told(ask), ask.wanted)
+            elif ask.api is Api.DELETE:
+                persister.delete(ask.key, self._told(ask), ask.wanted)
             else:
-                self._share_persister.delete(ask.key, self._told(ask))
+                persister.summary(ask.key, -1, self._summed_up(ask), ask.wanted)
         return bool(taken)
 
     def _told(self, ask: StateAsk) -> Callable[[Any], None]:
         def told(result: Any) -> None:
             ask.then(Told(CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), result.error_message))
+            self.drain()
+
+        return told
+
+    def _summed_up(self, ask: StateAsk) -> Callable[[Any], None]:
+        def told(result: Any) -> None:
+            code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
+            known = result.state_epoch > 0 or result.start_offset >= 0
+            ask.then(Told(code, result.error_message, known))
             self.drain()
 
         return told

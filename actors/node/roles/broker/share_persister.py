@@ -9,11 +9,13 @@ which broker is asked, what shares a request, and what is tried again. Rules:
 2. A broker has one request at a time of an API and a group. What comes up meanwhile shares the next one,
    `ENTRIES_A_REQUEST` entries at most where one alone has no more. Requests leave at the end of a turn.
 3. Of one share partition one entry of an API is under way; the others follow in their order, also where it is tried
-   again. So states are written in the order in which they came about.
+   again. So states are written in the order in which they came about. What begins and what ends it stand in one line, so
+   that no removal comes behind the beginning that followed it.
 4. A coordinator that cannot be reached, is still loading or is no more the coordinator is asked again: soon, and then twice
    as late each time, up to `RETRY_MS_MAX`, until `GIVEN_UP_MS` have passed. The caller then hears the last error. What was
    written and not answered is written again: it says the same.
 5. `then` is called once, with a result of the coordinator or one that is made here, and never within the call that asks.
+6. What nobody wants any more, as the group has another coordinator, is not asked, and not asked again.
 """
 
 from collections import deque
@@ -48,6 +50,8 @@ TRANSIENT = frozenset(
 )
 """The coordinator cannot tell now. UNKNOWN_TOPIC_OR_PARTITION: its metadata is behind this broker's."""
 
+Wanted = Callable[[], bool]
+"""Whether the caller still wants what it has asked for."""
 Then = Callable[[Any], None]
 """Told the `PartitionResult` of the answer, or one that this broker has made: with an error code and its text."""
 
@@ -57,6 +61,8 @@ class _Api(NamedTuple):
 
     name: str
     topic: str
+    line: str
+    """APIs of one line are asked about a share partition in the order in which they came up, one at a time."""
 
     def request(self, group: str, asks: "Sequence[_Ask]") -> Any:
         """One request for several share partitions of a group."""
@@ -72,25 +78,28 @@ class _Api(NamedTuple):
         return message(f"{self.name}Response").PartitionResult(partition=number, error_code=code, error_message=why)
 
 
-INITIALIZE = _Api("InitializeShareGroupState", "InitializeStateData")
-READ = _Api("ReadShareGroupState", "ReadStateData")
-WRITE = _Api("WriteShareGroupState", "WriteStateData")
-DELETE = _Api("DeleteShareGroupState", "DeleteStateData")
-SUMMARY = _Api("ReadShareGroupStateSummary", "ReadStateSummaryData")
+INITIALIZE = _Api("InitializeShareGroupState", "InitializeStateData", "life")
+READ = _Api("ReadShareGroupState", "ReadStateData", "read")
+WRITE = _Api("WriteShareGroupState", "WriteStateData", "write")
+DELETE = _Api("DeleteShareGroupState", "DeleteStateData", "life")
+SUMMARY = _Api("ReadShareGroupStateSummary", "ReadStateSummaryData", "summary")
 
 
 class _Ask:
     """One entry on its way. `until_ms`: it is not tried again from then on."""
 
-    __slots__ = ("api", "data", "entries", "key", "place", "retry_ms", "then", "until_ms")
+    __slots__ = ("api", "data", "entries", "key", "place", "retry_ms", "then", "until_ms", "wanted")
 
-    def __init__(self, api: _Api, key: SharePartitionKey, data: Any, entries: int, then: Then, until_ms: int) -> None:
+    def __init__(
+        self, api: _Api, key: SharePartitionKey, data: Any, entries: int, then: Then, until_ms: int, wanted: Wanted
+    ) -> None:
         self.api = api
         self.key = key
         self.data = data
         self.entries = entries
         self.then = then
         self.until_ms = until_ms
+        self.wanted = wanted
         self.retry_ms = RETRY_MS
         self.place = key.coordinator_key
 
@@ -115,8 +124,8 @@ class SharePersister:
         self._cache = cache
         self._create = create
         self._listener = runtime.config.inter_broker_listener
-        self._waiting: dict[tuple[_Api, SharePartitionKey], deque[_Ask]] = {}
-        """By API and key, the one that is under way and those behind it. Invariant: none is empty."""
+        self._waiting: dict[tuple[str, SharePartitionKey], deque[_Ask]] = {}
+        """By the API's line and the key, the one that is under way and those behind it. Invariant: none is empty."""
         self._lines: dict[_Line, deque[_Ask]] = {}
         """What a broker is asked next. Invariant: none is empty."""
         self._asked: set[_Line] = set()
@@ -128,12 +137,14 @@ class SharePersister:
 
     # ---- what callers ask
 
-    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, then: Then) -> None:
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, then: Then, wanted: Wanted = lambda: True
+    ) -> None:
         """Begin a share partition. `start_offset` -1: where `share.auto.offset.reset` says, once it is read."""
         data = message("InitializeShareGroupStateRequest").PartitionData(
             partition=key.number, state_epoch=state_epoch, start_offset=start_offset
         )
-        self._ask(INITIALIZE, key, data, 1, then)
+        self._ask(INITIALIZE, key, data, 1, then, wanted)
 
     def read(self, key: SharePartitionKey, leader_epoch: int, then: Then) -> None:
         """Its whole state, for the leader of that epoch: the coordinator refuses earlier leaders from then on."""
@@ -162,23 +173,31 @@ class SharePersister:
         )
         self._ask(WRITE, key, data, 1 + len(batches), then)
 
-    def delete(self, key: SharePartitionKey, then: Then) -> None:
+    def delete(self, key: SharePartitionKey, then: Then, wanted: Wanted = lambda: True) -> None:
         """Forget a share partition."""
         data = message("DeleteShareGroupStateRequest").PartitionData(partition=key.number)
-        self._ask(DELETE, key, data, 1, then)
+        self._ask(DELETE, key, data, 1, then, wanted)
 
-    def summary(self, key: SharePartitionKey, leader_epoch: int, then: Then) -> None:
+    def summary(self, key: SharePartitionKey, leader_epoch: int, then: Then, wanted: Wanted = lambda: True) -> None:
         """Its epochs, start offset and count of completed deliveries."""
         data = message("ReadShareGroupStateSummaryRequest").PartitionData(
             partition=key.number, leader_epoch=leader_epoch
         )
-        self._ask(SUMMARY, key, data, 1, then)
+        self._ask(SUMMARY, key, data, 1, then, wanted)
 
     # ---- on its way
 
-    def _ask(self, api: _Api, key: SharePartitionKey, data: Any, entries: int, then: Then) -> None:
-        ask = _Ask(api, key, data, entries, then, self._runtime.now.mono_ms + GIVEN_UP_MS)
-        line = self._waiting.setdefault((api, key), deque())
+    def _ask(
+        self,
+        api: _Api,
+        key: SharePartitionKey,
+        data: Any,
+        entries: int,
+        then: Then,
+        wanted: Wanted = lambda: True,
+    ) -> None:
+        ask = _Ask(api, key, data, entries, then, self._runtime.now.mono_ms + GIVEN_UP_MS, wanted)
+        line = self._waiting.setdefault((api.line, key), deque())
         line.append(ask)
         if len(line) == 1:
             self._due.append(ask)
@@ -197,6 +216,9 @@ class SharePersister:
             self._send()
 
     def _place(self, ask: _Ask) -> None:
+        if not ask.wanted():
+            self._unwanted(ask)
+            return
         leader = self._leader(ask.place)
         if leader < 0:
             self._retry(ask, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no share coordinator is known")
@@ -220,6 +242,8 @@ class SharePersister:
     def _send_line(self, line: _Line) -> None:
         asks = self._take(line)
         broker, api, group = line
+        if not asks:
+            return
         endpoint = self._cache.endpoint(broker, self._listener)
         if endpoint is None:
             for ask in asks:
@@ -246,12 +270,16 @@ class SharePersister:
         )
 
     def _take(self, line: _Line) -> list[_Ask]:
-        queue = self._lines[line]
-        taken = [queue.popleft()]
-        entries = taken[0].entries
-        while queue and entries + queue[0].entries <= ENTRIES_A_REQUEST:
-            taken.append(queue.popleft())
-            entries += taken[-1].entries
+        """The next of a line that are still wanted."""
+        queue, entries = self._lines[line], 0
+        taken: list[_Ask] = []
+        while queue and (not taken or entries + queue[0].entries <= ENTRIES_A_REQUEST):
+            ask = queue.popleft()
+            if ask.wanted():
+                taken.append(ask)
+                entries += ask.entries
+            else:
+                self._unwanted(ask)
         if not queue:
             del self._lines[line]
         return taken
@@ -284,11 +312,14 @@ class SharePersister:
             self._runtime.waiting.timers.at(due_ms, lambda: self._due.extend(self._again.pop(due_ms)))
         self._again[due_ms].append(ask)
 
+    def _unwanted(self, ask: _Ask) -> None:
+        self._end(ask, ask.api.failed(ask.key.number, ErrorCode.NOT_COORDINATOR, text(ErrorCode.NOT_COORDINATOR)))
+
     def _end(self, ask: _Ask, result: Any) -> None:
-        line = self._waiting[ask.api, ask.key]
+        line = self._waiting[ask.api.line, ask.key]
         line.popleft()
         if line:
             self._due.append(line[0])
         else:
-            del self._waiting[ask.api, ask.key]
+            del self._waiting[ask.api.line, ask.key]
         ask.then(result)

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from actors.broker.groups.share.beginnings import LOOK_MS
 from actors.metadata import ops
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from tests.unit.broker.groups.share.cluster import SESSION_MS, Member, all_of, call, described, made, offsets
-from tests.unit.broker.lab import TOPIC_ID
+from tests.unit.broker.groups.share.cluster import IDS, SESSION_MS, Member, all_of, call, described, made, offsets
+from tests.unit.broker.lab import TOPIC_ID, Lab
 
 
 def test_a_member_gets_all_partitions_once_they_have_begun() -> None:
@@ -147,8 +148,6 @@ def test_the_next_coordinator_goes_on() -> None:
     member = Member(lab, "a")
     member.settle()
     lab.crash(1)
-    from tests.unit.broker.groups.share.cluster import IDS
-
     lab.change([2, 3], 2, topic_id=IDS[OFFSETS_TOPIC])
     lab.settle()
     request = message("ShareGroupHeartbeatRequest")(group_id="g", member_id="a", member_epoch=member.epoch)
@@ -368,3 +367,140 @@ def test_the_topic_of_share_coordinators_is_made_for_the_first_group() -> None:
     member = Member(lab, "a")
     assert member.settle(20) == all_of(0, 1)
     assert lab.broker(1).cache.image.topic(SHARE_STATE_TOPIC) >= 0
+
+
+def known(lab: Lab, broker: int = 2) -> list[int]:
+    """The partitions that share coordinators remember something of."""
+    shards = lab.broker(broker).share_state.machine.shards.values()
+    return sorted(key.number for shard in shards for key, entry in shard.entries.items() if entry.state is not None)
+
+
+def remove_state(lab: Lab, number: int, broker: int = 2) -> None:
+    """A removal that comes late, from a coordinator of the group that is one no more."""
+    kind = message("DeleteShareGroupStateRequest")
+    data = kind.DeleteStateData(topic_id=TOPIC_ID, partitions=[kind.PartitionData(partition=number)])
+    reply = call(lab, "DeleteShareGroupState", 0, kind(group_id="g", topics=[data]), broker)
+    assert reply.results[0].partitions[0].error_code == 0
+
+
+def ask_to_forget(lab: Lab, *topics: str) -> Any:
+    kind = message("DeleteShareGroupOffsetsRequest")
+    named = [kind.DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
+    return lab.call(1, "DeleteShareGroupOffsets", 0, kind(group_id="g", topics=named))
+
+
+@pytest.mark.parametrize("cut_ms", [300, 5_000, 40_000])
+def test_who_joins_while_a_removal_is_tried_again_begins_behind_it(cut_ms: int) -> None:
+    lab = made()
+    first = Member(lab, "a")
+    first.settle()
+    first.leave()
+    lab.lost.add("DeleteShareGroupState")
+    pending = ask_to_forget(lab, "t")
+    lab.pass_ms(200)
+    second = Member(lab, "b")
+    for _ in range(cut_ms // 100):
+        second.beat()
+        lab.pass_ms(100)
+    assert known(lab) == [0, 1] and not second.assigned
+    lab.lost.clear()
+    lab.pass_ms(31_000)
+    assert pending.done
+    assert second.settle(30) == all_of(0, 1) and known(lab) == [0, 1]
+    group = lab.broker(1).groups.machine.find("g")
+    assert not group.deleting and not group.way.ending and not group.way.asked
+
+
+def test_an_alteration_behind_a_removal_is_what_holds() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    member.leave()
+    lab.lost.add("DeleteShareGroupState")
+    removal = ask_to_forget(lab, "t")
+    lab.pass_ms(200)
+    kind = message("AlterShareGroupOffsetsRequest")
+    part = kind.AlterShareGroupOffsetsRequestPartition(partition_index=1, start_offset=7)
+    topic = kind.AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=[part])
+    change = lab.call(1, "AlterShareGroupOffsets", 0, kind(group_id="g", topics=[topic]))
+    lab.pass_ms(1_000)
+    lab.lost.clear()
+    lab.pass_ms(3_000)
+    assert removal.done and change.done and known(lab) == [1]
+    assert offsets(lab) == {("t", 1): (7, -7)}
+
+
+def test_a_removal_of_what_is_still_to_begin_leaves_nothing_that_has_begun() -> None:
+    lab = made(partitions=1)
+    member = Member(lab, "a")
+    member.settle()
+    lab.lost.add("InitializeShareGroupState")
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [1], [[2, 1]], [[2, 1]]))
+    lab.settle()
+    member.beat()
+    member.leave()
+    removal = ask_to_forget(lab, "t")
+    lab.pass_ms(200)
+    lab.lost.clear()
+    lab.pass_ms(3_000)
+    assert removal.done and removal.reply.responses[0].error_code == 0
+    group = lab.broker(1).groups.machine.find("g")
+    assert not group.initialized and not group.initializing and not group.deleting
+    assert Member(lab, "b").settle() == all_of(0, 1) and known(lab) == [0, 1]
+
+
+def test_what_a_coordinator_that_is_one_no_more_has_asked_is_not_asked_again() -> None:
+    lab = made(brokers=3)
+    member = Member(lab, "a")
+    member.settle()
+    member.leave()
+    lab.lost.add("DeleteShareGroupState")
+    ask_to_forget(lab, "t")
+    lab.pass_ms(300)
+    lab.change([1, 2, 3], 2, topic_id=IDS[OFFSETS_TOPIC])
+    lab.settle()
+    lab.pass_ms(1_200)
+    assert not lab.broker(1).share_persister._waiting
+    request = message("ShareGroupHeartbeatRequest")(
+        group_id="g", member_id="b", member_epoch=0, subscribed_topic_names=["t"]
+    )
+    call(lab, "ShareGroupHeartbeat", 1, request, broker=2)
+    group = lab.broker(2).groups.machine.find("g")
+    assert TOPIC_ID in group.deleting and group.way.ending, "what is left of the removal comes first"
+    lab.lost.clear()
+    lab.pass_ms(2_000)
+    for _ in range(3):
+        request.member_epoch = 0
+        call(lab, "ShareGroupHeartbeat", 1, request, broker=2)
+        lab.pass_ms(500)
+    assert group.assignable(TOPIC_ID) == {0, 1} and not group.deleting and known(lab, 3) == [0, 1]
+
+
+def test_what_share_coordinators_have_lost_begins_anew() -> None:
+    lab = made()
+    member = Member(lab, "a")
+    member.settle()
+    remove_state(lab, 1)
+    assert known(lab) == [0]
+    lab.pass_ms(LOOK_MS // 2)
+    member.beat()
+    lab.pass_ms(LOOK_MS // 2)
+    for _ in range(4):
+        member.beat()
+        lab.pass_ms(500)
+    assert known(lab) == [0, 1] and member.settle() == all_of(0, 1)
+
+
+def test_a_new_coordinator_looks_at_what_has_begun_with_the_first_heartbeat() -> None:
+    lab = made(brokers=3)
+    member = Member(lab, "a")
+    member.settle()
+    lab.change([1, 2, 3], 2, topic_id=IDS[OFFSETS_TOPIC])
+    lab.settle()
+    remove_state(lab, 0, 3)
+    request = message("ShareGroupHeartbeatRequest")(group_id="g", member_id="a", member_epoch=member.epoch)
+    for _ in range(3):
+        call(lab, "ShareGroupHeartbeat", 1, request, broker=2)
+        lab.pass_ms(500)
+    assert known(lab, 3) == [0, 1]
+    assert lab.broker(2).groups.machine.find("g").assignable(TOPIC_ID) == {0, 1}
