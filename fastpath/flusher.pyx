@@ -14,7 +14,7 @@ all data of its transaction, and that would be the whole file.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from libc.errno cimport EDQUOT, EINTR, EIO, ENOMEM, ENOSPC, errno
+from libc.errno cimport EDQUOT, EINTR, EIO, ENOSPC, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport bsearch, free, malloc, qsort
 from libc.string cimport memset
@@ -120,13 +120,17 @@ cdef uint64_t _sync_all(Job* jobs, Flushed* flushed) noexcept nogil:
     files = <Synced*>malloc(<size_t>max(named, 1) * sizeof(Synced))
     job = jobs
     while job != NULL:
-        job.error = ENOMEM if files == NULL else 0
-        for i in range(0 if files == NULL else job.count):
-            files[n].fd = job.fds[i]
+        job.error = 0
+        for i in range(job.count):
+            if files == NULL:                   # no memory to join them: each is synced as often as it is named
+                if job.error == 0:
+                    job.error = _sync(job.fds[i], flushed)
+            else:
+                files[n].fd = job.fds[i]
             n += 1
         job = job.next
     if files == NULL:
-        return 0
+        return n
     qsort(files, n, sizeof(Synced), _by_fd)
     named, n = n, 0
     for i in range(named):

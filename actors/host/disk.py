@@ -4,8 +4,8 @@ This file alone handles file descriptors and the errors that the kernel reports 
 
 1. Opening a file costs a stat; a descriptor is taken on first use. At most `handles_max` are open at once: the one used
    longest ago is closed, and opened again when needed. A pinned one (a sync is waiting for it) stays. If the process
-   has no descriptor left, which is no error of the device, a quarter of them is closed. Only the thread that made the
-   disk does that, as another thread could close one in use.
+   has no descriptor left, a quarter of them is closed. Only the thread that made the disk does that, as another thread
+   could close one in use; other threads wait. What a lack of descriptors or of memory means is in `shortages.py`.
 2. A read asks the page cache only (RWF_NOWAIT). What is not there is None: a read never waits. On file systems without
    this flag (tmpfs) reads are plain.
 3. An append is all or nothing: when the disk is full, the file is truncated to its old size.
@@ -20,21 +20,31 @@ import errno
 import os
 import shutil
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from actors.host import durable
+from actors.host.descriptors import Reserve
+from actors.host.shortages import AGAIN_S, NO_DESCRIPTOR, SHORT
 from actors.ports import Buffer, DiskFailed, DiskFull, Space
 from fastpath.bytes.frame_pool import Pool
 
-FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) | SHORT
+"""What says nothing about the device: there is no room on the disk, or the process lacks descriptors or memory."""
 NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))
-NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
+T = TypeVar("T")
+
 PARTS_MAX = 512
 POOLED_BYTES = 32 << 10
 HANDLES_MAX = 4096
 GONE_MAX = 1 << 16
 """The number of names remembered as gone: far more than are renamed while a small file waits for its sync."""
+
+
+NONE = Reserve(0)
 
 
 class LocalFile:
@@ -111,7 +121,10 @@ class LocalFile:
         disk = self._disk
         if not disk.nowait:
             return self.read_cold(position, size)
-        fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
+        try:
+            fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
+        except DiskFull:  # no descriptor: a thread waits for one
+            return None
         if disk.crowded:
             disk.used(self)
         target = disk.pool.take(size) if size >= POOLED_BYTES else memoryview(bytearray(size))
@@ -123,11 +136,14 @@ class LocalFile:
             if error.errno in NO_NOWAIT:
                 disk.nowait = False
                 return self.read_cold(position, size)
+            if error.errno in SHORT:
+                return None
             raise self._fail(error, "read", position) from None
         return target if count == size else None
 
     def read_cold(self, position: int, size: int) -> memoryview:
-        """Read from the disk. May block; any thread may call it. Raises DiskFailed."""
+        """Read from the disk. May block; any thread may call it. Raises DiskFailed; DiskFull, by the loop's thread alone, if
+        there is no descriptor."""
         size = min(size, self._size - position)
         if size <= 0:
             return memoryview(b"")
@@ -136,7 +152,7 @@ class LocalFile:
         done = 0
         try:
             while done < size:
-                count = os.preadv(fd, (target[done:],), position + done)
+                count = self._disk.taken(partial(os.preadv, fd, (target[done:],), position + done))
                 if count == 0:
                     break
                 done += count
@@ -184,7 +200,8 @@ class LocalFile:
         """The descriptors to sync: the file's and, if its name is new, its directory's; and, as far as directories are
         new too, those that hold their names. They stay open until `unpin`.
 
-        For a file that was removed meanwhile, the list is empty. Raises DiskFailed.
+        For a file that was removed meanwhile, the list is empty. Raises DiskFailed; DiskFull if there are no descriptors
+        for it now: it may be pinned later.
         """
         try:
             fds = [self._open()]
@@ -192,10 +209,12 @@ class LocalFile:
             return []
         self._pins += 1
         if self._created:
+            paths = self._disk.unnamed(self.path)
             try:
-                for path in self._disk.unnamed(self.path):
+                for path in paths:
                     fds.append(self._disk.directory_descriptor(path))
             except OSError as error:
+                self._disk.still_unnamed(paths[1:])
                 if (fd := self.unpin(fds)) >= 0:
                     os.close(fd)
                 if isinstance(error, FileNotFoundError):
@@ -245,8 +264,6 @@ class LocalFile:
         except FileNotFoundError:
             raise
         except OSError as error:
-            if error.errno in NO_DESCRIPTOR:
-                raise
             raise self._fail(error, "open", 0) from None
 
     def _copy(self) -> int:
@@ -258,7 +275,9 @@ class LocalFile:
     def _absolute(self) -> str:
         return f"{self._disk.root}/{self.path}"
 
-    def _fail(self, error: OSError, doing: str, position: int) -> DiskFailed:
+    def _fail(self, error: OSError, doing: str, position: int) -> DiskFailed | DiskFull:
+        if error.errno in FULL:
+            return DiskFull(error.errno, f"{doing} is not possible now: {error.strerror}", self._absolute())
         sentence = f"{doing} failed at byte {position}: {error.strerror}"
         self._failed = DiskFailed(error.errno, sentence, self._absolute())
         return self._failed
@@ -267,9 +286,13 @@ class LocalFile:
 class LocalDisk:
     """One log directory."""
 
-    def __init__(self, root: str, handles_max: int = HANDLES_MAX, pool: Pool | None = None) -> None:
+    def __init__(
+        self, root: str, handles_max: int = HANDLES_MAX, pool: Pool | None = None, reserve: Reserve | None = None
+    ) -> None:
+        """`reserve`: descriptors for when the process has none left."""
         self.root = root
         """The absolute path."""
+        self._reserve = reserve
         self.handles_max = handles_max
         self.nowait = hasattr(os, "RWF_NOWAIT")
         """Whether this file system can read from the page cache only."""
@@ -346,7 +369,7 @@ class LocalDisk:
     def names(self, path: str) -> list[str]:
         """Raises DiskFailed."""
         try:
-            return sorted(os.listdir(f"{self.root}/{path}"))
+            return sorted(self.taken(lambda: os.listdir(f"{self.root}/{path}")))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -389,7 +412,7 @@ class LocalDisk:
             if os.path.isdir(absolute) and not os.path.islink(absolute):
                 with self._naming:
                     self._leave(path)
-                shutil.rmtree(absolute)
+                self.taken(lambda: shutil.rmtree(absolute))
             else:
                 os.unlink(absolute)
         except FileNotFoundError:
@@ -423,6 +446,9 @@ class LocalDisk:
         `asked`: the value of `departures` when the replacement was submitted. If its directory has been renamed or
         removed since, nothing is written, even if another directory has that name now. Raises DiskFull, DiskFailed.
         """
+        self.taken(lambda: self._replace(path, content, asked))
+
+    def _replace(self, path: str, content: Buffer, asked: int | None) -> None:
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
         made = False
@@ -474,6 +500,10 @@ class LocalDisk:
             found.append(directory)
         return found
 
+    def still_unnamed(self, directories: Sequence[str]) -> None:
+        """What `unnamed` told of new directories has not been made durable."""
+        self._unnamed.update(directories)
+
     def directory_descriptor(self, path: str) -> int:
         """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""
         return self.descriptor(os.path.dirname(f"{self.root}/{path}"), os.O_RDONLY | os.O_DIRECTORY)
@@ -484,15 +514,20 @@ class LocalDisk:
         """A new descriptor of a file. Raises OSError."""
         return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE))
 
-    def taken(self, take: Callable[[], int]) -> int:
-        """The new descriptor that `take` returns. If there is none left, older ones are closed first. Raises
-        OSError."""
+    def taken(self, take: Callable[[], T]) -> T:
+        """What `take` returns, which needs a descriptor. If something is lacking for it, a thread beside the loop waits; the
+        loop's closes older ones, then takes from the reserve, then raises. Raises OSError."""
         while True:
             try:
                 return take()
             except OSError as error:
-                if error.errno not in NO_DESCRIPTOR or not self.shed():
+                if error.errno not in SHORT:
                     raise
+                helped = error.errno in NO_DESCRIPTOR and (self.shed() or (self._reserve or NONE).lend())
+                if not helped and threading.get_ident() == self._thread:
+                    raise
+            if not helped:
+                time.sleep(AGAIN_S)
 
     def shed(self) -> bool:
         """Close a quarter of the descriptors, those used longest ago. False: none may be closed."""

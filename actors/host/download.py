@@ -38,7 +38,10 @@ def begin(wanted: Download, ended: Callable[[int, object], None]) -> None:
             result = Unfetched(type(error).__name__)
         ended(wanted.token, result)
 
-    threading.Thread(target=run, name="download", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="download", daemon=True).start()
+    except RuntimeError:
+        ended(wanted.token, Unfetched("there is no thread for it now"))
 
 
 def fetch(wanted: Download) -> bytes:

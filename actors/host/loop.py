@@ -23,10 +23,12 @@ import uvloop
 
 from actors.config import NodeConfig
 from actors.host.client import dial
-from actors.host.handshakes import AGAIN_S, Handshakes
+from actors.host.handshakes import AGAIN_S as ADMIT_AGAIN_S
+from actors.host.handshakes import Handshakes
 from actors.host.link import Link, Reader
 from actors.host.ration import Ration
 from actors.host.server import Listeners, PortTaken
+from actors.host.shortages import AGAIN_S
 from actors.host.syncs import Syncs
 from actors.host.time_slice import SHORT_NS, ask_for
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
@@ -120,6 +122,8 @@ class Loop:
         """Listeners whose port does not refuse connections. Invariant: holds all of `_open`."""
         self._crowded: set[str] = set()
         """Listeners whose connections wait for file descriptors."""
+        self._waiting = False
+        """Whether a call of `_go_on` is scheduled."""
         self._watching = False
         """Whether a call of `_close_late` is scheduled."""
         self._dials: dict[int, asyncio.Task[None]] = {}
@@ -298,6 +302,8 @@ class Loop:
             return
         for sync in effects.sync:
             self._syncs.submit(sync)
+        if self._syncs.lacks:
+            self._again()
         for work in effects.work:
             self._syncs.work(work)
         for document in effects.download:
@@ -448,7 +454,7 @@ class Loop:
         for one in verdict.begin:
             one.task = self._create_task(self._adopt(one.link, one.sock, one), name=self._called(one.link))
         if door.waits:
-            self._loop.call_later(AGAIN_S, self._admit, limited)
+            self._loop.call_later(ADMIT_AGAIN_S, self._admit, limited)
         else:
             self._doors_watched.discard(limited)
 
@@ -602,4 +608,16 @@ class Loop:
     def _drain(self) -> None:
         for token, result in self._syncs.drain():
             self._node.done(token, result)
+        if self._syncs.lacks:
+            self._again()
         self._schedule()
+
+    def _again(self) -> None:
+        """Drain soon, because files wait for descriptors that nobody has promised."""
+        if not self._waiting:
+            self._waiting = True
+            self._loop.call_later(AGAIN_S, self._go_on)
+
+    def _go_on(self) -> None:
+        self._waiting = False
+        self._drain()

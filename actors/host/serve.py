@@ -107,12 +107,15 @@ def serve(
         config = config.with_ports(listeners.ports())
         private = [storage.open_to_others(directory.path) for directory in found]
         private += [storage.secret_open_to_others(path) for path in dict.fromkeys((*secret_files, *tls.key_files()))]
-        for notice in (*config.notices, listeners.open_to_others(), *private):
+        for notice in (*config.notices, descriptors.too_few(), listeners.open_to_others(), *private):
             if notice is not None:
                 log.warning(notice)
         loop = Loop(config, listeners, log, tls)
         loop.every_second(log.settle)
         loop.every_second(tls.renew)
+        reserve = descriptors.Reserve()
+        kept.callback(reserve.close)
+        loop.every_second(lambda: _renew(reserve, log))
         kept.callback(loop.close)
         if main_thread:
             loop.signals()
@@ -123,7 +126,7 @@ def serve(
             if endpoint is not None:
                 kept.callback(endpoint.close)
                 log.info(f"metrics are at http://{config.value(SETTING)}/metrics, port {endpoint.port}")
-            stop = loop.run(lambda: _node(config, found, log), event)
+            stop = loop.run(lambda: _node(config, found, log, reserve), event)
         except (ConfigError, PortTaken) as error:
             return REFUSED, str(error)
     log.end()
@@ -139,7 +142,17 @@ def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
     return metrics.Endpoint(metrics.address(where), loop.metrics) if where else None
 
 
-def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # type: ignore[no-untyped-def]
+def _renew(reserve: descriptors.Reserve, log: Journal) -> None:
+    """Take back what was lent of the reserve, and say that it was."""
+    if reserve.lent:
+        reserve.lent = 0
+        log.warning("no descriptor was left for a file, and one of the reserve was taken: raise ulimit -n.")
+    reserve.fill()
+
+
+def _node(  # type: ignore[no-untyped-def]
+    config: NodeConfig, found: list[storage.Directory], log: Journal, reserve: descriptors.Reserve
+):
     from actors.host.disk import HANDLES_MAX, LocalDisk
     from actors.node.node import Node
     from actors.node.runtime.storage import Storage
@@ -152,7 +165,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             cluster_id=first.cluster_id,
             family=first.family,
             format_level=first.level,
-            disks=[LocalDisk(os.path.abspath(directory.path), handles_max) for directory in found],
+            disks=[LocalDisk(os.path.abspath(directory.path), handles_max, reserve=reserve) for directory in found],
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
             transaction_version=first.transaction_version,

@@ -32,7 +32,9 @@ class Listeners:
         self._sockets: dict[str, socket.socket] = {}
         self._backlog = max(128, config.value("socket.listen.backlog.size"))
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
-        self._descriptors_end = descriptors.connections_end()
+        self._descriptors_end = {
+            name: descriptors.connections_end(limited=kind not in UNLIMITED_KINDS) for name, kind in self._kinds.items()
+        }
         self.limits = ConnectionLimits(config)
         self._asking = {name for name, security in config.security.items() if security.asks}
         self._authorizer = bool(config.value("authorizer.class.name"))
@@ -96,7 +98,7 @@ class Listeners:
                 return True
             except OSError as error:
                 return error.errno not in NO_ROOM  # else it concerns one connection: the next readiness tries again
-            if sock.fileno() >= self._descriptors_end and self.limited(name):
+            if sock.fileno() >= self._descriptors_end[name]:
                 sock.close()
                 return False
             found(sock, name, str(address[0]))

@@ -10,7 +10,9 @@ This file alone decides how the disk is waited for. Rules:
    later syncs of the class on that disk get the same error.
 3. A single thread makes replacements (quorum-state, a checkpoint) in the order of their syncs. So two versions of a
    small file never overtake each other, and none is replaced before the files of its own sync are durable.
-4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread.
+4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread. The syncs of a
+   class hold at most `descriptors.pins_max()` at once: what is over is pinned when others are given back, so a sync of
+   more files than that is made in parts. Where there are fewer descriptors than that, a part is what there are.
 5. What was closed while it was pinned is closed by a thread: the file may have been unlinked meanwhile, and the kernel frees
    its blocks when it is closed, for which it takes milliseconds.
 """
@@ -23,11 +25,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
+from actors.host import descriptors
 from actors.host.disk import LocalFile
 from actors.host.download import begin
+from actors.host.shortages import AGAIN_S
 from actors.host.workers import Workers
 from actors.ports import DiskFailed, DiskFull, Download, Sync, SyncClass, Work
 from fastpath.flusher import Flusher
+
+AGAIN_MS = int(AGAIN_S * 1000)
 
 
 class Ordered:
@@ -44,19 +50,60 @@ class Ordered:
         """The error of its files, if any."""
 
 
+class Unpinned:
+    """A sync, and how far it has come: its files before `next` have been handed to the flusher."""
+
+    __slots__ = ("failed", "next", "sync")
+
+    def __init__(self, sync: Sync) -> None:
+        self.sync = sync
+        self.next = 0
+        self.failed: DiskFailed | None = None
+        """The error of a file that could not be opened; those behind it are not tried."""
+
+
+class Part:
+    """Files of a sync that the flusher has."""
+
+    __slots__ = ("disks", "last", "of", "pinned")
+
+    def __init__(self, of: Unpinned) -> None:
+        self.of = of
+        self.pinned: list[tuple[LocalFile, list[int]]] = []
+        """Each file with the descriptors that its `unpin` takes back."""
+        self.disks: frozenset[object] = frozenset()
+        """The disks of these files."""
+        self.last = False
+        """Whether the sync is done with it."""
+
+
 class Queue:
     """The two threads of one class of syncs: one makes files durable, the other replaces small files."""
 
-    def __init__(self, name: str, done: deque[tuple[int, object]], wake: Callable[[], None]) -> None:
-        """Results are appended to `done`. Those of syncs without replacements are returned by `flushed`."""
+    def __init__(
+        self,
+        name: str,
+        done: deque[tuple[int, object]],
+        wake: Callable[[], None],
+        leave: Callable[[int], None],
+    ) -> None:
+        """Results are appended to `done`. Those of syncs without replacements are returned by `flushed`. `leave` takes a
+        descriptor that is to be closed."""
         self.flusher = Flusher()
         self._wake = wake
         self._done = done
         self._ordered: deque[Ordered] = deque()
         self._flushing: dict[int, Ordered] = {}
         """Syncs with replacements whose files the flusher has, by token."""
-        self._disks: dict[int, frozenset[object]] = {}
-        """The disks of the files that the flusher has, by token."""
+        self.pins_max = descriptors.pins_max()
+        """How many descriptors its syncs may hold at once. One file is pinned whatever the number says."""
+        self._pins = 0
+        """How many they hold."""
+        self._unpinned: deque[Unpinned] = deque()
+        """Syncs of which not all files have been handed to the flusher, in their order."""
+        self._parts: deque[Part] = deque()
+        """What the flusher has, in the order in which its results come."""
+        self._leave = leave
         self._lost: dict[object, DiskFailed] = {}
         """Disk -> the error of the first file on it that could not be made durable."""
         self._there = threading.Condition()
@@ -64,28 +111,36 @@ class Queue:
         self._writer = threading.Thread(target=self._write, name=f"{name}-sync", daemon=True)
         self._writer.start()
 
-    def submit(self, sync: Sync, fds: Sequence[int]) -> None:
-        """Start a sync whose files have these descriptors."""
+    def submit(self, sync: Sync) -> None:
+        """Begin a sync, behind those that were begun before."""
         if sync.replacements:
-            one = Ordered(sync, flushed=not fds)
-            if fds:
+            one = Ordered(sync, flushed=not sync.files)
+            if sync.files:
                 self._flushing[sync.token] = one
             with self._there:
                 self._ordered.append(one)
                 self._there.notify()
-        if fds or not sync.replacements:
-            self._disks[sync.token] = frozenset(file.disk for file in sync.files)  # type: ignore[attr-defined]
-            self.flusher.submit(sync.token, fds)
+        if sync.files or not sync.replacements:
+            self._unpinned.append(Unpinned(sync))
+            self._pin()
 
     def flushed(self) -> list[tuple[int, object]]:
-        """Results of the flusher for syncs without replacements. The other syncs now wait for their replacements."""
+        """Results of the flusher for syncs without replacements. The other syncs now wait for their replacements. What was
+        pinned for them is given back, and the next files are pinned."""
         done: list[tuple[int, object]] = []
         for token, error in self.flusher.drain():
-            disks = self._disks.pop(token, frozenset())
+            part = self._parts.popleft()
+            for file, fds in part.pinned:
+                self._pins -= len(fds)
+                if (fd := file.unpin(fds)) >= 0:
+                    self._leave(fd)
             if error:
-                for disk in disks:
+                for disk in part.disks:
                     self._lost.setdefault(disk, DiskFailed(error, f"fdatasync: {os.strerror(error)}"))
-            lost = next((self._lost[disk] for disk in disks if disk in self._lost), None)
+            if not part.last:
+                continue
+            disks = frozenset(file.disk for file in part.of.sync.files)  # type: ignore[attr-defined]
+            lost = part.of.failed or next((self._lost[disk] for disk in disks if disk in self._lost), None)
             one = self._flushing.pop(token, None)
             if one is None:
                 done.append((token, lost))
@@ -93,14 +148,48 @@ class Queue:
             with self._there:
                 one.failed, one.flushed = lost, True
                 self._there.notify()
+        self._pin()
         return done
+
+    @property
+    def lacks(self) -> bool:
+        """Whether files wait for descriptors, and nothing is under way that will give some back."""
+        return bool(self._unpinned) and not self._parts
+
+    def _pin(self) -> None:
+        """Hand the flusher files, those of the oldest sync first, as many as there are descriptors for."""
+        while self._unpinned:
+            one = self._unpinned[0]
+            files = one.sync.files
+            part = Part(one)
+            while one.next < len(files) and one.failed is None and (self._pins < self.pins_max or self._pins == 0):
+                file = files[one.next]
+                assert isinstance(file, LocalFile)
+                try:
+                    fds = file.pin()
+                except DiskFull:
+                    break
+                except DiskFailed as error:
+                    one.failed = error
+                else:
+                    part.pinned.append((file, fds))
+                    self._pins += len(fds)
+                    one.next += 1
+            part.last = one.next == len(files) or one.failed is not None
+            if part.last or part.pinned:
+                part.disks = frozenset(file.disk for file, _ in part.pinned)
+                self._parts.append(part)
+                self.flusher.submit(one.sync.token, [fd for _, fds in part.pinned for fd in fds])
+            if not part.last:
+                return
+            self._unpinned.popleft()
 
     def close(self) -> None:
         """Finish what was submitted, then end the threads. May be called more than once."""
-        while self._flushing:
+        while self._flushing or self._unpinned:
             ended = select.poll()
             ended.register(self.flusher.fileno(), select.POLLIN)
-            ended.poll()
+            ended.poll(AGAIN_MS)
             self.flushed()
         with self._there:
             self._closing = True
@@ -132,12 +221,10 @@ class Syncs:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._done: deque[tuple[int, object]] = deque()
-        self.queues = {kind: Queue(kind.value, self._done, wake) for kind in SyncClass}
-        self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
-        """The syncs in progress, by token, with the descriptors that `drain` gives back."""
-        self._workers = Workers(self.ended)
         self._left: SimpleQueue[int] = SimpleQueue()
         """Descriptors that are to be closed; below zero: no more will come."""
+        self.queues = {kind: Queue(kind.value, self._done, wake, self._left.put) for kind in SyncClass}
+        self._workers = Workers(self.ended)
         self._closer = threading.Thread(target=self._close_left, name="close", daemon=True)
         self._closer.start()
 
@@ -147,16 +234,12 @@ class Syncs:
 
     def submit(self, sync: Sync) -> None:
         """Start a sync."""
-        pinned = self._pinned.setdefault(sync.token, [])
-        try:
-            for file in sync.files:
-                assert isinstance(file, LocalFile)
-                pinned.append((file, file.pin()))
-        except DiskFailed as error:
-            self._done.append((sync.token, error))
-            self._wake()
-            return
-        self.queues[sync.kind].submit(sync, [fd for _, several in pinned for fd in several])
+        self.queues[sync.kind].submit(sync)
+
+    @property
+    def lacks(self) -> bool:
+        """Whether something waits that nothing but another call of `drain` goes on with."""
+        return any(queue.lacks for queue in self.queues.values())
 
     def work(self, work: Work) -> None:
         """Start a job."""
@@ -176,10 +259,6 @@ class Syncs:
         done = [one for queue in self.queues.values() for one in queue.flushed()]
         while self._done:
             done.append(self._done.popleft())
-        for token, _ in done:
-            for file, fds in self._pinned.pop(token, ()):
-                if (fd := file.unpin(fds)) >= 0:
-                    self._left.put(fd)
         return done
 
     def close(self) -> None:
@@ -209,9 +288,11 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                     disk.replace(path, content, departures)  # type: ignore[attr-defined]
                 except DiskFull as error:
                     full = error
+                except MemoryError:
+                    full = DiskFull(errno.ENOMEM, "there is no memory to replace the file", path)
                 except OSError as error:
                     failed = error
-                except Exception as error:  # lack of memory, say: the node that waits must learn of it
+                except Exception as error:  # whatever it is: the node that waits must learn of it
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
         if failed is not None:
             lost.update({disk: failed for disk, _, _ in one.sync.replacements})

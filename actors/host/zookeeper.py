@@ -9,6 +9,7 @@ This file alone knows the client library, kazoo, and that it answers on threads 
    on.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,8 @@ class Door:
         client, self._client = self._client, None
         if client is not None:
             # It waits for ZooKeeper's answer, and a node's turn waits for nothing.
-            threading.Thread(target=_ended, args=(client,), name="zookeeper-close", daemon=True).start()
+            with contextlib.suppress(RuntimeError):  # no thread is left: ZooKeeper ends the session when it is silent
+                threading.Thread(target=_ended, args=(client,), name="zookeeper-close", daemon=True).start()
 
     def _open(self, wanted: Open) -> None:
         self.close()

@@ -4,12 +4,14 @@ import errno
 import os
 import resource
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.host.descriptors import Reserve
 from actors.host.disk import LocalDisk
 from actors.ports import DiskFailed, DiskFull
 
@@ -443,3 +445,87 @@ def test_the_volume_has_a_size(disk: LocalDisk, tmp_path: Path) -> None:
     )
     with pytest.raises(DiskFailed, match="statvfs"):
         LocalDisk(str(tmp_path / "gone")).space()
+
+
+class Full:
+    """No descriptor is left in this process."""
+
+    def __init__(self) -> None:
+        self.before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def __enter__(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, self.before[1]))
+
+    def __exit__(self, *_: object) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, self.before)
+
+
+def test_a_lack_of_descriptors_is_no_error_of_the_device(disk: LocalDisk) -> None:
+    file = disk.open("t-0/0.log", create=True)
+    file.append((b"data",))
+    file.close()
+    with Full():
+        for refused in (
+            lambda: file.append((b"more",)),
+            lambda: file.overwrite(0, b"D"),
+            lambda: file.truncate(2),
+            lambda: file.read_cold(0, 4),
+            lambda: disk.open("t-1/0.log", create=True),
+            lambda: disk.replace("checkpoint", b"x"),
+            file.pin,
+        ):
+            with pytest.raises(DiskFull):
+                refused()
+        assert file.read(0, 4) is None, "a thread reads it"
+    assert file.append((b"more",)) == 8
+    assert bytes(file.read_cold(0, 9)) == b"datamore"
+    file.unpin(file.pin())
+    disk.replace("checkpoint", b"x")
+
+
+def test_what_a_file_that_cannot_be_pinned_said_of_new_directories_is_said_again(disk: LocalDisk) -> None:
+    file = disk.open("a/b/0.log", create=True)
+    file.append((b"data",))
+    with Full(), pytest.raises(DiskFull):
+        file.pin()
+    fds = file.pin()
+    assert len(fds) == 4, "the file, b, a, and the root"
+    file.unpin(fds)
+
+
+def test_the_reserve_is_for_what_finds_no_descriptor(tmp_path: Path) -> None:
+    reserve = Reserve(2)
+    disk = LocalDisk(str(tmp_path), reserve=reserve)
+    # Plugs, so that the numbers below the limit are taken: the kernel gives the lowest free one.
+    plugs = [os.open(os.devnull, os.O_RDONLY)]
+    while plugs[-1] < max(map(int, os.listdir("/proc/self/fd"))) - 1:
+        plugs.append(os.open(os.devnull, os.O_RDONLY))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (plugs[-1] + 1, before[1]))
+    try:
+        disk.open("one", create=True).append((b"x",))
+        assert reserve.lent == 1
+        disk.open("two", create=True).append((b"x",))
+        assert reserve.lent == 1 and disk.handles == 1, "what can be opened again is closed first"
+        assert reserve.lend() and reserve.lent == 2 and not reserve.lend()
+        assert not reserve.fill()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert reserve.fill()
+    reserve.close()
+    for fd in plugs:
+        os.close(fd)
+
+
+def test_a_thread_waits_for_a_descriptor(disk: LocalDisk) -> None:
+    file = disk.open("0.log", create=True)
+    file.append((b"data",))
+    file.close()
+    found: list[bytes] = []
+    with Full():
+        thread = threading.Thread(target=lambda: found.append(bytes(file.read_cold(0, 4))))
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive() and not found
+    thread.join(10)
+    assert found == [b"data"]

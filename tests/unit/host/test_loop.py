@@ -728,6 +728,9 @@ def test_descriptors_are_raised_to_what_is_allowed_and_divided() -> None:
         assert descriptors.handles_max(1, 4096) == 512
         assert descriptors.handles_max(4, 4096) == 128
         assert descriptors.connections_end() == 960
+        assert descriptors.connections_end(limited=False) == 992, "other nodes get in where clients do not"
+        assert descriptors.pins_max() == 128
+        assert "1024 files and connections" in (descriptors.too_few() or "")
         assert descriptors.raise_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -179,10 +179,12 @@ def test_whatever_happens_to_a_small_file_is_answered(waiting: Waiting, tmp_path
         departures = 0
 
         def replace(self, path: str, content: bytes, departures: int) -> None:
-            raise MemoryError
+            raise {"memory": MemoryError(), "fault": ZeroDivisionError()}[path]
 
-    waiting.syncs.submit(Sync(1, [], [(Small(), "small", b"")]))  # type: ignore[list-item]
+    waiting.syncs.submit(Sync(1, [], [(Small(), "fault", b"")]))  # type: ignore[list-item]
     assert isinstance(waiting.until(1)[1], DiskFailed)
+    waiting.syncs.submit(Sync(3, [], [(Small(), "memory", b"")]))  # type: ignore[list-item]
+    assert isinstance(waiting.until(1)[3], DiskFull), "lack of memory is no error of the device"
     waiting.syncs.submit(Sync(2, [], [(LocalDisk(str(tmp_path)), "small", b"")]))
     assert waiting.until(1) == {2: None}
 
@@ -239,3 +241,90 @@ def test_a_file_that_was_removed_while_it_was_synced_is_closed_by_a_thread(
     waiting.until(1)
     waiting.syncs.close()
     assert closed[descriptor] == "close"
+
+
+def _open_now() -> int:
+    return len(os.listdir("/proc/self/fd")) - 1
+
+
+class Few:
+    """Only so many more descriptors than there are now."""
+
+    def __init__(self, more: int) -> None:
+        self.before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.more = more
+
+    def __enter__(self) -> None:
+        highest = max(map(int, os.listdir("/proc/self/fd")))
+        self.plugs = [os.open(os.devnull, os.O_RDONLY)]
+        while self.plugs[-1] < highest:
+            self.plugs.append(os.open(os.devnull, os.O_RDONLY))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.plugs[-1] + 1 + self.more, self.before[1]))
+
+    def __exit__(self, *_: object) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, self.before)
+        for fd in self.plugs:
+            os.close(fd)
+
+
+def test_one_sync_of_more_files_than_there_are_descriptors_is_made_in_parts(tmp_path: Path) -> None:
+    """400 partitions that are new: each pins its file and its directory."""
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path), handles_max=64)
+    files = [disk.open(f"t-{number}/0.log", create=True) for number in range(400)]
+    for file in files:
+        file.append([b"data"])
+    queue = waiting.syncs.queues[SyncClass.DATA]
+    queue.pins_max = 10**6
+    small = disk.open("small", create=True)
+    with Few(40):
+        waiting.syncs.submit(Sync(1, files, [(disk, "checkpoint", b"1")]))
+        waiting.syncs.submit(Sync(2, [small], []))
+        waiting.syncs.submit(Sync(3, [], [(disk, "checkpoint", b"3")]))
+        assert waiting.until(3) == {1: None, 2: None, 3: None}
+    assert queue.flusher.syncs >= 802, "each file and its directory"
+    assert (tmp_path / "checkpoint").read_bytes() == b"3"
+    waiting.syncs.close()
+
+
+def test_the_syncs_of_a_class_hold_no_more_descriptors_than_they_may(tmp_path: Path) -> None:
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path), handles_max=16)
+    files = [disk.open(f"t-{number}/0.log", create=True) for number in range(100)]
+    queue = waiting.syncs.queues[SyncClass.DATA]
+    queue.pins_max = 12
+    before, most, done = _open_now(), 0, {}
+    for token in range(4):
+        waiting.syncs.submit(Sync(token, files[token * 25 : token * 25 + 25], []))
+    while len(done) < 4:
+        most = max(most, _open_now() - before)
+        waiting.woken.wait(0.001)
+        done.update(waiting.syncs.drain())
+    assert most <= 12 + 2 + 16
+    waiting.syncs.close()
+
+
+def test_a_sync_waits_for_a_descriptor_and_nothing_has_failed(tmp_path: Path) -> None:
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path))
+    file = disk.open("t-0/0.log", create=True)
+    with Few(1):
+        waiting.syncs.submit(Sync(1, [file], [(disk, "checkpoint", b"x")]))
+        assert waiting.syncs.drain() == [] and waiting.syncs.lacks, "its directory, which is new, is to be synced too"
+    assert waiting.until(1) == {1: None}
+    waiting.syncs.close()
+
+
+def test_a_small_file_waits_for_a_descriptor(tmp_path: Path) -> None:
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path))
+    with Few(0):
+        waiting.syncs.submit(Sync(1, [], [(disk, "quorum-state", b"x")]))
+        assert not waiting.woken.wait(0.2) and waiting.syncs.drain() == []
+    assert waiting.until(1) == {1: None}
+    waiting.syncs.close()
+
+
+def test_closing_finishes_a_sync_that_is_made_in_parts(tmp_path: Path) -> None:
+    waiting, disk = Waiting(), LocalDisk(str(tmp_path))
+    files = [disk.open(f"t-{number}/0.log", create=True) for number in range(100)]
+    waiting.syncs.queues[SyncClass.DATA].pins_max = 4
+    waiting.syncs.submit(Sync(1, files, [(disk, "checkpoint", b"x")]))
+    waiting.syncs.close()
+    assert (tmp_path / "checkpoint").read_bytes() == b"x"

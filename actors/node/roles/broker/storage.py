@@ -662,6 +662,8 @@ class BrokerStorage:
         """Why a directory is not there as a whole, which has held more than its partitions; None: it is there."""
         try:
             return None if disk.names("") else DiskFailed(errno.ENOENT, "it is empty or no directory")
+        except DiskFull:  # it could not be looked at
+            return None
         except DiskFailed as error:
             return error
 
