@@ -7,6 +7,9 @@ This file alone decides when that is asked and what the answer is for the client
 1. A partition with an open transaction of that producer and epoch is in it: nothing is asked.
 2. One request at a time to another broker's coordinator, for what has come up meanwhile, `QUESTIONS_A_REQUEST` at most. The
    coordinator of this broker is asked without a request, and lets a partition wait for the end of the transaction before.
+   One producer of a transactional id waits to be asked about, as in Apache Kafka, so that nobody's questions stand in front
+   of those about other ids. One with an older epoch is answered at once. Of two that cannot be compared the later one
+   waits, and the other may ask again.
 3. What was verified holds for one batch, and until the transaction ends: a marker that overtakes the batch takes the
    permission back, else the batch would open a transaction that nobody ends. So does another leadership: the marker may
    have been written by the leader in between.
@@ -21,7 +24,7 @@ This file alone decides when that is asked and what the answer is for the client
    moment could never be written: the partition would go on behind it.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -48,6 +51,8 @@ FIRST_RETRY_MS = 2
 CODES = {int(code): code for code in ErrorCode}
 PERMISSION_MS = 120_000
 """A permission that was not used for so long belonged to a request that is gone."""
+PERMISSIONS_MAX = 100_000
+"""Above it the oldest goes: its batch is refused for a moment, and sent again."""
 TRANSIENT = frozenset(
     (
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -136,6 +141,11 @@ class _Ask(NamedTuple):
         return self.transactional_id, self.question.producer_id, self.question.producer_epoch, self.client.adds
 
 
+_Queue = OrderedDict[str, deque[_Ask]]
+"""What one coordinator is to be asked, by transactional id. Invariant: no id is without a question, and all of an id are
+about one transaction."""
+
+
 class TransactionVerification:
     """The questions of one broker's partitions."""
 
@@ -153,9 +163,9 @@ class TransactionVerification:
         self._retry_ms_max: int = value("add.partitions.to.txn.retry.backoff.max.ms")
         self._listener = runtime.config.inter_broker_listener
         self._next_key = 0
-        self._permissions: dict[_Guard, _Permission] = {}
+        self._permissions: OrderedDict[_Guard, _Permission] = OrderedDict()
         """Asked for and not used yet, oldest first."""
-        self._queues: dict[int, deque[_Ask]] = {}
+        self._queues: dict[int, _Queue] = {}
         """By coordinating broker, what it is to be asked next. Invariant: no queue is empty."""
         self._asked: set[int] = set()
         """Brokers with a request under way."""
@@ -171,8 +181,13 @@ class TransactionVerification:
         check = Check(("verified", self._next_key))
         check.left = len(wanted)
         for question in wanted:
-            before = self._permissions.pop(_guard(question), None)
+            before = self._permissions.get(_guard(question))
+            if before is not None and before.epoch > question.producer_epoch:
+                check.left -= 1
+                check.refused[question.id] = _refused(ErrorCode.PRODUCER_FENCED, client)
+                continue
             self._permissions[_guard(question)] = _Permission(question, client.adds, now_ms, before)
+            self._permissions.move_to_end(_guard(question))
             self._place(_Ask(check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS))
         self._send()
         return check
@@ -211,7 +226,7 @@ class TransactionVerification:
     def _forget(self, now_ms: int) -> None:
         while self._permissions:
             guard, permission = next(iter(self._permissions.items()))
-            if permission.since_ms + PERMISSION_MS > now_ms:
+            if permission.since_ms + PERMISSION_MS > now_ms and len(self._permissions) <= PERMISSIONS_MAX:
                 return
             del self._permissions[guard]
 
@@ -223,43 +238,73 @@ class TransactionVerification:
         leader = image.leader(row) if row >= 0 else -1
         if leader < 0:
             self._answer(ask, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        elif leader == self._runtime.config.broker_id:
-            self._ask_own(ask)
         else:
-            self._queues.setdefault(leader, deque()).append(ask)
+            self._enqueue(self._queues.setdefault(leader, OrderedDict()), ask)
 
-    def _ask_own(self, ask: _Ask) -> None:
-        """This broker coordinates that transaction."""
-        partition, machine = ask.question.partition, self._transactions.machine
-        id, place = ask.transactional_id, (partition.topic, partition.number)
-        producer = ask.question.producer_id, ask.question.producer_epoch
-        if not ask.client.adds:
-            found = machine.verify(id, *producer, [place])
-            self._answered(ask, found if isinstance(found, ErrorCode) else found[0])
+    def _enqueue(self, queue: _Queue, ask: _Ask) -> None:
+        """One more question for a coordinator, beside those about the same transaction."""
+        present = queue.get(ask.transactional_id)
+        if present is None:
+            queue[ask.transactional_id] = deque((ask,))
             return
+        known = present[0]
+        if known.transaction == ask.transaction:
+            present.append(ask)
+            return
+        same = known.question.producer_id == ask.question.producer_id
+        if same and ask.question.producer_epoch < known.question.producer_epoch:
+            self._answer(ask, ErrorCode.PRODUCER_FENCED)
+            return
+        fenced = same and ask.question.producer_epoch > known.question.producer_epoch
+        queue[ask.transactional_id] = deque((ask,))
+        for one in present:
+            self._answer(one, ErrorCode.PRODUCER_FENCED if fenced else ErrorCode.NETWORK_EXCEPTION)
+            if not fenced:
+                self._drop(one)
+
+    def _ask_own(self, asks: Sequence[_Ask]) -> None:
+        """This broker coordinates that transaction."""
+        first, machine = asks[0], self._transactions.machine
+        id, producer = first.transactional_id, (first.question.producer_id, first.question.producer_epoch)
+        places = [(ask.question.partition.topic, ask.question.partition.number) for ask in asks]
+        if not first.client.adds:
+            found = machine.verify(id, *producer, places)
+            for ask, code in zip(asks, [found] * len(asks) if isinstance(found, ErrorCode) else found, strict=True):
+                self._answered(ask, code)
+            return
+
+        def added(verdict: Any) -> None:
+            for ask in asks:
+                self._answered(ask, verdict.error)
+
         now = self._runtime.now
         self._transactions.tell(
-            lambda ticket: machine.add(id, ticket, *producer, frozenset((place,)), ADDED_BY_LEADERS, now, patient=True),
-            lambda verdict: self._answered(ask, verdict.error),
+            lambda ticket: machine.add(id, ticket, *producer, frozenset(places), ADDED_BY_LEADERS, now, patient=True),
+            added,
         )
 
     def _send(self) -> None:
+        for asks in self._queues.pop(self._runtime.config.broker_id, {}).values():
+            self._ask_own(asks)
         for broker in [one for one in self._queues if one not in self._asked]:
             self._ask(broker)
 
+    def _take(self, broker: int) -> dict[str, list[_Ask]]:
+        """What goes into the next request to a broker, by transactional id, oldest first."""
+        queue, taken, room = self._queues[broker], dict[str, list[_Ask]](), QUESTIONS_A_REQUEST
+        while queue and room:
+            id, asks = queue.popitem(last=False)
+            taken[id] = [asks.popleft() for _ in range(min(room, len(asks)))]
+            room -= len(taken[id])
+            if asks:
+                queue[id] = asks
+                queue.move_to_end(id, last=False)
+        if not queue:
+            del self._queues[broker]
+        return taken
+
     def _ask(self, broker: int) -> None:
-        taken: dict[str, list[_Ask]] = {}
-        waiting, later, count = self._queues.pop(broker), deque[_Ask](), 0
-        while waiting and count < QUESTIONS_A_REQUEST:
-            ask, count = waiting.popleft(), count + 1
-            same = taken.setdefault(ask.transactional_id, [])
-            if same and same[0].transaction != ask.transaction:
-                later.append(ask)
-            else:
-                same.append(ask)
-        later.extend(waiting)
-        if later:
-            self._queues[broker] = later
+        taken = self._take(broker)
         endpoint = self._cache.endpoint(broker, self._listener)
         if endpoint is None:
             for asks in taken.values():
@@ -305,11 +350,19 @@ class TransactionVerification:
         permission = self._permissions.get(_guard(ask.question))
         if code is not ErrorCode.NONE:
             ask.check.refused[ask.question.id] = _refused(code, ask.client)
+            if code not in TRANSIENT:
+                self._drop(ask)
         elif permission is not None and permission.epoch == ask.question.producer_epoch:
             permission.given = True
         ask.check.left -= 1
         if not ask.check.left:
             self._runtime.waiting.signal(ask.check.key)
+
+    def _drop(self, ask: _Ask) -> None:
+        """Forget what was asked for a batch that was refused for good."""
+        permission = self._permissions.get(_guard(ask.question))
+        if permission is not None and permission.epoch == ask.question.producer_epoch and not permission.given:
+            del self._permissions[_guard(ask.question)]
 
 
 def _guard(question: Question) -> _Guard:
