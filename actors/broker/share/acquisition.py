@@ -135,7 +135,7 @@ class _Taking:
                 return
             if window.has_gap and below < batch.first:
                 self._new(below, batch.first - 1)
-            below = batch.last + 1
+            below = max(below, batch.last + 1)
             if self._left <= 0 or not self._take(batch):
                 return
         if self._left > 0:
@@ -195,10 +195,11 @@ class _Taking:
     # ---- new records
 
     def _new(self, first: int, last: int) -> None:
-        """Take records that were not in flight."""
+        """Take records that were not in flight: those of first..last that are in the window or behind it, if any are."""
         window, ask = self._window, self._ask
-        if not window.batches:
-            first = max(first, window.end)
+        first = max(first, window.start if window.records else window.end)
+        if first > last:
+            return
         if self._left < last - first + 1:
             last = min(last, self._aligned(first + self._left - 1))
         if ask.strict and self._left < last - first + 1:

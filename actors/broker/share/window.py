@@ -132,6 +132,7 @@ class Window:
 
     def insert(self, batch: InFlightBatch) -> None:
         """New records are in flight."""
+        assert self.start <= batch.first <= batch.last, (self.start, batch.first, batch.last)
         self.batches.insert(self.floor(batch.first) + 1, batch)
 
     def look(self) -> None:

@@ -302,13 +302,15 @@ class Beginnings:
     ) -> None:
         """Ask for each share partition; `then` when all are answered."""
         told: dict[Place, Told] = {}
+        waiting = set(offsets)
 
         def wanted() -> bool:
             return self._still(shard, group)
 
         def answered(place: Place, one: Told) -> None:
             told[place] = one
-            if len(told) == len(offsets):
+            waiting.discard(place)
+            if not waiting:
                 then(told)
 
         if not offsets:

@@ -64,7 +64,7 @@ def _describe(context: BrokerContext, call: Call, kind: Any, one: Any) -> Answer
         places = _all(context, call, group)
     else:
         places, others = _named(context, call, kind, one)
-    told: dict[SharePartitionKey, Any] = {}
+    told = _beyond(context, places)
     ends: dict[tuple[str, int], int | ErrorCode] = {}
 
     def start(then: Callable[[ErrorCode], None]) -> None:
@@ -99,7 +99,7 @@ def _all(context: BrokerContext, call: Call, group: Any) -> list[_Place]:
 
 def _named(context: BrokerContext, call: Call, kind: Any, one: Any) -> tuple[list[_Place], list[Any]]:
     """What the request names: partitions to be asked about, and topics that are answered without."""
-    places: list[_Place] = []
+    places: dict[_Place, None] = {}
     others = []
     image = context.cache.image
     for topic in one.topics:
@@ -110,11 +110,17 @@ def _named(context: BrokerContext, call: Call, kind: Any, one: Any) -> tuple[lis
             others.append(_unknown(kind, topic, code))
         else:
             topic_id = image.topic_id(row) or ZERO_UUID
-            numbers = dict.fromkeys(topic.partitions)
-            places += [
-                _Place(topic.topic_name, SharePartitionKey(one.group_id, topic_id, number)) for number in numbers
-            ]
-    return places, others
+            for number in topic.partitions:
+                places[_Place(topic.topic_name, SharePartitionKey(one.group_id, topic_id, number))] = None
+    return list(places), others
+
+
+def _beyond(context: BrokerContext, places: list[_Place]) -> dict[SharePartitionKey, Any]:
+    """What is told of partitions that do not exist, without a share coordinator: nothing is known of them."""
+    image = context.cache.image
+    counts = {name: len(image.topic_partitions(image.topic(name))) for name in {place.topic for place in places}}
+    nothing = message("ReadShareGroupStateSummaryResponse").PartitionResult(start_offset=NO_OFFSET)
+    return {place.key: nothing for place in places if not 0 <= place.key.number < counts[place.topic]}
 
 
 def _unknown(kind: Any, topic: Any, code: ErrorCode) -> Any:
@@ -135,17 +141,18 @@ def _unknown(kind: Any, topic: Any, code: ErrorCode) -> Any:
 def _ask(
     context: BrokerContext, places: list[_Place], told: dict[SharePartitionKey, Any], then: Callable[[], None]
 ) -> None:
-    """Ask about each share partition; `then` when all are answered."""
+    """Ask about each share partition of which nothing is told yet; `then` when all are answered."""
+    waiting = {place.key for place in places} - told.keys()
 
     def answered(key: SharePartitionKey, result: Any) -> None:
         told[key] = result
-        if len(told) == len(places):
+        waiting.discard(key)
+        if not waiting:
             then()
 
-    if not places:
+    if not waiting:
         then()
-    for place in places:
-        key = place.key
+    for key in [place.key for place in places if place.key in waiting]:
         context.share_persister.summary(key, -1, lambda result, key=key: answered(key, result))  # type: ignore[misc]
 
 

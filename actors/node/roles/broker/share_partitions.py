@@ -10,6 +10,8 @@ it wants stored. Rules:
    the share coordinator knows a later leader, whoever waits in it hears so.
 4. The end of a session gives back what its member has acquired. So does the end of the session's connection.
 5. Who waits for something in a share partition is told by `SharePartitions.Held.key`.
+6. What goes wrong in the same way in several share partitions of a group in a turn is one line of the log. That a client
+   names a group or a partition that has not begun is its own affair, and none.
 """
 
 import heapq
@@ -80,6 +82,8 @@ class SharePartitions:
         self._sequence = 0
         self._gathered: list[Held] = []
         """What has something to be stored."""
+        self._reports: dict[tuple[str, str, int], list[str]] = {}
+        """(group, what fails, error code) -> the first sentence of the turn, and the partitions that it is about."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -200,7 +204,7 @@ class SharePartitions:
     @property
     def gathers(self) -> bool:
         """Whether `end_turn` has something to do."""
-        return bool(self._gathered)
+        return bool(self._gathered or self._reports)
 
     def end_turn(self) -> None:
         """What has come up in the turn is to be stored."""
@@ -208,6 +212,11 @@ class SharePartitions:
         for held in gathered:
             held.gathered = False
             self._write(held)
+        if self._reports:
+            reports, self._reports = self._reports, {}
+            for (group, what, _), (why, first, *more) in reports.items():
+                others = f" and {len(more)} other partitions" if more else ""
+                self._runtime.log.warning(f"share group {group!r}, {first}{others}: {what}: {why}")
 
     # ---- inside
 
@@ -220,7 +229,7 @@ class SharePartitions:
         def written(result: Any) -> None:
             code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
             if code:
-                self._report(held, f"its state is not stored: {result.error_message or code.text}")
+                self._report(held, "its state is not stored", code, result.error_message or code.text)
             held.share.written(code, self._runtime.now.mono_ms)
             if held.share.fenced is not None:
                 self._fence(held, held.share.fenced)
@@ -244,7 +253,8 @@ class SharePartitions:
                 return
             code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
             if code:
-                self._report(held, f"its state cannot be read: {result.error_message or code.text}")
+                if code is not ErrorCode.INVALID_REQUEST:
+                    self._report(held, "its state cannot be read", code, result.error_message or code.text)
                 self._fence(held, told(code))
             elif result.start_offset >= 0:
                 self._loaded(held, result.start_offset, result)
@@ -281,7 +291,7 @@ class SharePartitions:
         if held.share.fenced is not None:
             return
         if isinstance(found, Exception):
-            self._report(held, f"its first offset cannot be looked up: {found}")
+            self._report(held, "its first offset cannot be looked up", ErrorCode.KAFKA_STORAGE_ERROR, str(found))
             self._fence(held, ErrorCode.KAFKA_STORAGE_ERROR)
         else:
             partition = held.partition
@@ -296,7 +306,7 @@ class SharePartitions:
         try:
             held.share.load(start_offset, result.state_epoch, batches)
         except ValueError as error:
-            self._report(held, f"its state makes no sense: {error}")
+            self._report(held, "its state makes no sense", ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
             self._fence(held, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._runtime.waiting.signal(held.key)
@@ -314,5 +324,6 @@ class SharePartitions:
             return
         self._fence(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def _report(self, held: Held, what: str) -> None:
-        self._runtime.log.warning(f"share group {held.share.key.group!r}, {held.partition!r}: {what}")
+    def _report(self, held: Held, what: str, code: ErrorCode, why: str) -> None:
+        """An operator is told at the end of the turn: rule 6."""
+        self._reports.setdefault((held.share.key.group, what, code), [why]).append(repr(held.partition))

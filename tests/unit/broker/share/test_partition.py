@@ -211,6 +211,37 @@ def test_offsets_that_compaction_has_taken_are_archived() -> None:
     assert scene.window.start == 70
 
 
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("left", [[Extent(100, 199)], [Extent(95, 99), Extent(100, 199)], [Extent(105, 199)]])
+def test_a_full_window_whose_tail_compaction_has_taken_gives_nothing_behind_it(left: Any, strict: bool) -> None:
+    log = [Extent(0, 89), Extent(90, 99), *left]
+    scene = Scene(log=[*log[:2], Extent(100, 199)], in_flight=100)
+    assert scene.fetch("a", 90, strict=True) == [Acquired(0, 89, 1)]
+    assert scene.fetch("b", 10, strict=True) == [Acquired(90, 99, 1)]
+    scene.store(Event.RELEASE, 90, 99, "b")
+    scene.log = [log[0], *left]
+    kept = [Acquired(95, 99, 2)] if left[0].first == 95 else []
+    assert scene.fetch("c", 10, strict=strict) == kept
+    assert scene.store(Event.ACCEPT, 0, 89, "a").batches == [(0, 89, State.ACKNOWLEDGED, 1)]
+    if kept:
+        scene.store(Event.ACCEPT, 95, 99, "c")
+    assert scene.window.start == 100
+    assert [one.first for one in scene.fetch("d")] == [left[-1].first]
+
+
+def test_what_a_member_has_below_the_log_s_start_brings_no_done_record_back() -> None:
+    """6 and 10 were acknowledged before, and are not in the window any more."""
+    stored = [StateBatch(5, 5, 0, 1), StateBatch(6, 6, 2, 1), StateBatch(10, 10, 2, 1)]
+    scene = Scene(log=[Extent(0, 19)], start=5, stored=stored)
+    assert scene.fetch("a", 1, strict=True) == [Acquired(5, 5, 2)]
+    assert scene.fetch("a", 3, strict=True) == [Acquired(7, 9, 1)]
+    scene.share.log_starts_at(10)
+    assert scene.window.start == 11
+    assert scene.fetch("c", 2, strict=True) == [Acquired(11, 12, 1)]
+    scene.store(Event.RELEASE, 5, 9, "a")
+    assert scene.fetch("c", 2, strict=True) == [Acquired(13, 14, 1)]
+
+
 def test_gaps_of_a_load_are_new_records() -> None:
     stored = [StateBatch(10, 19, 2, 1), StateBatch(30, 39, 0, 3)]
     scene = Scene(stored=stored)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.share.beginnings import LOOK_MS
+from actors.broker.share.keys import SharePartitionKey
 from actors.metadata import ops
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from actors.wire.errors import ErrorCode
@@ -504,3 +505,54 @@ def test_a_new_coordinator_looks_at_what_has_begun_with_the_first_heartbeat() ->
         lab.pass_ms(500)
     assert known(lab, 3) == [0, 1]
     assert lab.broker(2).groups.machine.find("g").assignable(TOPIC_ID) == {0, 1}
+
+
+def fetch(lab: Lab, group: str, partitions: int, epoch: int) -> Any:
+    kind = message("ShareFetchRequest")
+    parts = [kind.FetchPartition(partition_index=number) for number in range(partitions)]
+    topics = [] if epoch else [kind.FetchTopic(topic_id=TOPIC_ID, partitions=parts)]
+    request = kind(
+        group_id=group, member_id="m", share_session_epoch=epoch, max_wait_ms=0, min_bytes=1, max_bytes=1000,
+        max_records=10, batch_size=10, topics=topics,
+    )  # fmt: skip
+    pending = lab.call(2, "ShareFetch", 1, request, connection=9)
+    lab.pass_ms(300)
+    return pending
+
+
+def test_who_fetches_for_a_group_that_has_not_begun_writes_nothing_into_the_log() -> None:
+    lab = made(partitions=50)
+    lab.settle()
+    before = len(lab.nodes[2].log.lines)
+    for epoch in range(3):
+        pending = fetch(lab, "nobody", 50, epoch)
+        assert pending.done, epoch
+    said = [line for line in lab.nodes[2].log.lines[before:] if "nobody" in line]
+    assert not said
+
+
+def test_what_fails_for_many_share_partitions_at_once_is_one_line() -> None:
+    lab = made(partitions=50)
+    Member(lab, "m").settle()
+    lab.broker(2).share_state.machine.shards[0].strange.update(
+        {SharePartitionKey("g", TOPIC_ID, number): "a value of version 9" for number in range(50)}
+    )
+    fetch(lab, "g", 50, 0)
+    (said,) = [line for line in lab.nodes[2].log.lines if "its state cannot be read" in line]
+    assert "share group 'g'" in said and "and 49 other partitions" in said and "version 9" in said
+
+
+@pytest.mark.parametrize("numbers", [[[0], [0]], [[0, 1], [1, 0, 1]], [[7]], [[0, 7, -1], [7]], [[2**31 - 1], [1]]])
+def test_however_partitions_are_named_each_is_answered_once_and_at_once(numbers: list[list[int]]) -> None:
+    lab = made()
+    Member(lab, "a").settle()
+    kind = message("DescribeShareGroupOffsetsRequest")
+    topics = [kind.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=one) for one in numbers]
+    asked = kind.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=topics)
+    pending = lab.call(1, "DescribeShareGroupOffsets", 1, kind(groups=[asked]))
+    lab.settle()
+    lab.pass_ms(50)
+    (group,) = pending.reply.groups
+    shown = [(one.partition_index, one.start_offset, one.error_code) for one in group.topics[0].partitions]
+    assert len(group.topics) == 1
+    assert shown == [(number, -1, 0) for number in dict.fromkeys(number for one in numbers for number in one)]
