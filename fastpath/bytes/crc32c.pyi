@@ -6,6 +6,11 @@ def crc32c(data: Buffer, value: int = 0) -> int:
     Contiguous bytes, read-only or not; the GIL is released for large ones. OverflowError when `value` is not 32 bits.
     """
 
+def second_part(both: int, first: int, size: int) -> int:
+    """The CRC-32C of the last `size` bytes of some bytes whose CRC is `both`, where `first` is the CRC of the bytes before
+    them. Its cost does not depend on `size`. OverflowError when a CRC is not 32 bits.
+    """
+
 def ways() -> tuple[str, ...]:
     """The implementations that this machine can run, fastest first: "avx512", "sse42", "portable"."""
 

@@ -15,6 +15,7 @@ are computed at import by `power`, not typed in.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uint64_t
 
 cdef extern from *:
     """
@@ -213,6 +214,8 @@ cdef extern from *:
     #endif
     """
     void prepare "rayft_crc_prepare"() nogil
+    uint32_t times "rayft_crc_times"(uint32_t a, uint32_t b) noexcept nogil
+    uint32_t power "rayft_crc_power"(uint64_t n) noexcept nogil
     uint32_t portable "rayft_crc_portable"(uint32_t value, const uint8_t* data, size_t size) noexcept nogil
     uint32_t sse42 "rayft_crc_sse42"(uint32_t value, const uint8_t* data, size_t size) noexcept nogil
     uint32_t avx512 "rayft_crc_avx512"(uint32_t value, const uint8_t* data, size_t size) noexcept nogil
@@ -232,6 +235,10 @@ cdef uint32_t extend(uint32_t value, const uint8_t* data, size_t size) noexcept 
     return _best(value, data, size)
 
 
+cdef uint32_t second(uint32_t both, uint32_t first, size_t size) noexcept nogil:
+    return both ^ times(power(8 * <uint64_t>size), first)
+
+
 cdef uint32_t _run(Way way, object data, uint32_t value) except? 0:
     cdef Py_buffer view
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -246,6 +253,10 @@ cdef uint32_t _run(Way way, object data, uint32_t value) except? 0:
 
 def crc32c(data, uint32_t value=0):
     return _run(_best, data, value)
+
+
+def second_part(uint32_t both, uint32_t first, size_t size):
+    return second(both, first, size)
 
 
 def ways():

@@ -23,4 +23,6 @@ def scan(
     """
 
 def resync(data: Buffer, pos: int, end: int) -> int:
-    """The first position from `pos` on where a sound batch starts (header and CRC); `end` when there is none."""
+    """The first position from `pos` on where a sound batch starts (header and CRC); `end` when there is none. The work is
+    in proportion to the bytes, whatever they are. ValueError: `[pos, end)` does not lie within the data.
+    """

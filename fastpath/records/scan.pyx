@@ -8,18 +8,21 @@ right. fastpath/records/batch.pyx draws the batch.
 import numpy as np
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdlib cimport free
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpath.records.batch cimport BatchHeader, read_header
 from fastpath.records.header cimport CRC_FROM
 from fastpath.records.faults cimport BAD_CRC, BAD_OFFSETS, CUT, FINE, Fault
-from fastpath.bytes.crc32c cimport extend
+from fastpath.bytes.crc32c cimport extend, second
 from fastpath.bytes.endian cimport load_uint32
 from fastpath.bytes.byte_builder cimport Growth, extend_by, own
 
 from fastpath.records.batch import HEADER_DTYPE
+
+cdef enum:
+    STEP = 4096         # bytes between two sums that are kept
 
 NAMES = {
     CUT: "the bytes end inside the batch",
@@ -122,22 +125,52 @@ cdef bint zeros(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept no
     return True
 
 
+cdef struct Sums:
+    const uint8_t* data
+    Py_ssize_t base
+    uint32_t* marks         # CRC of [base, base + i * STEP)
+    Py_ssize_t known        # how many of them are computed
+
+
+cdef inline uint32_t sum_below(Sums* sums, Py_ssize_t pos) noexcept nogil:
+    """The CRC of [base, pos)."""
+    cdef Py_ssize_t at = (pos - sums.base) // STEP
+    while sums.known <= at:
+        sums.marks[sums.known] = extend(
+            sums.marks[sums.known - 1], sums.data + sums.base + (sums.known - 1) * STEP, STEP
+        )
+        sums.known += 1
+    return extend(sums.marks[at], sums.data + sums.base + at * STEP, (pos - sums.base) % STEP)
+
+
 def resync(data, Py_ssize_t pos, Py_ssize_t end):
-    """The first position from `pos` on where a sound batch starts (header and CRC); `end` when there is none."""
     cdef Py_buffer view
     cdef BatchHeader h
-    cdef const uint8_t* bytes_
+    cdef Sums sums
+    cdef Py_ssize_t body
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    sums.marks = NULL
     try:
         if not 0 <= pos <= end <= view.len:
             raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
-        bytes_ = <const uint8_t*>view.buf
+        sums.data, sums.base, sums.known = <const uint8_t*>view.buf, pos, 1
+        sums.marks = <uint32_t*>malloc(((end - pos) // STEP + 1) * sizeof(uint32_t))
+        if sums.marks == NULL:
+            raise MemoryError
+        sums.marks[0] = 0
         with nogil:
             while pos < end:
-                if end - pos > 16 and bytes_[pos + 16] == 2 and bytes_[pos] < 0x80 and load_uint32(bytes_ + pos + 8) >= 49:
-                    if look(bytes_, pos, end, True, &h) == FINE:
+                # The bytes may be anybody's, and each of them may begin what looks like a header of a long batch. So the CRC
+                # of a candidate comes from those of two beginnings, and each byte is summed up a bounded number of times.
+                if (
+                    end - pos > 16 and sums.data[pos + 16] == 2 and sums.data[pos] < 0x80
+                    and load_uint32(sums.data + pos + 8) >= 49 and look(sums.data, pos, end, False, &h) == FINE
+                ):
+                    body = pos + CRC_FROM
+                    if second(sum_below(&sums, pos + h.size), sum_below(&sums, body), h.size - CRC_FROM) == h.crc:
                         break
                 pos += 1
         return pos
     finally:
+        free(sums.marks)
         PyBuffer_Release(&view)

@@ -55,3 +55,9 @@ def test_a_wrong_argument_is_an_error() -> None:
         crc32c.crc32c(b"", 2**32)
     with pytest.raises((BufferError, ValueError)):
         crc32c.crc32c(memoryview(b"abcdef")[::2])
+
+
+@given(st.binary(max_size=300), st.binary(max_size=600))
+def test_the_crc_of_a_second_part(first: bytes, second: bytes) -> None:
+    both = crc32c.crc32c(first + second)
+    assert crc32c.second_part(both, crc32c.crc32c(first), len(second)) == crc32c.crc32c(second)

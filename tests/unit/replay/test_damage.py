@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from actors import replay
 from fastpath.arrow import metadata_columns
 from fastpath.records.batch import Builder
+from fastpath.records.scan import resync, scan
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
 from tests.unit.replay.test_topics import sealed
@@ -93,3 +94,36 @@ def test_the_work_grows_with_the_records_that_cannot_be_read_and_not_with_their_
     assert [row["offset"] for row in rows] == list(range(0, 2000, 2)) and len(told) == 1000
     assert {one.reason.partition(": ")[2] for one in told} == {"no record has type 254"}
     assert decoded <= 3 * 2000
+
+
+def first_sound(data: bytes, position: int) -> int:
+    """The slow twin of resync: each position is tried by itself."""
+    for at in range(position, len(data)):
+        found, _, _ = scan(data, at, len(data), True, records_max=1)
+        if len(found) and found[0]["base_offset"] >= 0 and data[at + 16] == 2:
+            return at
+    return len(data)
+
+
+@given(st.data())
+def test_the_next_sound_batch_is_found_behind_any_bytes(data: st.DataObject) -> None:
+    builder = Builder(7, 1)
+    for size in data.draw(st.lists(st.integers(0, 5000), min_size=1, max_size=4)):
+        builder.append(None, bytes(size), 5)
+    whole = bytes(builder.build())
+    torn = whole[: data.draw(st.integers(0, len(whole)))]
+    broken = bytearray(whole)
+    broken[data.draw(st.integers(17, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    pieces = data.draw(st.lists(st.sampled_from([whole, torn, bytes(broken), bytes(50), b"\2" * 100]), max_size=5))
+    made = b"".join(pieces)
+    start = data.draw(st.integers(0, len(made)))
+    assert resync(made, start, len(made)) == first_sound(made, start)
+
+
+@pytest.mark.timeout(120)
+def test_a_torn_tail_of_bytes_that_all_look_like_headers() -> None:
+    """Every twelfth byte begins a header that claims a quarter of the tail: trying each by itself reads 40 GB."""
+    size = 4 << 20
+    unit = b"\0\0\0\0\2\0\0\0" + ((size // 4) & 0x00FFFF00 | 0x70).to_bytes(4, "big")
+    tail = unit * (size // len(unit))
+    assert resync(tail, 0, len(tail)) == len(tail)
