@@ -336,7 +336,7 @@ def _up(options: argparse.Namespace) -> int:
             cluster.start()
         console.print(screen.table(screen.state(options.dir)))
         console.print(
-            f"ready after {time.monotonic() - began:.1f} s; clients connect to [bold]{escape(cluster.bootstrap_servers)}[/]",
+            f"ready after {time.monotonic() - began:.1f} s; [bold]{escape(cluster.served)}[/]",
             soft_wrap=True,
         )
         if cluster.secure:

@@ -549,7 +549,7 @@ def _bridge(
             raise ConfigError(f"{setting} and controller.listeners both name {name}: write two listeners.")
         if name not in bound:
             raise ConfigError(
-                f"{setting} names {name}, which is not among listeners ({', '.join(bound)}): add {name}://host:port."
+                f"{setting} names {name}, which is not among listeners ({_listed(bound)}): add {name}://host:port."
             )
     return names
 
@@ -557,7 +557,7 @@ def _bridge(
 def _check_bridge_is_told(names: Sequence[str], told: Sequence[str]) -> None:
     if set(names) != set(told):
         raise ConfigError(
-            f"advertised.listeners has {', '.join(told)}, and rayft.bridge.listener.names {', '.join(names)}: write an "
+            f"advertised.listeners has {_listed(told)}, and rayft.bridge.listener.names {_listed(names)}: write an "
             f"address for each of the latter, and no other."
         )
 
@@ -671,6 +671,11 @@ def _endpoints(setting: str, entries: Sequence[str], protocols: Mapping[str, str
     return tuple(result)
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, which does not end in the middle where there are none."""
+    return ", ".join(names) or "nothing"
+
+
 def _names(listeners: Iterable[ListenerConfig]) -> list[str]:
     return [listener.name for listener in listeners]
 
@@ -679,7 +684,7 @@ def _check_controller_listeners(roles: Sequence[str], bind: Sequence[str], names
     for name in names:
         if "controller" in roles and name not in bind:
             raise ConfigError(
-                f"controller.listeners names {name}, which is not among listeners ({', '.join(bind)}): "
+                f"controller.listeners names {name}, which is not among listeners ({_listed(bind)}): "
                 f"add {name}://host:port to listeners."
             )
         if "controller" not in roles and name in bind:
@@ -691,7 +696,7 @@ def _check_controller_listeners(roles: Sequence[str], bind: Sequence[str], names
     if "broker" not in roles and (extra := [name for name in bind if name not in names]):
         raise ConfigError(
             f"listeners has {', '.join(extra)}, and a process with the controller role only opens no listener for "
-            f"brokers or clients: leave only {', '.join(names)}."
+            f"brokers or clients: leave only {_listed(names)}."
         )
 
 
@@ -713,7 +718,7 @@ def _inter_broker(
         raise ConfigError(f"inter.broker.listener.name={name} is a controller's listener: name a broker's listener.")
     if name and name not in _names(mine):
         raise ConfigError(
-            f"inter.broker.listener.name={name} is not among listeners ({', '.join(_names(bind))}): add "
+            f"inter.broker.listener.name={name} is not among listeners ({_listed(_names(bind))}): add "
             f"{name}://host:port."
         )
     if name:
@@ -762,10 +767,10 @@ def _check_control_plane(
             f"{setting} has no security protocol: add {name}:PLAINTEXT to listener.security.protocol.map."
         )
     if name not in _names(bind):
-        raise ConfigError(f"{setting} is not among listeners ({', '.join(_names(bind))}): add {name}://host:port.")
+        raise ConfigError(f"{setting} is not among listeners ({_listed(_names(bind))}): add {name}://host:port.")
     if name not in _names(advertised):
         raise ConfigError(
-            f"{setting} is not among advertised.listeners ({', '.join(_names(advertised))}): add {name}://host:port "
+            f"{setting} is not among advertised.listeners ({_listed(_names(advertised))}): add {name}://host:port "
             f"there too."
         )
 
@@ -843,12 +848,12 @@ def _check_told(told: Sequence[str], bind: Sequence[str], inter_broker: str) -> 
     for name in told:
         if name not in bind:
             raise ConfigError(
-                f"advertised.listeners has {name}, which is not among listeners ({', '.join(bind)}): add {name}://host:port "
+                f"advertised.listeners has {name}, which is not among listeners ({_listed(bind)}): add {name}://host:port "
                 f"there too."
             )
     if inter_broker not in told:
         raise ConfigError(
-            f"the inter-broker listener {inter_broker} is not among advertised.listeners ({', '.join(told)}), and brokers "
+            f"the inter-broker listener {inter_broker} is not among advertised.listeners ({_listed(told)}), and brokers "
             f"learn there how to reach each other: add {inter_broker}://host:port."
         )
 

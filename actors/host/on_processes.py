@@ -170,8 +170,13 @@ class Cluster:
     # ---- what it is
 
     @property
+    def served(self) -> str:
+        """Where clients connect, as a sentence goes on."""
+        return self._plan.served
+
+    @property
     def bootstrap_servers(self) -> str:
-        """The addresses that clients connect to."""
+        """The addresses that clients connect to; empty where there are no brokers."""
         return self._plan.bootstrap_servers
 
     @property

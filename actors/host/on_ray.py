@@ -166,7 +166,7 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     reopen.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port,
                  secure=options.secure)  # fmt: skip
     start(ray, plan, choice, list(choice["nodes"]))
-    print(f"ready on Ray: {plan.bootstrap_servers}")
+    print(f"ready on Ray: {plan.served}")
     if plan.secure:
         print(secure_cluster.told(options.dir, plan.bootstrap_servers))
     print(f"stop it with: rayft down --ray {options.ray} --dir {options.dir}")

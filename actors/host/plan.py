@@ -93,8 +93,15 @@ class Plan(NamedTuple):
         raise KeyError(f"no node has the id {id}; there are {sorted(id for m in self.members for id in m.ids)}")
 
     @property
+    def served(self) -> str:
+        """Where clients connect, as a sentence goes on."""
+        if not self.brokers:
+            return "there are no brokers, so there is nothing that clients connect to"
+        return f"clients connect to {self.bootstrap_servers}"
+
+    @property
     def bootstrap_servers(self) -> str:
-        """The addresses that clients connect to."""
+        """The addresses that clients connect to; empty where there are no brokers."""
         return ",".join(joined(*member.address("client")) for member in self.brokers)
 
     @property
@@ -158,11 +165,12 @@ def create(
     combined: bool = False,
     level: int = 2,
     secure: bool | None = None,
+    first_broker: int = 1,
 ) -> Plan:
-    """Create a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers, and from
-    `port`+100 on for controllers; of a secure cluster from `port`+200 on for brokers among themselves; 0: any free ones.
-    `secure`: see `secure_cluster.wanted`. Raises ConfigError, PortTaken, StorageError; after an error nothing
-    is left that would make a second try fail."""
+    """Create a cluster: ids, ports, files, formatted directories. Brokers have ids from `first_broker` on. Ports are
+    `port`, `port`+1, ... for brokers, and from `port`+100 on for controllers; of a secure cluster from `port`+200 on for
+    brokers among themselves; 0: any free ones. `secure`: see `secure_cluster.wanted`. Raises ConfigError, PortTaken,
+    StorageError; after an error nothing is left that would make a second try fail."""
     from actors.node.quorum.addresses import EVERY_INTERFACE
 
     protected = secure_cluster.wanted([host], secure)
@@ -191,6 +199,7 @@ def create(
         common,
         combined,
         ports[controllers + brokers :] if protected else None,
+        first_broker,
     )
     made = Plan(directory, tuple(member_of(name, own) for name, own in files.items()))
     paths = [Path(path) for member in made.members for path in storage.directories(member.config)]

@@ -183,7 +183,7 @@ def _client_files(home: Path, bootstrap_servers: str, password: str) -> dict[str
         "ssl.ca.location": str(ca),
     }
     return {
-        name: "".join(f"{key}={value}\n" for key, value in one.items()).encode()
+        name: "".join(f"{key}={value}\n" for key, value in one.items() if value).encode()
         for name, one in ((CLIENT_PROPERTIES, java), (LIBRDKAFKA, librdkafka))
     }
 
@@ -219,6 +219,8 @@ def secret_files(directory: Path) -> list[Path]:
 def told(directory: Path, bootstrap_servers: str) -> str:
     """What a client of a secure cluster needs, in three lines."""
     home = directory / DIRECTORY
+    if not bootstrap_servers:
+        return f"clients of brokers that come later log in as {OPERATOR}, with what is in {home}"
     return (
         f"clients log in as {OPERATOR}, with what is in {home}:\n"
         f"  kafka-topics.sh --bootstrap-server {bootstrap_servers.partition(',')[0]} --command-config "

@@ -65,10 +65,11 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
                 break
             if now_ms - (newest if newest >= 0 else segment.appended_ms) < settings.min_compaction_lag_ms:
                 break
-        if segment.first_timestamp < 0 and segment.size and settings.max_compaction_lag_ms < 1 << 62:
+        first = segment.first_timestamp
+        if first is None and segment.size and settings.max_compaction_lag_ms < 1 << 62:
             warm.append(segment.learn_first_timestamp)
-        elif segment.first_timestamp > 0:
-            began_ms = min(began_ms, segment.first_timestamp)
+        elif first is not None and first >= 0:
+            began_ms = min(began_ms, first)
         dirty += segment.size
     delay_ms = max(0, now_ms - settings.max_compaction_lag_ms - began_ms)
     return Cleanable(first_dirty, uncleanable, clean, dirty, delay_ms, tuple(warm))

@@ -344,8 +344,9 @@ class PartitionLog:
             return True
         if segment.size == 0:
             return False
-        if segment.first_timestamp >= 0 and last.max_timestamp >= 0:
-            return last.max_timestamp - segment.first_timestamp > settings.roll_ms
+        first = segment.first_timestamp
+        if first is not None and first >= 0 and last.max_timestamp >= 0:
+            return last.max_timestamp - first > settings.roll_ms
         return now_ms - segment.created_ms > settings.roll_ms
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:

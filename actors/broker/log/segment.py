@@ -85,8 +85,8 @@ class Segment:
         self.index_file: File | None = None
         self.time_file: File | None = None
         self.aborted = TransactionIndex(disk, self.path(TRANSACTION_INDEX), base_offset)
-        self.first_timestamp = -1
-        """Largest timestamp of the first batch, ms; -1: not known yet."""
+        self.first_timestamp: int | None = None
+        """Largest timestamp of the first batch, ms, -1 when it has none; None: not known yet."""
         self.last_timestamp: int | None = None
         """Largest timestamp of a sealed segment whose index is not in memory; None: not known yet."""
 
@@ -277,7 +277,7 @@ class Segment:
     def learn_first_timestamp(self) -> None:
         """Read the time of the first batch, from which a roll by time counts, in a segment found on the disk. Blocking,
         once."""
-        if self.first_timestamp < 0 and self.log.size >= HEADER_BYTES:
+        if self.first_timestamp is None and self.log.size >= HEADER_BYTES:
             head = self.log.read_cold(0, HEADER_BYTES)
             self.first_timestamp = _int(head[35:43])
 
@@ -347,7 +347,7 @@ class Segment:
         position = index.offsets.entry(count - 1)[1] if count else 0
         self.last_timestamp = None
         if self.log.size == 0:
-            self.first_timestamp = -1
+            self.first_timestamp = None
         return self.scan(index, position, self.base_offset, check_from=NO_LIMIT).next_offset
 
     def _cut_index_files(self, index: SegmentIndex) -> None:

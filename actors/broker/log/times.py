@@ -19,6 +19,7 @@ from fastpath.records.record_stream import Walk
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 CODEC, APPEND_TIME = 0x07, 0x08
 NEVER_MS = (1 << 63) - 1
+NO_TIME = -1
 
 
 class TimeOffset(NamedTuple):
@@ -64,18 +65,22 @@ class TimeSearch(NamedTuple):
 
     def _largest(self) -> Steps[TimeOffset | None]:
         """The index may name the time of a record that is deleted or cannot be read. Then the segment's batches are
-        searched."""
-        largest = [segment.max_timestamp(cold=True) or -1 for segment in self.segments]
+        searched. Records without a time are below all others, and the first of them is found if there are no others."""
+        known = (segment.max_timestamp(cold=True) for segment in self.segments)
+        largest = {place: NO_TIME if time is None else time for place, time in enumerate(known)}
         exact: set[int] = set()
-        while max(largest, default=-1) >= 0:
-            best = max(range(len(largest)), key=lambda number: (largest[number], -number))
-            segment = self.segments[best]
+        while largest:
+            best = max(largest, key=lambda place: (largest[place], -place))
+            segment, time = self.segments[best], largest[best]
             index = _index(segment)
-            found = yield from self._search(segment, index, largest[best])
+            found = yield from self._search(segment, index, time)
             if found is not None:
                 return found
-            largest[best] = -1 if best in exact else (yield from self._largest_left(segment, index))
-            exact.add(best)
+            if time == NO_TIME or best in exact:
+                del largest[best]
+            else:
+                largest[best] = yield from self._largest_left(segment, index)
+                exact.add(best)
         return None
 
     def _largest_left(self, segment: Segment, index: SegmentIndex) -> Steps[int]:

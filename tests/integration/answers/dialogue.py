@@ -246,7 +246,7 @@ class Dialogue:
     def _knows(self, id: int, topic: str, partitions: int) -> bool:
         reply = self.raw("Metadata", 4, id, topics=[{"name": topic}], allow_auto_topic_creation=False)
         found = reply.topics[0].partitions
-        return len(found) == partitions and all(one.leader_id > 0 for one in found)
+        return len(found) == partitions and all(one.leader_id >= 0 for one in found)
 
     def _leader(self, topic: str, number: int) -> int | None:
         reply = self.raw("Metadata", 4, topics=[{"name": topic}], allow_auto_topic_creation=False)

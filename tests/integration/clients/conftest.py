@@ -1,4 +1,4 @@
-"""Clients that must be compiled before a test can run them."""
+"""Clients that must be compiled before a test can run them, and a cluster whose first broker has the id 0."""
 
 import fcntl
 import os
@@ -10,8 +10,21 @@ from pathlib import Path
 
 import pytest
 
+import rayft
+from actors.host import plan as plans
+from tests.integration.conftest import CONFIG
+
 SOURCES = Path(__file__).parent / "go"
 FETCH_SECONDS_MAX = 120
+
+
+@pytest.fixture(scope="package")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rayft.Cluster]:
+    """Three controllers and three brokers: 0, 1 and 2. Zero is an id like any other, and easily taken for none."""
+    home = tmp_path_factory.mktemp("cluster")
+    plans.create(home, 3, 3, common=CONFIG, first_broker=0)
+    with rayft.Cluster(dir=home) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ def test_kafka_topics_creates_describes_alters_and_deletes(java: Any, cluster: A
     text = topics(java, cluster, "--describe", "--topic", name)
     assert "PartitionCount: 2" in text and "ReplicationFactor: 3" in text and "retention.ms=3600000" in text
     assert re.findall(r"Partition: (\d)\s+Leader: \d", text) == ["0", "1"]
-    assert [sorted(isr.split(",")) for isr in re.findall(r"Isr: (\S+)", text)] == [["1", "2", "3"]] * 2
+    assert [sorted(isr.split(",")) for isr in re.findall(r"Isr: (\S+)", text)] == [["0", "1", "2"]] * 2
     topics(java, cluster, "--alter", "--topic", name, "--partitions", "4")
     until(lambda: topics(java, cluster, "--describe", "--topic", name).count("Leader:") == 4)
     topics(java, cluster, "--delete", "--topic", name)
@@ -80,8 +80,8 @@ def test_kafka_configs_alters_topics_and_brokers(java: Any, cluster: Any, name: 
     until(lambda: "retention.ms=7200000" in (text := configs("--describe", *topic)) and "delete,compact" in text)
     configs("--alter", *topic, "--delete-config", "retention.ms")
     until(lambda: "retention.ms=7200000" not in configs("--describe", *topic))
-    text = configs("--describe", "--all", "--entity-type", "brokers", "--entity-name", "1")
-    assert "log.retention.hours=168" in text and "broker.id=1" in text.replace("node.id", "broker.id")
+    text = configs("--describe", "--all", "--entity-type", "brokers", "--entity-name", "0")
+    assert "log.retention.hours=168" in text and "broker.id=0" in text.replace("node.id", "broker.id")
 
 
 def test_offsets_by_time_records_deleted_quorum_and_versions(

@@ -146,7 +146,7 @@ def test_up_shows_addresses_and_directories_as_they_are(
 ) -> None:
     """Brackets are also how the screen is told of colours, and a long line may be somebody's input."""
     servers = ",".join(f"[fd00::{n}:1234:5678:9abc]:9092" for n in range(5))
-    monkeypatch.setattr(on_processes, "Cluster", Mock(return_value=Mock(bootstrap_servers=servers)))
+    monkeypatch.setattr(on_processes, "Cluster", Mock(return_value=Mock(served=servers, secure=False)))
     monkeypatch.setattr(screen, "state", Mock())
     monkeypatch.setattr(screen, "table", Mock(return_value=""))
     directory = tmp_path / "[a]" / "x[" / "b]"

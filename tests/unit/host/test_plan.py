@@ -1,15 +1,16 @@
 """Inventing a cluster where something refuses: a second try finds nothing of the first."""
 
 import os
+import re
 import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.config import ConfigError
+from actors.config import ConfigError, node_config
 from actors.host import plan as plans
-from actors.host import storage
+from actors.host import secure_cluster, storage
 
 
 def create(path: Path) -> plans.Plan:
@@ -124,3 +125,47 @@ def test_r631_009_combined_nodes_stand_beside_dedicated_ones(
     made = plans.create(tmp_path, controllers, brokers, common={}, combined=True)
     assert {member.name: set(member.ids) for member in made.members} == expected
     assert {member.name: set(member.ids) for member in plans.load(tmp_path).members} == expected  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_cluster_without_brokers_names_no_address_of_brokers(secure: bool, tmp_path: Path) -> None:
+    """`rayft up --brokers 0` ended its sentence with "clients connect to "."""
+    made = plans.create(tmp_path / "none", 1, 0, common={}, secure=secure)
+    assert made.served == "there are no brokers, so there is nothing that clients connect to"
+    if secure:
+        told = secure_cluster.told(made.directory, made.bootstrap_servers)
+        assert "--bootstrap-server" not in told and str(made.directory) in told
+        for name in (secure_cluster.CLIENT_PROPERTIES, secure_cluster.LIBRDKAFKA):
+            text = (made.directory / secure_cluster.DIRECTORY / name).read_text()
+            assert "bootstrap.servers" not in text and "SCRAM" in text.upper()
+    some = plans.create(tmp_path / "some", 1, 2, common={}, secure=secure, first_broker=0)
+    assert some.served == f"clients connect to {some.bootstrap_servers}" and some.bootstrap_servers.count(":") == 2
+    assert [member.config.broker_id for member in some.brokers] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"process.roles": "broker", "inter.broker.listener.name": "X", "listeners": ""},
+        {"process.roles": "controller", "controller.listeners": "C", "listeners": ""},
+        {
+            "process.roles": "broker",
+            "advertised.listeners": "",
+            "listeners": "PLAINTEXT://h:1",
+            "control.plane.listener.name": "X",
+        },
+        {
+            "process.roles": "controller",
+            "rayft.bridge.listener.names": "A",
+            "rayft.metadata.push": "true",
+            "advertised.listeners": "",
+        },
+    ],
+)
+def test_a_sentence_about_settings_has_no_empty_list(settings: dict[str, str]) -> None:
+    base = {"broker.id": "1", "controller.id": "1001", "controller.connect": "1001@h:1", "log.dirs": "/x"}
+    roles = settings["process.roles"]
+    own = {key: value for key, value in base.items() if key not in ("broker.id", "controller.id") or roles in key}
+    with pytest.raises(ConfigError) as refused:
+        node_config(own | settings)
+    assert not re.search(r"\(\)|(has|leave only|names|among|of|to) ?[,.:]|, ,|  ", str(refused.value)), refused.value

@@ -96,9 +96,9 @@ def _made(context: BrokerContext, call: Call, beat: Beat) -> str:
 
 
 def _failures(wanted: Sequence[NewTopic], failed: Mapping[str, str]) -> str:
-    if not failed:
-        return ""
     named = [f"{one.name} ({failed[one.name]})" for one in wanted if one.name in failed]
+    if not named:
+        return ""
     more = len(named) - NAMED_MAX
     listed = ", ".join(named[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
     return f"; Creation failed: {listed}."

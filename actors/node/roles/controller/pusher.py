@@ -331,7 +331,7 @@ class Pusher:
                 self._unreachable.add(outbox)
                 self._runtime.log.error(
                     f"broker {outbox.broker} is told nothing: it has no listener {self._listener} at which this controller "
-                    f"is to reach it; its listeners are {', '.join(one.name for one in process.listeners)}"
+                    f"is to reach it; its listeners are {', '.join(one.name for one in process.listeners) or 'none'}"
                 )
             self._pause(outbox, REFUSED_MS)
             return

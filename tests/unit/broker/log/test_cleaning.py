@@ -133,6 +133,27 @@ def test_dirtiness_and_lags_decide() -> None:
     assert due(log, cleanable(log, log.log_end_offset, NOW + 100))
 
 
+@pytest.mark.parametrize("time, waits_ms", [(NOW, 51), (0, 51), (-1, None)])
+def test_a_first_time_of_zero_is_a_time_and_records_without_one_are_looked_at_once(
+    time: int, waits_ms: int | None
+) -> None:
+    """A log whose first batch has no time was asked for it for ever, and never cleaned."""
+    log = new(max_compaction_lag_ms=50, min_cleanable_dirty_ratio=0.5)
+    for number in range(60):
+        put(log, keyed(b"k%d" % (number % 7), b"v%d" % number, time))
+    flush(log)
+    log = reopen(log, recovery_point=60).log
+    log.checkpointed_offset = log.log_end_offset
+    while (found := cleanable(log, 60, max(time, 0) + 51)).warm:
+        assert all(segment.first_timestamp is None for segment in log.segments[1:-1])
+        for job in found.warm:
+            job()
+    assert due(log, found), "all of it is dirty"
+    log.configure(logs.settings(**{**COMPACT, "min_cleanable_dirty_ratio": 1.0, "max_compaction_lag_ms": 50}))
+    waits = (ms for ms in (50, 51) if due(log, cleanable(log, 60, max(time, 0) + ms)))
+    assert next(waits, None) == waits_ms
+
+
 def test_what_a_look_does_not_know_is_read_by_jobs() -> None:
     log = filled(min_compaction_lag_ms=10, max_compaction_lag_ms=1 << 40)
     log = reopen(log, recovery_point=60).log

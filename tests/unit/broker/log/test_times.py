@@ -62,6 +62,56 @@ def test_the_largest_timestamp_is_one_of_the_records_that_are_left(seed: int) ->
         assert _search(log, -3) == max(left, key=lambda record: (record.timestamp, -record.offset))
 
 
+def timed(*batches: tuple[int, ...], segment_bytes: int = 1 << 20) -> PartitionLog:
+    """A log with these times in its batches; -1: a record has none."""
+    log = new(segment_bytes=segment_bytes, index_interval_bytes=0)
+    for times in batches:
+        builder = batch.Builder(timestamp_ms=times[0])
+        for time in times:
+            builder.append(b"k", b"v", time)
+        put(log, builder.build())
+    return log
+
+
+@pytest.mark.parametrize(
+    "batches, offset, time",
+    [
+        ([(0,)], 0, 0),
+        ([(-1, 0)], 1, 0),
+        ([(-1,), (-1, 0, 0), (-1,)], 2, 0),
+        ([(0,), (0, 1), (0,)], 2, 1),
+        ([(-1,)], 0, -1),
+        ([(-1, -1), (-1,)], 0, -1),
+        ([(5,), (-1,), (0,)], 0, 5),
+    ],
+)
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 80])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_largest_timestamp_may_be_zero_or_none(
+    batches: list[tuple[int, ...]], offset: int, time: int, segment_bytes: int, restarted: bool
+) -> None:
+    """Zero is a time, 1970-01-01. Of records without a time the first is told, as by Apache Kafka."""
+    log = timed(*batches, segment_bytes=segment_bytes)
+    if restarted:
+        stop(log)
+        log = reopen(log, clean=True).log
+    assert _search(log, -3) == TimeOffset(offset, time, 0)
+    at_zero = next((at for at, one in enumerate(one for some in batches for one in some) if one >= 0), None)
+    found = _search(log, 0)
+    assert (found.offset if found else None) == at_zero
+
+
+def test_the_largest_timestamp_of_what_is_left_may_be_zero_or_none() -> None:
+    log = timed((9,), (0, 0), (-1,), (-1,))
+    seen = []
+    for offset in range(1, 5):
+        log.delete_records(offset)
+        seen.append(_search(log, -3))
+    assert seen == [TimeOffset(1, 0, 0), TimeOffset(2, 0, 0), TimeOffset(3, -1, 0), TimeOffset(4, -1, 0)]
+    assert _search(log, -3, upper=4) is None
+    assert _search(new(), -3) is None
+
+
 def test_the_largest_timestamp_of_a_log_with_deleted_records_reads_each_batch_once() -> None:
     """The first segment was searched for its largest time, and then once more."""
     log = new(segment_bytes=1 << 20, index_interval_bytes=0)
