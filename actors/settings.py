@@ -93,6 +93,8 @@ class ConfigKey(NamedTuple):
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
+        if isinstance(value, float):
+            return str(value).replace("e+", "E").replace("e", "E")
         return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -663,7 +665,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3600000, at_least(1),
              "How often transactional ids that are not used are removed."),
         _key("transaction.partition.verification.enable", BOOLEAN, True, None,
-             "Ask the coordinator whether a partition is in the transaction before a batch is appended (KIP-890)."),
+             "Ask the coordinator whether a partition is in the transaction before a batch is appended (KIP-890).", CLUSTER),
         _key("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0),
              "How long a leader waits for the end of the transaction before, when it adds its partition to the next."),
         _key("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), "Longest time between two such attempts."),
@@ -684,6 +686,9 @@ _FLUSH_MS = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _ROLL = ("log.roll.ms", "log.roll.hours")
 _JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
+
+BROKER_SYNONYMS = {name: names for names in (_FLUSH_MS, _RETENTION, _ROLL, _JITTER) for name in names}
+"""Node settings that say the same in other units, the strongest first."""
 
 UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 """Node settings whose name ends in one of these words count in this many milliseconds."""

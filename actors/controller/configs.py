@@ -19,6 +19,7 @@ from typing import Any
 from actors.config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.controller.state import Result, State
 from actors.group_settings import error as group_error
+from actors.kept_settings import KEPT, ONE_BROKER, scope
 from actors.metadata.ops import ConfigSet
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
@@ -131,7 +132,15 @@ def unclean_allowed(state: State, topic: int) -> bool:
 
 
 def without_effect(op: Any) -> str | None:
-    """What to tell about a topic's setting that is accepted and does nothing; else None."""
+    """What to tell about a setting of a topic or a broker that is accepted and does nothing; else None."""
+    if isinstance(op, ConfigSet) and op.resource_type == BROKER and op.value is not None:
+        key = _broker_key(op.name)
+        if key is None or key.dynamic != ONE_BROKER or op.name in KEPT:
+            return None
+        return (
+            f"{op.name} of broker {op.resource_name} is kept and shown and takes no effect: write it into the broker's "
+            f"properties file, and start it again"
+        )
     if (
         not isinstance(op, ConfigSet)
         or op.resource_type != TOPIC
@@ -333,10 +342,7 @@ def _check_changes(
             raise Refused(ErrorCode.INVALID_CONFIG, wrong)
         return
     for name, value in changes.items():
-        key = BROKER_CONFIGS.get(ALIASES.get(name, name))
-        if value is not None and name.startswith(SECURITY):
-            text = f"{name} can be set for one listener only, with its prefix listener.name.<name>. before it."
-            raise Refused(ErrorCode.INVALID_REQUEST, text)
+        key = _broker_key(name)
         if (
             value is not None
             and not resource[1]
@@ -348,7 +354,16 @@ def _check_changes(
         if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.
             continue
-        _check_broker_config(key, value)
+        _check_broker_config(key, value, resource[1])
+
+
+def _broker_key(name: str) -> ConfigKey | None:
+    """A node's setting, or one of Apache Kafka's that is kept; `dynamic`: for whom it can be changed. None: neither."""
+    key = BROKER_CONFIGS.get(ALIASES.get(name, name))
+    if key is None:
+        return KEPT.get(name)
+    of_one = scope(name, key.dynamic) == ONE_BROKER
+    return key._replace(dynamic=ONE_BROKER, validator=None, effect=False) if of_one else key
 
 
 def _check_subscribed(changes: Mapping[str, str | None]) -> None:
@@ -376,7 +391,10 @@ def _check_sizes(resource: tuple[int, str], present: Mapping[str, str], sets: li
         )
 
 
-def _check_broker_config(key: ConfigKey, value: str) -> None:
+def _check_broker_config(key: ConfigKey, value: str, broker: str) -> None:
+    if key.dynamic == ONE_BROKER and not broker:
+        text = f"Cannot update these configs at default cluster level: [{key.name}]. Set it for each broker."
+        raise Refused(ErrorCode.INVALID_REQUEST, text)
     if not key.dynamic:
         why = (
             "it is read at start only. Change the node's properties file and start it again"

@@ -25,6 +25,7 @@ MACHINE = {
     "actors.ports",
     "actors.config",
     "actors.group_settings",
+    "actors.kept_settings",
     "actors.settings",
     "actors.authentication",
     "actors.authorization",
@@ -43,7 +44,9 @@ CONTROLLER = QUORUM | {
     "actors.zookeeper",
 }
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas", "actors.group_settings"}
-API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings", "actors.oauthbearer_settings"}
+API = (
+    CONTROLLER | BROKER | {"actors.node.api", "actors.settings", "actors.kept_settings", "actors.oauthbearer_settings"}
+)
 NODE = MACHINE | {
     "actors.node",
     "actors.raft",
@@ -68,6 +71,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "actors.group_settings": {"actors.settings"},
     "actors.secret_settings": {"actors.settings", "actors.group_settings"},
+    "actors.kept_settings": {"actors.settings"},
     "actors.config": {"actors.settings", "actors.group_settings", "actors.listener_security"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},

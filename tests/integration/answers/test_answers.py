@@ -28,7 +28,6 @@ KNOWN: dict[str, str] = {
     "features: unknown": "rayft gives a result for each feature beside the reason for the whole",
     "of a broker [DescribeCluster": "the answer repeats the kind of endpoints of the request, with the same error",
     "strange endpoints": "the answer repeats the kind of endpoints of the request, with the same error",
-    "key [DescribeConfigs": "the default of log.retention.hours is named as the origin of retention.ms",
     "join: unknown member": "the refusal repeats the member id",
     "no id, no name [Metadata v1": "A topic with neither name nor id in Metadata: Kafka answers UNKNOWN_SERVER_ERROR",
     "no partitions [AddPartitionsToTxn": "A topic without partitions in AddPartitionsToTxn",

@@ -1,14 +1,16 @@
 """Settings and features: which change is legal."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
-from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed
+from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed, without_effect
 from actors.controller.features import update_features
 from actors.controller.partitions import create_partitions
 from actors.controller.snapshots import report
-from actors.metadata.ops import FeatureSet
+from actors.metadata.ops import ConfigSet, FeatureSet
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 
@@ -70,6 +72,13 @@ def test_set_delete_append_subtract():
     ([("producer.id.expiration.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("producer.id.expiration.check.interval.ms", SET, "1")], dict(kind=BROKER, name=""), 42),
     ([("ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name="1"), 42),
+    ([("ssl.client.auth", SET, "required")], dict(kind=BROKER, name="1"), 0),
+    ([("ssl.client.auth", SET, "required")], dict(kind=BROKER, name=""), 42),
+    ([("sasl.kerberos.min.time.before.relogin", SET, "58000")], dict(kind=BROKER, name="1"), 0),
+    ([("sasl.kerberos.min.time.before.relogin", SET, "soon")], dict(kind=BROKER, name="1"), 40),
+    ([("sasl.kerberos.min.time.before.relogin", SET, "58000")], dict(kind=BROKER, name=""), 42),
+    ([("config.providers", SET, "x")], dict(kind=BROKER, name=""), 0),
+    ([("metric.reporters", SET, "x")], dict(kind=BROKER, name="1"), 42),
     ([("listener.name.internal.ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name="1"), 0),
     ([("listener.name.internal.ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name=""), 42),
     ([("listener.name.internal.plain.sasl.jaas.config", SET, "x")], dict(kind=BROKER, name=""), 42),
@@ -98,6 +107,33 @@ def test_what_is_legal(changes, fields, code):
     c = cluster()
     assert alter(c, *changes, **fields) == code
     assert bool(c.ops) == (code == 0)
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "dynamic_settings.json"
+OTHERWISE = {"log.cleaner.enable", "max.connections.per.ip.overrides"}
+"""Where a broker of rayft does more, or less, while it runs."""
+
+
+def test_settings_of_brokers_are_taken_and_refused_as_by_apache_kafka():
+    """Of one broker and of all of them, among them those that nothing here reads: Kerberos, tiered storage, reporters."""
+    c, wrong, taken = cluster(), [], 0
+    for name, theirs in json.loads(GOLDEN.read_text()).items():
+        if name == "names" or ": " in name or name in OTHERWISE:
+            continue
+        for title, broker in (("broker", "1"), ("all brokers", "")):
+            code = alter(c, (name, SET, theirs["value"]), kind=BROKER, name=broker, validate_only=True)
+            taken += not code
+            if code != theirs[title]["error"]:
+                wrong.append((name, title, theirs[title]["error"], code))
+    assert not wrong and taken > 130
+
+
+def test_what_is_kept_for_one_broker_and_takes_no_effect_is_told():
+    told = without_effect(ConfigSet(BROKER, "1", "ssl.client.auth", "required"))
+    assert told is not None and "ssl.client.auth of broker 1" in told and "properties file" in told
+    assert without_effect(ConfigSet(BROKER, "1", "ssl.client.auth", None)) is None
+    assert without_effect(ConfigSet(BROKER, "1", "log.retention.ms", "1")) is None
+    assert without_effect(ConfigSet(BROKER, "1", "sasl.kerberos.kinit.cmd", "x")) is None, "nothing is expected of it"
 
 
 def test_what_is_appended_must_fit_into_a_string():

@@ -13,12 +13,14 @@ Errors: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZ
 INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 """
 
+import itertools
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation
 from actors.config import NodeConfig
 from actors.group_settings import GROUP_CONFIGS
+from actors.kept_settings import KEPT, scope
 from actors.metadata.image import Image
 from actors.node.api.authorizer import Authorizer, config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -29,6 +31,7 @@ from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.settings import (
     BROKER_CONFIGS,
+    BROKER_SYNONYMS,
     CLIENT_METRICS_CONFIGS,
     CLUSTER,
     TOPIC_CONFIGS,
@@ -65,6 +68,14 @@ class Value(NamedTuple):
     name: str
     text: str | None
     source: int
+
+
+class Shown(NamedTuple):
+    """What is shown of a setting. `synonyms`: the places where it has a value, in their own units, the strongest first."""
+
+    text: str | None
+    source: int
+    synonyms: list[Value]
 
 
 @rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
@@ -116,13 +127,13 @@ def _result(node: Node, kind: Any, one: Any, request: Any, call: Call) -> Any:
         result.error_code, result.error_message = error
         return result
     keys = None if not one.configuration_keys else set(one.configuration_keys)
-    for key, values in rows:
+    for key, shown in rows:
         if keys is None or key.name in keys:
-            result.configs.append(_config(kind, key, values, request, one.resource_type))
+            result.configs.append(_config(kind, key, shown, request, one.resource_type))
     return result
 
 
-def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, list[Value]]]]:
+def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, Shown]]]:
     image = node.image
     if one.resource_type == TOPIC:
         if image.topic(one.resource_name) < 0:
@@ -131,13 +142,13 @@ def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[
             )
             return (code, code.text), ()
         overrides = image.config(TOPIC, one.resource_name)
-        rows = [(key, _topic_values(node, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
-        return None, [(key, values) for key, values in rows if values or not key.name.startswith(INTERNAL)]
+        rows = [(key, _of_topic(node, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
+        return None, [(key, shown) for key, shown in rows if shown.synonyms or not key.name.startswith(INTERNAL)]
     if one.resource_type == BROKER:
         if one.resource_name == "":
             defaults = image.config(BROKER, "")
             return None, [
-                (key, [Value(name, text, DYNAMIC_DEFAULT)])
+                (key, _first([Value(name, text, DYNAMIC_DEFAULT)]))
                 for name, text in sorted(defaults.items())
                 if (key := _broker_key(name)).dynamic
             ]
@@ -145,57 +156,75 @@ def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[
             text = f"this is node {node.id}; ask node {one.resource_name} for its own settings"
             return (ErrorCode.INVALID_REQUEST, text), ()
         names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
-        rows = [(key, _broker_values(node, key)) for key in map(_broker_key, sorted(names))]
-        return None, [(key, values) for key, values in rows if key.name not in UNSHOWN or values[0].source != DEFAULT]
+        rows = [(key, _first(_broker_values(node, key))) for key in map(_broker_key, sorted(names))]
+        return None, [(key, shown) for key, shown in rows if key.name not in UNSHOWN or shown.source != DEFAULT]
     if one.resource_type == CLIENT_METRICS:
         if not one.resource_name:
             return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()
         given = image.config(CLIENT_METRICS, one.resource_name)
-        return None, [(key, _subscription_values(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
+        return None, [(key, _of_subscription(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
     if one.resource_type == GROUP:
         if not one.resource_name:
             return (ErrorCode.INVALID_REQUEST, "the name of a group must not be empty"), ()
         given = image.config(GROUP, one.resource_name)
-        return None, [(key, _group_values(node, key, given)) for key in GROUP_CONFIGS.values()]
+        return None, [(key, _first(_group_values(node, key, given))) for key in GROUP_CONFIGS.values()]
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
 
 
 def _broker_key(name: str) -> ConfigKey:
     """A node's setting. One of a single listener is what the same one of all listeners is. One that nobody reads, which
     clients may keep, could be a secret."""
-    key = BROKER_CONFIGS.get(name)
+    key = BROKER_CONFIGS.get(name) or KEPT.get(name)
     if key is not None:
-        return key
+        return key._replace(dynamic=scope(name, key.dynamic))
     of_all = BROKER_CONFIGS.get(name.split(".", 3)[-1]) if name.startswith(LISTENER) else None
     if of_all is not None:
         return of_all._replace(name=name, default=None, dynamic=CLUSTER)
     return ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
 
 
+def _first(values: list[Value]) -> Shown:
+    """The strongest value counts, and all are synonyms."""
+    return Shown(values[0].text, values[0].source, values) if values else Shown(None, DEFAULT, values)
+
+
 def _broker_values(node: Node, key: ConfigKey) -> list[Value]:
-    """Every value of a node's setting, the strongest first."""
-    values, name = [], key.name
+    """Every value of a node's setting, the strongest first: its own in the metadata, that of all brokers, that of its file,
+    the default. Settings that say the same in another unit follow it. As with Apache Kafka one that has no value itself has
+    no synonyms either."""
+    name = key.name
+    names = BROKER_SYNONYMS.get(name, (name,))
+    if name.startswith(LISTENER):
+        names = (name, name.split(".", 3)[-1])
+    keys = [key if one == name else _broker_key(one) for one in names]
+    values = []
     for resource, source in ((str(node.id), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT)):
-        text = node.image.config(BROKER, resource).get(name)
-        if text is not None and key.dynamic:
-            values.append(Value(name, text, source))
-    if name in node.config.given:
-        values.append(Value(name, node.config.given[name], STATIC))
-    if key.default is not None:
-        values.append(Value(name, key.text(key.default), DEFAULT))
-    return values
+        given = node.image.config(BROKER, resource)
+        values += [Value(one.name, given[one.name], source) for one in keys if one.name in given and one.dynamic]
+    file = node.config.given
+    values += [Value(one.name, file[one.name], STATIC) for one in keys if one.name in file]
+    values += [Value(one.name, one.text(one.default), DEFAULT) for one in keys if one.default is not None]
+    return list(itertools.dropwhile(lambda value: value.name != name, values))
 
 
-def _topic_values(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> list[Value]:
-    values = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
-    for synonym in key.synonyms:
-        for value in _broker_values(node, BROKER_CONFIGS[synonym]):
-            if value.source != DEFAULT and BROKER_CONFIGS[synonym].allows(value.text or ""):
-                values.append(_in_topic_unit(key, synonym, value))
-    default = inherited(key, lambda name: (False, None))
-    if default is not None:
-        values.append(Value(key.synonyms[-1] if key.synonyms else key.name, key.text(default), DEFAULT))
-    return values
+def _of_topic(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> Shown:
+    """A topic's setting: its own value, else the node's in the topic's unit. The origin is the first synonym's, which the
+    node's settings in other units are only behind the one in milliseconds."""
+    synonyms = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
+    if key.synonyms:
+        synonyms += _broker_values(node, BROKER_CONFIGS[key.synonyms[0]])
+    text = overrides.get(key.name)
+    if text is None:
+        text = key.text(inherited(key, lambda name: _in_force(node, BROKER_CONFIGS[name])))
+    return Shown(text, synonyms[0].source if synonyms else DEFAULT, synonyms)
+
+
+def _in_force(node: Node, key: ConfigKey) -> tuple[bool, Any]:
+    """(whether a node's setting is given, its value)."""
+    for value in _broker_values(node, key):
+        if value.name == key.name and value.source != DEFAULT and key.allows(value.text or ""):
+            return True, key.parse(value.text or "")
+    return False, None
 
 
 def _group_values(node: Node, key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
@@ -206,30 +235,23 @@ def _group_values(node: Node, key: ConfigKey, given: Mapping[str, str]) -> list[
     return [*values, Value(key.name, key.text(key.default), DEFAULT)]
 
 
-def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
+def _of_subscription(key: ConfigKey, given: Mapping[str, str]) -> Shown:
     if key.name in given:
-        return [Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)]
-    return [Value(key.name, key.text(key.default), DEFAULT)]
+        return _first([Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)])
+    return Shown(key.text(key.default), DEFAULT, [])
 
 
-def _in_topic_unit(key: ConfigKey, synonym: str, value: Value) -> Value:
-    typed = BROKER_CONFIGS[synonym].parse(value.text or "")
-    return value._replace(text=key.text(inherited(key, lambda name: (name == synonym, typed))))
-
-
-def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resource_type: int) -> Any:
+def _config(kind: Any, key: ConfigKey, shown: Shown, request: Any, resource_type: int) -> Any:
     hidden = key.sensitive or key.type is ConfigType.PASSWORD
-    first = values[0] if values else Value(key.name, None, DEFAULT)
     return kind.DescribeConfigsResourceResult(
         name=key.name,
-        value=None if hidden else first.text,
+        value=None if hidden else shown.text,
         read_only=resource_type == BROKER and not key.dynamic,
-        config_source=first.source,
+        config_source=shown.source,
         is_sensitive=hidden,
         synonyms=[
             kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
-            for one in values
-            if resource_type != CLIENT_METRICS or one.source != DEFAULT
+            for one in shown.synonyms
         ]
         if request.include_synonyms
         else [],

@@ -158,7 +158,6 @@ class TransactionVerification:
         self._channels = channels
         self._cache = cache
         value = runtime.config.value
-        self._enabled: bool = value("transaction.partition.verification.enable")
         self._retry_ms: int = value("add.partitions.to.txn.retry.backoff.ms")
         self._retry_ms_max: int = value("add.partitions.to.txn.retry.backoff.max.ms")
         self._listener = runtime.config.inter_broker_listener
@@ -218,7 +217,7 @@ class TransactionVerification:
     # ---- inside
 
     def _needed(self, question: Question, client: Client) -> bool:
-        if not (self._enabled or client.adds):
+        if not (client.adds or self._cache.value("transaction.partition.verification.enable")):
             return False
         producer = question.partition.log.producers.by_id.get(question.producer_id)
         return producer is None or producer.epoch != question.producer_epoch or producer.transaction_offset < 0
