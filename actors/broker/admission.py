@@ -34,7 +34,10 @@ from fastpath.records.recompression import Target
 APPEND_TIME = "LogAppendTime"
 SIZE_BYTES = 12
 """Base offset and length: the bytes that the batch's length does not count."""
+SHORTEST = 14
+"""No batch of any format has a smaller length."""
 MAGIC = 2
+FORMER_MAGIC = (0, 1)
 ZSTD_FROM = 7
 CODECS, TRANSACTIONAL = 0x07, 0x10
 FORMS: dict[str, Callable[[TopicSettings], tuple[int, int]]] = {
@@ -78,14 +81,15 @@ def compressed(records: Any) -> bool:
 def check(records: Any, settings: TopicSettings, version: int, transactional_id: str | None) -> Claims:
     """The claims of a batch whose form and size are valid. `version`: that of the Produce request.
 
-    Raises Refused: INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
+    Raises Refused: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
     size = 0 if records is None else len(records)
     claims = Claims._make(_HEADER.unpack_from(records)) if size >= HEADER_SIZE else None
     if claims is None or claims.length + SIZE_BYTES != size:
-        raise Refused(ErrorCode.INVALID_RECORD, "a produce request holds one whole record batch a partition")
+        raise Refused(_form_error(records, claims), "a produce request holds one whole record batch a partition")
     if claims.magic != MAGIC:
-        raise Refused(ErrorCode.INVALID_RECORD, f"record batches have magic 2 here, not {claims.magic & 0xFF}")
+        code = ErrorCode.INVALID_RECORD if claims.magic in FORMER_MAGIC else ErrorCode.CORRUPT_MESSAGE
+        raise Refused(code, f"record batches have magic 2 here, not {claims.magic & 0xFF}")
     if size > settings.max_message_bytes:
         raise Refused(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -100,6 +104,17 @@ def check(records: Any, settings: TopicSettings, version: int, transactional_id:
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch comes with a transactional id"
         )
     return claims
+
+
+def _form_error(records: Any, claims: Claims | None) -> ErrorCode:
+    """Which error bytes get that are not one whole batch. A client may have sent none, a part of one, or several; a length
+    that cannot be one, or bytes behind the batch that are none, show damage."""
+    if claims is None or claims.length + SIZE_BYTES > len(records):
+        return ErrorCode.INVALID_RECORD
+    behind = records[claims.length + SIZE_BYTES :] if claims.length >= SHORTEST else b""
+    length = int.from_bytes(behind[8:SIZE_BYTES], "big", signed=True) if len(behind) >= SIZE_BYTES else -1
+    another = SHORTEST <= length <= len(behind) - SIZE_BYTES
+    return ErrorCode.INVALID_RECORD if another else ErrorCode.CORRUPT_MESSAGE
 
 
 def judge(claims: Claims) -> None:
@@ -175,7 +190,10 @@ def accept(
 
 def rules(settings: TopicSettings, wall_ms: int) -> Rules:
     """The rules that each record of a client must follow at this time."""
-    return Rules(settings.compact, *_times(settings, wall_ms), max(OUTPUT_BYTES_MAX, settings.max_message_bytes))
+    append_time = settings.message_timestamp_type == APPEND_TIME
+    return Rules(
+        settings.compact, append_time, *_times(settings, wall_ms), max(OUTPUT_BYTES_MAX, settings.max_message_bytes)
+    )
 
 
 def refusal(error: CorruptBatch) -> Refused:

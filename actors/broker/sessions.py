@@ -89,13 +89,16 @@ class Entry:
         """In the last answer that named the partition; other than `sent_high_watermark` it stays when a request names it."""
         self.fresh = True
         """Whether the fetcher has stated its position since the last look. If so, the position must be noted."""
+        self.sent_high_watermark = UNSENT
+        self.sent_log_start = UNSENT
         self.ask(wanted)
 
     def ask(self, wanted: Wanted) -> None:
-        """Note what a request says of the partition. When a request names it again, the entry forgets what was last
-        sent for it, so the next answer is complete."""
-        self.sent_high_watermark = UNSENT
-        self.sent_log_start = UNSENT
+        """Note what a request says of the partition. A client that names it again hears of it when there is something new,
+        as from Apache Kafka. A broker gets a complete answer: it may have a new replica, which knows no high watermark."""
+        if self.session.replica >= 0:
+            self.sent_high_watermark = UNSENT
+            self.sent_log_start = UNSENT
         self.fetch_offset = wanted.fetch_offset
         self.leader_epoch = wanted.leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch

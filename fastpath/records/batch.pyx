@@ -35,7 +35,7 @@ from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport store_int16, store_int32, store_int64, store_uint32
 from fastpath.records.faults cimport (
     BAD_COUNT, BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_RECORD_OFFSET, BAD_SIZE, BAD_TIME, CLIENT_CODEC,
-    CLIENT_CONTROL, CLIENT_TIME, CUT, FINE, NOT_CONTIGUOUS, NO_KEY, TOO_LONG, Fault,
+    CLIENT_CONTROL, CUT, FINE, NOT_CONTIGUOUS, NO_KEY, TOO_LONG, Fault,
 )
 from fastpath.records.header cimport CODEC, CONTROL, CRC_FROM, HEADER_BYTES, LOG_APPEND_TIME, SIZE_BYTES
 
@@ -70,7 +70,6 @@ cdef dict REASONS = {
     NOT_CONTIGUOUS: "the batch's record count is not its last offset delta plus 1",
     CLIENT_CONTROL: "a client may not write a control batch",
     CLIENT_CODEC: "no compression codec has that number",
-    CLIENT_TIME: "a client may not set log append time",
     BAD_RECORD: "a record's lengths make no sense",
     BAD_RECORD_OFFSET: "a record's offset delta is out of order",
     NO_KEY: "a record without a key",
@@ -231,6 +230,7 @@ def columns(data, Py_ssize_t pos=0, end=None, fields=Header._fields):
 cdef struct Rules:
     bint client
     bint keyed
+    bint append_time            # the log decides the time of each record
     int64_t oldest              # ms: the first timestamp that is accepted
     uint64_t span               # from it to the last one
 
@@ -251,6 +251,7 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, const Rules* rule
     cdef Py_ssize_t pos = h.position + HEADER_BYTES, end = h.position + h.size
     cdef int64_t latest = -1, time
     cdef int32_t i
+    cdef bint stamped = h.attributes & LOG_APPEND_TIME != 0
     for i in range(h.count):
         trouble.inside = pos
         if read_record(data, pos, end, &record) != FINE:
@@ -260,26 +261,45 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, const Rules* rule
         if rules.keyed and record.key_size < 0:
             return NO_KEY
         time = _time(h, &record)
-        if <uint64_t>time - <uint64_t>rules.oldest > rules.span and time != NO_TIMESTAMP:
+        if not stamped and <uint64_t>time - <uint64_t>rules.oldest > rules.span and time != NO_TIMESTAMP:
             return BAD_TIME
         latest = max(latest, time)
         pos = record.end
     trouble.inside = pos
-    if latest != h.max_timestamp:
+    if stamped or latest != h.max_timestamp:
         trouble.mistimed = True
-    return FINE if pos == end else TOO_LONG
+    if pos != end:
+        return TOO_LONG
+    if stamped and not _stamp_is_legal(h, rules):
+        return BAD_TIME
+    return FINE
+
+
+cdef inline bint _stamp_is_legal(BatchHeader* h, const Rules* rules) noexcept nogil:
+    """Whether the one time that a batch claims for all of its records is accepted where they keep their own times."""
+    return (
+        not rules.append_time
+        and h.max_timestamp != NO_TIMESTAMP
+        and <uint64_t>h.max_timestamp - <uint64_t>rules.oldest <= rules.span
+    )
 
 
 cdef Fault _check_claims(BatchHeader* h) noexcept nogil:
     if h.attributes & CONTROL:
         return CLIENT_CONTROL
-    if h.attributes & LOG_APPEND_TIME:
-        return CLIENT_TIME
     if (h.attributes & CODEC) > 4:
         return CLIENT_CODEC
     if h.count < 1 or h.count - 1 != h.last_offset_delta:
         return NOT_CONTIGUOUS
     return FINE
+
+
+cdef Fault _client_header(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, BatchHeader* h) noexcept nogil:
+    """Reads a header that came from a client. Numbers that make no sense are its own mistake if the CRC holds."""
+    cdef Fault fault = read_header(data, pos, end, h)
+    if fault == BAD_OFFSETS or fault == BAD_COUNT:
+        return NOT_CONTIGUOUS if _crc_holds(data, h) else BAD_CRC
+    return fault
 
 
 cdef Fault _check(
@@ -291,7 +311,7 @@ cdef Fault _check(
     while pos < end:
         trouble.batch = pos
         trouble.inside = -1
-        fault = read_header(data, pos, end, &h)
+        fault = _client_header(data, pos, end, &h) if rules.client else read_header(data, pos, end, &h)
         if fault == FINE and not _crc_holds(data, &h):
             fault = BAD_CRC
         if fault == FINE and rules.client:
@@ -305,7 +325,7 @@ cdef Fault _check(
 
 
 cdef void _retime(uint8_t* data, BatchHeader* h) noexcept nogil:
-    """Write the largest timestamp of checked records, by which searches and retention go."""
+    """Write the largest timestamp of checked records, by which searches and retention go. They keep their own times."""
     cdef RecordView record
     cdef Py_ssize_t pos = h.position + HEADER_BYTES
     cdef int64_t latest = -1
@@ -315,6 +335,7 @@ cdef void _retime(uint8_t* data, BatchHeader* h) noexcept nogil:
             return                      # cannot happen: _check has read the same bytes
         latest = max(latest, _time(h, &record))
         pos = record.end
+    store_int16(data + h.position + 21, h.attributes & ~LOG_APPEND_TIME)
     store_int64(data + h.position + 35, latest)
     _seal(data, h)
 
@@ -369,7 +390,7 @@ def accept(
     cdef Trouble trouble
     cdef Fault fault
     cdef Rules rules
-    rules.client, rules.keyed, rules.oldest = client, keyed, oldest_ms
+    rules.client, rules.keyed, rules.append_time, rules.oldest = client, keyed, append_time, oldest_ms
     rules.span = <uint64_t>newest_ms - <uint64_t>oldest_ms
     PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
     try:
@@ -397,7 +418,7 @@ def claimed(data):
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
         with nogil:
-            fault = read_header(<uint8_t*>view.buf, 0, view.len, &h)
+            fault = _client_header(<uint8_t*>view.buf, 0, view.len, &h)
             if fault == FINE and h.size != view.len:
                 fault = TOO_LONG
             if fault == FINE and not _crc_holds(<uint8_t*>view.buf, &h):
@@ -420,7 +441,8 @@ def retime(data, Py_ssize_t pos, int64_t max_timestamp):
         fault = read_header(<uint8_t*>view.buf, pos, _end(&view, pos, None), &h)
         if fault != FINE:
             raise _error(fault, pos)
-        if h.max_timestamp != max_timestamp:
+        if h.max_timestamp != max_timestamp or h.attributes & LOG_APPEND_TIME:
+            store_int16(<uint8_t*>view.buf + pos + 21, h.attributes & ~LOG_APPEND_TIME)
             store_int64(<uint8_t*>view.buf + pos + 35, max_timestamp)
             with nogil:
                 _seal(<uint8_t*>view.buf, &h)

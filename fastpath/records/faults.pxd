@@ -16,7 +16,6 @@ cdef enum Fault:
     NOT_CONTIGUOUS              # from here on only clients make the mistake: count and offsets disagree
     CLIENT_CONTROL
     CLIENT_CODEC
-    CLIENT_TIME
     BAD_RECORD                  # a record's bytes are invalid; the position says where
     BAD_RECORD_OFFSET
     NO_KEY

@@ -13,6 +13,7 @@ from fastpath.records.compression import Piece
 from fastpath.records.record_stream import Walk
 
 CODEC, LOG_APPEND_TIME = 0x07, 0x08
+NO_TIME, ERRORS_MAX = -1, 100
 NO_KEY = "a compacted topic takes no record without a key"
 BEFORE, AFTER = -(1 << 63), (1 << 63) - 1
 
@@ -23,6 +24,8 @@ class Rules(NamedTuple):
     """What a topic requires of each record. Times are ms."""
 
     keyed: bool = False
+    append_time: bool = False
+    """The log decides the time of each record."""
     oldest_ms: int = BEFORE
     newest_ms: int = AFTER
     output_bytes_max: int = 100 << 20
@@ -65,6 +68,8 @@ def inspect(data: Bytes, rules: Rules, take: Callable[[Piece], None] | None = No
         raise InvalidRecord(0, f"the batch's header tells of {head.count} records, and there are {walk.index}")
     if walk.errors:
         raise _errors(walk, rules)
+    if (stamp := _stamp_error(head, rules)) is not None:
+        raise stamp
     return walk.latest
 
 
@@ -79,19 +84,39 @@ def record_errors(data: Bytes, rules: Rules) -> InvalidRecord:
     head = claimed(data)
     walk = _walk(head, rules)
     fault = walk.feed(memoryview(data)[HEADER_SIZE:])
-    return InvalidRecord(0, f"{fault}, at record {walk.index}") if fault else _errors(walk, rules)
+    if fault:
+        return InvalidRecord(0, f"{fault}, at record {walk.index}")
+    stamp = None if walk.errors else _stamp_error(head, rules)
+    return _errors(walk, rules) if stamp is None else stamp
 
 
 def _walk(head: Header, rules: Rules) -> Walk:
+    stamped = head.attributes & LOG_APPEND_TIME
     return Walk(
         head.count,
         head.last_offset_delta,
         head.base_timestamp,
         strict=True,
         keyed=rules.keyed,
-        oldest_ms=rules.oldest_ms,
-        newest_ms=rules.newest_ms,
+        oldest_ms=BEFORE if stamped else rules.oldest_ms,
+        newest_ms=AFTER if stamped else rules.newest_ms,
     )
+
+
+def _stamp_error(head: Header, rules: Rules) -> InvalidRecords | None:
+    """Why all records of a batch are refused that claims the time of another log for them. A mirror passes such batches on.
+    The claim is dropped, and the records keep the times that they were produced with; the claimed time must be one that
+    the topic accepts."""
+    if not head.attributes & LOG_APPEND_TIME:
+        return None
+    if rules.append_time:
+        why = "a producer may not say that the log has set the time"
+    elif head.max_timestamp == NO_TIME or not rules.oldest_ms <= head.max_timestamp <= rules.newest_ms:
+        why = f"the time of its batch is not between {rules.oldest_ms} and {rules.newest_ms}"
+    else:
+        return None
+    errors = tuple((index, why) for index in range(min(head.count, ERRORS_MAX)))
+    return InvalidRecords(f"all {head.count} records are refused, because {why}", errors, True)
 
 
 def _errors(walk: Walk, rules: Rules) -> InvalidRecords:

@@ -1,9 +1,10 @@
 """A client's batch in the codec that its topic asks for (`compression.type`, KIP-390).
 
-This file alone decides what of a batch changes: the codec bits, the length, the largest timestamp (that of the records) and
-the CRC. Every record stays as it was sent, byte for byte, and so do producer, epoch, sequence, base timestamp and all other
-attributes. The records are checked before, as those of any client; `inspection.py` reads them piece by piece, and each piece
-goes into the compressor at once, so neither the decompressed records nor more of the result than is allowed are ever held.
+This file alone decides what of a batch changes: the codec bits, the length, the largest timestamp (that of the records), the
+bit that claims one time for all of them, and the CRC. Every record stays as it was sent, byte for byte, and so do producer,
+epoch, sequence, base timestamp and all other attributes. The records are checked before, as those of any client;
+`inspection.py` reads them piece by piece, and each piece goes into the compressor at once, so neither the decompressed
+records nor more of the result than is allowed are ever held.
 """
 
 import struct
@@ -14,7 +15,7 @@ from fastpath.bytes.crc32c import crc32c
 from fastpath.records import compression
 from fastpath.records.batch import HEADER_SIZE
 from fastpath.records.compression import Piece
-from fastpath.records.inspection import CODEC, Bytes, Rules, inspect
+from fastpath.records.inspection import CODEC, LOG_APPEND_TIME, Bytes, Rules, inspect
 
 LENGTH, CRC, ATTRIBUTES, MAX_TIMESTAMP = 8, 17, 21, 35
 """Where they are in a batch; see batch.pyx."""
@@ -78,7 +79,10 @@ def _sealed(data: Bytes, codec: int, parts: list[Bytes], size: int, latest: int)
     made += b"".join(parts)
     (attributes,) = struct.unpack_from(">H", made, ATTRIBUTES)
     struct.pack_into(">i", made, LENGTH, size - UNCOUNTED)
-    struct.pack_into(">H", made, ATTRIBUTES, attributes & ~CODEC | codec)
-    struct.pack_into(">q", made, MAX_TIMESTAMP, latest)
+    if codec == compression.NONE and attributes & LOG_APPEND_TIME:
+        struct.pack_into(">H", made, ATTRIBUTES, attributes & ~CODEC)  # `batch.accept` judges the claim, and drops it
+    else:
+        struct.pack_into(">H", made, ATTRIBUTES, attributes & ~(CODEC | LOG_APPEND_TIME) | codec)
+        struct.pack_into(">q", made, MAX_TIMESTAMP, latest)
     struct.pack_into(">I", made, CRC, crc32c(memoryview(made)[ATTRIBUTES:]))
     return made

@@ -138,8 +138,8 @@ def check(data: bytes, client: bool = True, keyed: bool = False) -> list[Fields]
 
 
 def check_client(head: Fields, body: bytes, keyed: bool) -> None:
-    codec, append_time, control = head.attributes & 7, head.attributes & 8, head.attributes & 32
-    if codec > 4 or append_time or control or head.count < 1 or head.count != head.last_offset_delta + 1:
+    codec, control = head.attributes & 7, head.attributes & 32
+    if codec > 4 or control or head.count < 1 or head.count != head.last_offset_delta + 1:
         raise Bad("rules")
     if codec == 0 and refused(head, body, keyed):
         raise Bad("records")
@@ -149,17 +149,21 @@ def refused(
     head: Fields, body: bytes, keyed: bool, oldest_ms: int = -(1 << 63), newest_ms: int = (1 << 63) - 1
 ) -> list[tuple[int, bool]]:
     """Of decompressed records those that a client may not send: (index, whether its key is missing, else its time). Bad
-    when they are not the records that the header tells of."""
+    when they are not the records that the header tells of. A header that claims one time for all of them is asked in
+    their place."""
     read = rows(body, head.count)
     if [delta for delta, _ in read] != list(range(head.count)):
         raise Bad("offsets")
+    stamped = head.attributes & 8
     found = []
     for index, (_, row) in enumerate(read):
         time = timestamp(head, row)
         if keyed and row.key is None:
             found.append((index, True))
-        elif time != -1 and not oldest_ms <= time <= newest_ms:
+        elif not stamped and time != -1 and not oldest_ms <= time <= newest_ms:
             found.append((index, False))
+    if stamped and not found and not (head.max_timestamp != -1 and oldest_ms <= head.max_timestamp <= newest_ms):
+        return [(index, False) for index in range(head.count)]
     return found
 
 

@@ -117,7 +117,7 @@ class Coordinator(Coordination[Shard]):
             return
         shard.loaded = True
         self._one_kind_each(shard)
-        for id in shard.offsets:
+        for id in shard.with_offsets():
             self.kinds.classic.simple(shard, id)
         for id in shard.foreign:
             shard.forget(id)
@@ -282,6 +282,8 @@ class Coordinator(Coordination[Shard]):
             if error is not ErrorCode.NONE:
                 for key, order, _ in written:
                     pending.failed(producer[0], group_id, key, order)
+            else:
+                self.kinds.classic.simple(shard, group_id)
             then(error)
 
         for key, order, committed in written:

@@ -108,6 +108,39 @@ def test_the_largest_time_in_the_log_is_that_of_the_records(codec: int) -> None:
     assert header(read.data).max_timestamp == head.max_timestamp
 
 
+@pytest.mark.parametrize("codec", (compression.NONE, *CODECS))
+@pytest.mark.parametrize("wanted", ["producer", "gzip", "uncompressed"])
+def test_a_batch_that_claims_one_time_for_its_records_is_taken_and_they_keep_their_own(codec: int, wanted: str) -> None:
+    """Mirrors that pass batches on send such from topics where the log sets the time."""
+    lab = lab_with(compression_type=wanted, message_timestamp_before_max_ms="1000")
+    now_ms = lab.now.wall_ms
+    builder = Builder(timestamp_ms=now_ms - 9000, attributes=codec)
+    for time in (now_ms - 9000, now_ms - 7000, now_ms - 8000):
+        builder.append(b"k", b"v", time)
+    data = bytes(builder.build())
+    head = slow.fields(data)
+    for claimed, told in (
+        (now_ms, ErrorCode.NONE),
+        (now_ms - 2000, ErrorCode.INVALID_TIMESTAMP),
+        (-1, ErrorCode.INVALID_TIMESTAMP),
+    ):
+        answer = outcome(sent(lab, slow.sealed(head._replace(attributes=codec | 8, max_timestamp=claimed), data[61:])))
+        assert answer.error_code == told, claimed
+        assert [one.batch_index for one in answer.record_errors] == ([] if told is ErrorCode.NONE else [0, 1, 2])
+    read = lab.partition(1).log.read(0, 1 << 20)
+    kept = header(read.data)
+    assert kept.attributes & 8 == 0 and kept.max_timestamp == now_ms - 7000 and kept.base_timestamp == now_ms - 9000
+
+
+@pytest.mark.parametrize("codec", (compression.NONE, *CODECS))
+def test_where_the_log_sets_the_time_no_producer_says_that_it_has(codec: int) -> None:
+    lab = lab_with(message_timestamp_type="LogAppendTime")
+    data = bytes(built(lab, b"a", b"b", codec=codec))
+    answer = outcome(sent(lab, slow.sealed(slow.fields(data)._replace(attributes=codec | 8), data[61:])))
+    assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [one.batch_index for one in answer.record_errors] == [0, 1]
+
+
 def test_more_than_the_records_of_a_batch_may_be_is_too_large() -> None:
     lab = lab_with()
     answer = outcome(sent(lab, built(lab, bytes(100 << 20), codec=compression.ZSTD)))

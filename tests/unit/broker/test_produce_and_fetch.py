@@ -224,21 +224,25 @@ def test_a_request_that_waits_in_a_session_that_is_over_leaves_nothing_behind() 
     assert [entry.session.id for entry in lab.partition(1).watchers] == [following]
 
 
-def test_who_names_a_partition_again_is_told_its_high_watermark_again() -> None:
-    """A fetcher takes in no answer to what it has asked anew meanwhile, under another epoch or from another offset."""
-    lab = Lab(1)
-    lab.topic([1])
+@pytest.mark.parametrize(("replica", "again"), [(-1, []), (2, [1])])
+def test_a_broker_that_names_a_partition_again_is_told_its_high_watermark_again(replica: int, again: list[int]) -> None:
+    """A fetcher takes in no answer to what it has asked anew meanwhile, under another epoch or from another offset. A client
+    hears of a partition when there is something new, as from Apache Kafka."""
+    lab = Lab(2)
+    lab.topic([1, 2])
     lab.produce(1, b"a")
     kind = message("FetchRequest")
     session, marks = 0, []
     for epoch in range(3):
         place = kind.FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
         topics = [kind.FetchTopic(topic="t", partitions=[place])] if epoch < 2 else []
-        request = kind(max_wait_ms=0, max_bytes=1000, session_id=session, session_epoch=epoch, topics=topics)
+        request = kind(
+            max_wait_ms=0, max_bytes=1000, session_id=session, session_epoch=epoch, topics=topics, replica_id=replica
+        )
         reply = lab.call(1, "Fetch", 12, request).reply
         session = reply.session_id
         marks.append([one.high_watermark for topic in reply.responses for one in topic.partitions])
-    assert marks == [[1], [1], []]
+    assert marks[1:] == [[lab.partition(1).high_watermark] if again else [], []]
 
 
 def test_what_was_read_for_one_offset_is_not_given_out_at_another() -> None:

@@ -27,7 +27,7 @@ def reseal(data: bytes, **changed: int) -> bytearray:
     return bytearray(slow.sealed(slow.fields(data)._replace(**changed), data[61:]))
 
 
-def refused(data, kind=batch.CorruptBatch, pos: int = 0, **rules: bool) -> batch.CorruptBatch:
+def refused(data, kind=batch.CorruptBatch, pos: int = 0, **rules: int) -> batch.CorruptBatch:
     before = bytes(data)
     with pytest.raises(batch.CorruptBatch) as caught:
         batch.accept(data, pos, len(data), 100, 3, **rules)
@@ -186,7 +186,6 @@ def test_nothing_to_take_in_is_nothing() -> None:
     ("changed", "reason"),
     [
         ({"attributes": 32}, "control"),
-        ({"attributes": 8}, "log append time"),
         ({"attributes": 5}, "codec"),
         ({"attributes": 7}, "codec"),
         ({"count": 0, "last_offset_delta": 0}, "not its last offset delta"),
@@ -200,6 +199,27 @@ def test_what_a_client_may_not_send(changed: dict[str, int], reason: str) -> Non
     first = bytes(slow.build(ONE))
     error = refused(bytearray(first + reseal(first, **changed)), batch.InvalidRecord)
     assert reason in error.reason and error.position == len(first)
+
+
+@given(rows, st.integers(0, 2**62))
+def test_a_client_that_claims_one_time_for_all_records_leaves_them_their_own(content, claimed: int) -> None:
+    """A mirror passes batches on as they are. Apache Kafka drops the claim, too, where records keep their times."""
+    data = reseal(slow.build(content), attributes=8, max_timestamp=claimed)
+    slow.check(bytes(data))
+    accepted = batch.accept(data, 0, len(data), 0, 0)
+    assert data == slow.build(content, 0, 0) and batch.verify(data) == accepted.headers[0]
+
+
+@pytest.mark.parametrize("claimed", [-1, 99, 201])
+def test_the_time_that_a_client_claims_for_all_records_must_be_one(claimed: int) -> None:
+    data = reseal(slow.build([slow.Row(b"k", b"v", 150)]), attributes=8, max_timestamp=claimed)
+    refused(data, batch.InvalidRecord, oldest_ms=100, newest_ms=200)
+    fine = reseal(slow.build([slow.Row(b"k", b"v", 5)]), attributes=8, max_timestamp=150)
+    assert batch.accept(fine, 0, len(fine), 0, 0, oldest_ms=100, newest_ms=200).max_timestamp == 5
+
+
+def test_where_the_log_sets_the_time_a_client_does_not_claim_that_it_has() -> None:
+    refused(reseal(slow.build(ONE), attributes=8), batch.InvalidRecord, append_time=True, now_ms=7)
 
 
 def test_what_the_cluster_itself_may_write() -> None:

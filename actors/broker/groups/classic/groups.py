@@ -4,7 +4,8 @@ The rules of the protocol are in `rebalance.py`. This file alone decides which o
 answered when that is committed. Rules:
 
 1. A group is written when its assignments are there, when it becomes empty, and when a static member takes its place again.
-2. What was committed for a name that no kind has is a classic group without members, so that it can be listed and deleted.
+2. What was committed for a name that no kind has, in an open transaction too, is a classic group without members, so that it
+   can be listed and deleted.
 3. A group without members gives way to any other kind (`gives_way` of `Kind`).
 """
 

@@ -30,6 +30,7 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     if isinstance(group, ErrorCode):
         return Done(Response(error_code=group))
     taken, offsets = groups.machine.kind_of(group).subscribes(group), groups.machine.fetch(request.group_id)
+    unstable = groups.machine.unstable(request.group_id)
     codes: dict[tuple[str, int], ErrorCode] = {}
     doomed = []
     for topic in request.topics:
@@ -43,7 +44,7 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
                 codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif taken(topic.name):
                 codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            elif isinstance(offsets, ErrorCode) or key not in offsets:
+            elif isinstance(offsets, ErrorCode) or (key not in offsets and key not in unstable):
                 codes[key] = ErrorCode.NONE
             else:
                 doomed.append(key)

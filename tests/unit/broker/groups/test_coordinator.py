@@ -817,6 +817,45 @@ def test_a_deleted_group_leaves_a_tombstone_for_what_a_transaction_has_written()
     assert offset_record("g", "u", 1, None) in w.log and offset_record("g", "t", 0, None) in w.log
 
 
+def test_a_group_with_offsets_in_an_open_transaction_only_is_one() -> None:
+    """Apache Kafka lists and deletes it. Here it was not found until the transaction ended."""
+    w = World()
+    w.machine.commit_transactional("g", (9, 0), [("u", 1, CommittedOffset(1, -1, "", 5))], lambda error: None)
+    assert w.machine.group("g") is None, "it is not committed yet"
+    w.drain()
+    group = w.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and w.machine.kind_of(group).listed(group) == ("", "Empty")
+    heir = World()
+    heir.machine.gained(0, 2)
+    heir.machine.load(0, 2, w.log, 9)
+    heir.machine.loaded(0, 2, w.now)
+    for world in (w, heir):
+        codes: list[ErrorCode] = []
+        world.machine.delete("g", codes.append)
+        world.drain()
+        assert codes == [ErrorCode.NONE] and world.machine.group("g") is None
+        assert world.log[-1] == offset_record("g", "u", 1, None), "nothing of it comes back with another coordinator"
+        place = world.machine.marker_place(0)
+        assert place is not None
+        world.machine.transaction_ended(0, 9, True, place)
+        assert world.machine.group("g") is None and world.machine.fetch("g") == {}
+
+
+def test_a_group_whose_transaction_was_aborted_goes_without_a_trace() -> None:
+    w = World()
+    w.machine.commit_transactional("g", (9, 0), [("u", 1, CommittedOffset(1, -1, "", 5))], lambda error: None)
+    w.drain()
+    w.machine.expire_offsets(w.now)
+    assert w.machine.group("g") is not None, "its transaction is open"
+    place = w.machine.marker_place(0)
+    assert place is not None
+    w.machine.transaction_ended(0, 9, False, place)
+    written = len(w.log)
+    w.machine.expire_offsets(w.now)
+    w.drain()
+    assert w.machine.group("g") is None and len(w.log) == written
+
+
 def test_an_offset_in_a_transaction_goes_with_its_topic() -> None:
     w = World()
     w.machine.commit_transactional("g", (9, 0), [("u", 1, CommittedOffset(1, -1, "", 5))], lambda error: None)

@@ -337,6 +337,27 @@ def test_offsets_of_an_aborted_transaction_are_forgotten() -> None:
     assert offset(lab, stable=True) == (3, NONE)
 
 
+@pytest.mark.parametrize("api", ["OffsetDelete", "DeleteGroups"])
+def test_what_a_group_has_in_an_open_transaction_only_can_be_deleted(api: str) -> None:
+    """The group was not found, and its offset came when the transaction was committed."""
+    lab = made()
+    client = Client(lab)
+    client.init()
+    assert client.commit_offsets(offset=3) == [NONE]
+    if api == "DeleteGroups":
+        request = message("DeleteGroupsRequest")(groups_names=["g"])
+        assert client.call(COORDINATOR, "DeleteGroups", 2, request).reply.results[0].error_code == 0
+    else:
+        kind = message("OffsetDeleteRequest")
+        topic = kind.OffsetDeleteRequestTopic(
+            name="t", partitions=[kind.OffsetDeleteRequestPartition(partition_index=0)]
+        )
+        reply = client.call(COORDINATOR, "OffsetDelete", 0, kind(group_id="g", topics=[topic])).reply
+        assert (reply.error_code, reply.topics[0].partitions[0].error_code) == (0, 0)
+    assert client.end(True) is NONE
+    assert offset(lab) == (-1, NONE)
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_another_group_coordinator_finds_the_offsets_of_open_transactions(commit: bool) -> None:
     lab = made()
