@@ -42,12 +42,19 @@ class Now(NamedTuple):
 
 
 class DiskFull(OSError):
-    """The disk has no room. Nothing of the append is kept: the file has its old size."""
+    """The disk has no room. Nothing of the append is kept: the file has its old size. A name that was to change is the old
+    one."""
+
+    disk: "Disk | None" = None
+    """The disk that has no room; None: it is not known."""
 
 
 class DiskFailed(OSError):
     """The device has returned an error. It is final for the file handle. The message names the file and the
     position."""
+
+    disk: "Disk | None" = None
+    """The disk that has failed, which need not be the one that the caller had in mind; None: it is not known."""
 
 
 class Random(Protocol):
@@ -92,6 +99,14 @@ class File(Protocol):
         """Close the handle. May be called more than once."""
 
 
+class Directory(Protocol):
+    """The names in a directory, as something that a `Sync` makes durable."""
+
+    @property
+    def path(self) -> str:
+        """On its disk."""
+
+
 class Space(NamedTuple):
     """The volume that a log directory lies on, in bytes."""
 
@@ -110,11 +125,18 @@ class Disk(Protocol):
         """The sorted names in a directory; empty when it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory of that name exists."""
+        """Whether a file or directory of that name exists. Raises DiskFailed."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory. It is durable after a `Sync` that names its directory. Raises DiskFailed, also where
-        nothing has the old name."""
+        """Rename a file or directory; what had the new name is gone. It is durable after a `Sync` that names its directory.
+        Until then a power cut may undo any of the renames, in any order. Raises DiskFull, or DiskFailed, also where nothing
+        has the old name: nothing has changed."""
+
+    def directory(self, path: str) -> Directory:
+        """The names in a directory, to be named in a `Sync`: what was made, renamed or removed there becomes durable."""
+
+    def settle(self, path: str) -> None:
+        """Make the names in a directory durable. Blocks: at start-up and in `Work` only. Raises DiskFailed."""
 
     def remove(self, path: str) -> None:
         """Unlink a file, or a directory with all its content. A missing one is no error. Blocks: at start-up and in
@@ -144,7 +166,7 @@ class Sync(NamedTuple):
     """
 
     token: int
-    files: Sequence[File]
+    files: Sequence[File | Directory]
     replacements: Sequence[tuple[Disk, str, bytes]]
     """(disk, path, content), made in order after `files`: written to a temporary name, synced, renamed, directory
     synced."""

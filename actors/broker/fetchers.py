@@ -269,6 +269,9 @@ class Fetcher:
         if current and partition.log.fits(cut.job):
             try:
                 self._cut(partition, cut.epoch, cut.end_offset, result, outcome)
+            except DiskFull as error:
+                partition.cluster.without_room[partition.log.disk] = error
+                self._delay(partition, now.mono_ms + DISK_FULL_MS)
             except DiskFailed as error:
                 outcome.failures.append((partition, error))
         return outcome

@@ -110,7 +110,7 @@ class LocalFile:
         if error.errno in FULL:
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, self._size)
-            return DiskFull(error.errno, f"no room at byte {self._size}", self._absolute())
+            return self._disk.error(error, f"no room at byte {self._size}", self._absolute())
         return self._fail(error, "append", self._size)
 
     def read(self, position: int, size: int) -> memoryview | None:
@@ -173,7 +173,7 @@ class LocalFile:
                 done += os.pwrite(fd, view[done:], position + done)
         except OSError as error:
             if error.errno in FULL:
-                raise DiskFull(error.errno, f"no room at byte {position}", self._absolute()) from None
+                raise self._disk.error(error, f"no room at byte {position}", self._absolute()) from None
             raise self._fail(error, "overwrite", position) from None
 
     def truncate(self, size: int) -> None:
@@ -277,10 +277,40 @@ class LocalFile:
 
     def _fail(self, error: OSError, doing: str, position: int) -> DiskFailed | DiskFull:
         if error.errno in FULL:
-            return DiskFull(error.errno, f"{doing} is not possible now: {error.strerror}", self._absolute())
+            return self._disk.error(error, f"{doing} is not possible now: {error.strerror}", self._absolute())
         sentence = f"{doing} failed at byte {position}: {error.strerror}"
         self._failed = DiskFailed(error.errno, sentence, self._absolute())
+        self._failed.disk = self._disk
         return self._failed
+
+
+class LocalDirectory:
+    """The names in a directory, for a sync."""
+
+    __slots__ = ("disk", "path")
+
+    def __init__(self, disk: "LocalDisk", path: str) -> None:
+        self.disk = disk
+        """The disk on which it lies."""
+        self.path = path
+        """Relative to the disk's root; empty: the root itself."""
+
+    def pin(self) -> list[int]:
+        """The descriptor to sync. For a directory that was removed or renamed meanwhile the list is empty. Raises
+        DiskFailed; DiskFull if there is no descriptor for it now."""
+        absolute = f"{self.disk.root}/{self.path}"
+        try:
+            return [self.disk.descriptor(absolute, os.O_RDONLY | os.O_DIRECTORY)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self.disk.error(error, f"opening the directory failed: {error.strerror}", absolute) from None
+
+    def unpin(self, fds: Sequence[int]) -> int:
+        """Close what `pin` returned; -1: nothing is left to close."""
+        for fd in fds:
+            os.close(fd)
+        return -1
 
 
 class LocalDisk:
@@ -331,7 +361,7 @@ class LocalDisk:
             self._create(path, absolute)
             size, created = 0, True
         except OSError as error:
-            raise DiskFailed(error.errno, f"open failed: {error.strerror}", absolute) from None
+            raise self.error(error, f"open failed: {error.strerror}", absolute) from None
         file = LocalFile(self, path, size, created)
         directory, _, name = path.rpartition("/")
         with self._naming:
@@ -351,9 +381,7 @@ class LocalDisk:
                 fd = self.descriptor(absolute, flags)
             os.close(fd)
         except OSError as error:
-            if error.errno in FULL:
-                raise DiskFull(error.errno, "no room for a new file", absolute) from None
-            raise DiskFailed(error.errno, f"create failed: {error.strerror}", absolute) from None
+            raise self.error(error, f"create failed: {error.strerror}", absolute) from None
 
     def _make_directory(self, directory: str) -> None:
         """Make a directory and its parents. The first sync of a file in it makes their names durable."""
@@ -373,19 +401,51 @@ class LocalDisk:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise DiskFailed(error.errno, f"list failed: {error.strerror}", path) from None
+            raise self.error(error, f"list failed: {error.strerror}", path) from None
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(f"{self.root}/{path}")
+        """Raises DiskFailed."""
+        absolute = f"{self.root}/{path}"
+        try:
+            os.stat(absolute)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise self.error(error, f"stat failed: {error.strerror}", absolute) from None
+        return True
 
     def rename(self, old: str, new: str) -> None:
-        """Rename; open files follow. Raises DiskFailed, also where nothing has the old name."""
+        """Rename; open files follow. Raises DiskFull, or DiskFailed, also where nothing has the old name."""
         try:
             os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
         except OSError as error:
-            raise DiskFailed(error.errno, f"rename failed: {error.strerror}", old) from None
+            # A server of files may have renamed, and its answer was lost.
+            if error.errno == errno.ENOENT or self._exists(old) or not self._exists(new):
+                raise self.error(error, f"rename failed: {error.strerror}", old) from None
         with self._naming:
             self._renamed(old, new)
+
+    def _exists(self, path: str) -> bool:
+        return os.path.lexists(f"{self.root}/{path}")
+
+    def error(self, error: OSError, sentence: str, path: str) -> DiskFull | DiskFailed:
+        """What an error of the kernel means, on this disk."""
+        kind = DiskFull if error.errno in FULL else DiskFailed
+        found = kind(error.errno, sentence, path)
+        found.disk = self
+        return found
+
+    def directory(self, path: str) -> "LocalDirectory":
+        return LocalDirectory(self, path)
+
+    def settle(self, path: str) -> None:
+        """Raises DiskFailed."""
+        try:
+            self.sync_directory(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self.error(error, f"fsync failed: {error.strerror}", f"{self.root}/{path}") from None
 
     def _renamed(self, old: str, new: str) -> None:
         moved = self._files.pop(old, None)
@@ -418,14 +478,14 @@ class LocalDisk:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise DiskFailed(error.errno, f"remove failed: {error.strerror}", absolute) from None
+            raise self.error(error, f"remove failed: {error.strerror}", absolute) from None
 
     def space(self) -> Space:
         """Raises DiskFailed."""
         try:
             volume = os.statvfs(self.root)
         except OSError as error:
-            raise DiskFailed(error.errno, f"statvfs failed: {error.strerror}", self.root) from None
+            raise self.error(error, f"statvfs failed: {error.strerror}", self.root) from None
         return Space(volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail)
 
     def _leave(self, name: str) -> None:
@@ -473,13 +533,12 @@ class LocalDisk:
                 self.sync_directory(directory)
         except FileNotFoundError as error:
             if directory not in self._gone and not self._went(directory, asked):
-                raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
+                raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
         except OSError as error:
             if error.errno in FULL:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
-                raise DiskFull(error.errno, "no room to replace the file", absolute) from None
-            raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
+            raise self.error(error, f"replace failed: {error.strerror}", absolute) from None
 
     def _went(self, directory: str, asked: int | None) -> bool:
         return asked is not None and self._left.get(directory, 0) > asked

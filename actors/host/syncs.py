@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from actors.host import descriptors
-from actors.host.disk import LocalFile
+from actors.host.disk import LocalDirectory, LocalFile
 from actors.host.download import begin
 from actors.host.shortages import AGAIN_S
 from actors.host.workers import Workers
@@ -69,7 +69,7 @@ class Part:
 
     def __init__(self, of: Unpinned) -> None:
         self.of = of
-        self.pinned: list[tuple[LocalFile, list[int]]] = []
+        self.pinned: list[tuple[LocalFile | LocalDirectory, list[int]]] = []
         """Each file with the descriptors that its `unpin` takes back."""
         self.disks: frozenset[object] = frozenset()
         """The disks of these files."""
@@ -139,7 +139,7 @@ class Queue:
                     self._lost.setdefault(disk, DiskFailed(error, f"fdatasync: {os.strerror(error)}"))
             if not part.last:
                 continue
-            disks = frozenset(file.disk for file in part.of.sync.files)  # type: ignore[attr-defined]
+            disks = frozenset(file.disk for file in part.of.sync.files)  # type: ignore[union-attr]
             lost = part.of.failed or next((self._lost[disk] for disk in disks if disk in self._lost), None)
             one = self._flushing.pop(token, None)
             if one is None:
@@ -164,7 +164,7 @@ class Queue:
             part = Part(one)
             while one.next < len(files) and one.failed is None and (self._pins < self.pins_max or self._pins == 0):
                 file = files[one.next]
-                assert isinstance(file, LocalFile)
+                assert isinstance(file, LocalFile | LocalDirectory)
                 try:
                     fds = file.pin()
                 except DiskFull:

@@ -10,7 +10,12 @@ fault.
   The file ends after the last page that is there, or inside it, or in zeros after it.
 - A truncation that was not synced may be undone. The page in which it cut may be there nevertheless.
 - A file that was never synced is gone after a crash or, with a `random`, may be there with some of its pages.
-- Renames and removals are durable at once, because Kafka's layout never relies on one of them being undone.
+- A rename or a removal is durable once its directory was synced: by name, with a file whose name is new, or with a small
+  file that was replaced there. Of those that are not a crash with a `random` keeps some and undoes the others, in any order,
+  as POSIX allows and not as one file system happens to do. What one of them replaced comes back where it is undone. Without
+  a `random` all are kept.
+- `fault` is an adversary: it is asked before every operation, and may let it fail with any error of a kernel. A file of
+  which an operation has failed with an error of the device fails in every later one too.
 - A killed process (`kill`) loses nothing, because the page cache outlives it.
 """
 
@@ -30,13 +35,45 @@ UNLIMITED_BYTES = 1 << 40
 """The size of a volume on which room is never short."""
 
 
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE))
+
+
+class Change:
+    """A change of names in one directory that is not durable yet."""
+
+    __slots__ = ("directory", "new", "number", "old")
+
+    def __init__(self, number: int, old: str, new: str | None) -> None:
+        self.number = number
+        """Rises: of two that give the same name to two files the later one has its way."""
+        self.old = old
+        self.new = new
+        """None: the file is removed, or another one has got its name."""
+        self.directory = old.rpartition("/")[0]
+        """Which has to be synced."""
+
+    def done(self, path: str | None) -> str | None:
+        """What this change makes of the path of a file."""
+        if path is None:
+            return None
+        if path == self.old:
+            return self.new
+        if path.startswith(f"{self.old}/"):
+            return None if self.new is None else self.new + path[len(self.old) :]
+        return path
+
+
 class Inode:
     """One file's bytes. Invariant: a power cut leaves at least `durable`; None if not even the name is durable."""
 
-    __slots__ = ("cut", "data", "durable", "ends", "path")
+    __slots__ = ("changes", "cut", "data", "durable", "ends", "named", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.named: str | None = path
+        """The path that is durable, as far as it is not the present one: see `changes`."""
+        self.changes: list[Change] = []
+        """Of its name, since that was durable."""
         self.data = bytearray()
         self.durable: bytes | None = None
         self.cut = 0
@@ -54,11 +91,22 @@ class Inode:
 class VirtualFile:
     """A handle; several may share a file."""
 
-    __slots__ = ("closed", "disk", "inode")
+    __slots__ = ("closed", "disk", "failed", "inode")
 
     def __init__(self, disk: "VirtualDisk", inode: Inode) -> None:
         self.disk, self.inode = disk, inode
         self.closed = False
+        self.failed: DiskFailed | None = None
+        """The error of the device that an operation had."""
+
+    def _step(self, operation: str) -> None:
+        if self.failed is not None:
+            raise self.failed
+        try:
+            self.disk.step(operation, self.path)
+        except DiskFailed as error:
+            self.failed = error
+            raise
 
     @property
     def path(self) -> str:
@@ -70,6 +118,7 @@ class VirtualFile:
         return len(self.inode.data)
 
     def append(self, parts: Sequence[Buffer]) -> int:
+        self._step("append")
         data = b"".join(bytes(part) for part in parts)
         if self.disk.append_fails is not None and self.disk.append_fails(self.path):
             self.disk.refused += 1
@@ -81,6 +130,7 @@ class VirtualFile:
         return len(self.inode.data)
 
     def read(self, position: int, size: int) -> memoryview | None:
+        self._step("read")
         if self.disk.cold is not None and self.disk.cold(self.path, position, size):
             return None
         if self.closed and self.disk.gone:
@@ -88,6 +138,7 @@ class VirtualFile:
         return self._bytes(position, size)
 
     def read_cold(self, position: int, size: int) -> memoryview:
+        self._step("read")
         if self.disk.unreadable is not None and self.disk.unreadable(self.path, position, size):
             self.disk.refused += 1
             raise DiskFailed(errno.EIO, f"read failed at byte {position}", self.path)
@@ -100,10 +151,12 @@ class VirtualFile:
 
     def overwrite(self, position: int, data: Buffer) -> None:
         assert position + len(data) <= len(self.inode.data), "overwrite is for bytes that exist"
+        self._step("overwrite")
         self.inode.data[position : position + len(data)] = data
 
     def truncate(self, size: int) -> None:
         assert size <= len(self.inode.data), "truncate only cuts"
+        self._step("truncate")
         inode = self.inode
         del inode.data[size:]
         inode.cut = min(inode.cut, size)
@@ -111,6 +164,15 @@ class VirtualFile:
 
     def close(self) -> None:
         self.closed = True
+
+
+class VirtualDirectory:
+    """The names in a directory, for a sync."""
+
+    __slots__ = ("disk", "path")
+
+    def __init__(self, disk: "VirtualDisk", path: str) -> None:
+        self.disk, self.path = disk, path
 
 
 class Files(dict[str, Inode]):
@@ -177,11 +239,35 @@ class VirtualDisk:
         """Failed syncs since the process began."""
         self.refused = 0
         """All failures since the process began, lack of room included."""
+        self.fault: Callable[[str, str], int] | None = None
+        """(operation, path) -> the error number with which it fails; 0: it does not."""
+        self.steps = 0
+        """Operations since the disk was made."""
+        self.unsettled: list[Change] = []
+        """Changes of names that are not durable, in their order."""
+        self._replaced: list[Inode] = []
+        """Files without a name of which a power cut may bring one back."""
+        self._changes = 0
+
+    def step(self, operation: str, path: str) -> None:
+        """An operation begins. Raises what the adversary wants."""
+        self.steps += 1
+        number = self.fault(operation, path) if self.fault is not None else 0
+        if number:
+            self.refused += 1
+            raise self.error(number, f"{operation} fails: {errno.errorcode[number]}", path)
+
+    def error(self, number: int, sentence: str, path: str) -> DiskFull | DiskFailed:
+        """An error of this disk, as the real one tells of it."""
+        found = (DiskFull if number in FULL else DiskFailed)(number, sentence, path)
+        found.disk = self
+        return found
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> VirtualFile:
         inode = None if self.gone else self.files.get(path)
+        self.step("create" if create and inode is None else "open", path)
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
@@ -190,12 +276,14 @@ class VirtualDisk:
         return VirtualFile(self, inode)
 
     def names(self, path: str) -> list[str]:
+        self.step("names", path)
         if self.gone:
             return []
         prefix = f"{path}/" if path else ""
         return sorted({name[len(prefix) :].split("/")[0] for name in self.files if name.startswith(prefix)})
 
     def exists(self, path: str) -> bool:
+        self.step("exists", path)
         return not self.gone and self.holds(path)
 
     def holds(self, path: str) -> bool:
@@ -203,6 +291,7 @@ class VirtualDisk:
         return path in self.files or self.files.below[path] > 0
 
     def rename(self, old: str, new: str) -> None:
+        self.step("rename", old)
         self._works(old)
         moved = {name: self.files[name] for name in self._all(old)}
         if not moved:
@@ -210,16 +299,57 @@ class VirtualDisk:
             raise DiskFailed(errno.ENOENT, "rename failed: no such file", old)
         for name in moved:
             del self.files[name]
+        change = self._change(old, new)
         for name, inode in moved.items():
             inode.path = new + name[len(old) :]
+            inode.changes.append(change)
+            replaced = self.files.get(inode.path)
+            if replaced is not None:
+                self._gone(replaced, self._change(inode.path, None, change.number))
             self.files[inode.path] = inode
+        for waiting in self.unsettled:
+            if waiting is not change and (waiting.directory == old or waiting.directory.startswith(f"{old}/")):
+                waiting.directory = new + waiting.directory[len(old) :]
         self._leave(old)
 
     def remove(self, path: str) -> None:
+        self.step("remove", path)
         self._works(path)
+        change = self._change(path, None)
         for name in self._all(path):
+            self._gone(self.files[name], change)
             del self.files[name]
         self._leave(path)
+
+    def _change(self, old: str, new: str | None, number: int = 0) -> Change:
+        self._changes += not number
+        change = Change(number or self._changes, old, new)
+        self.unsettled.append(change)
+        return change
+
+    def _gone(self, inode: Inode, change: Change) -> None:
+        inode.changes.append(change)
+        self._replaced.append(inode)
+
+    def directory(self, path: str) -> VirtualDirectory:
+        return VirtualDirectory(self, path)
+
+    def settle(self, path: str) -> None:
+        self.step("settle", path)
+        self._works(path)
+        self._settle(path)
+
+    def _settle(self, directory: str) -> None:
+        """The names in a directory are durable."""
+        if not any(one.directory == directory for one in self.unsettled):
+            return
+        for inode in [*self.files.values(), *self._replaced]:
+            for one in inode.changes:
+                if one.directory == directory:
+                    inode.named = one.done(inode.named)
+            inode.changes = [one for one in inode.changes if one.directory != directory]
+        self.unsettled = [one for one in self.unsettled if one.directory != directory]
+        self._replaced = [one for one in self._replaced if one.changes]
 
     def _leave(self, path: str) -> None:
         self.departures += 1
@@ -231,6 +361,7 @@ class VirtualDisk:
         return [path] if path in self.files else [name for name in self.files if name.startswith(prefix)]
 
     def space(self) -> Space:
+        self.step("space", "")
         self._works("")
         used = sum(len(inode.data) for inode in self.files.values())
         usable = self.room if self.room is not None else UNLIMITED_BYTES - used
@@ -248,8 +379,14 @@ class VirtualDisk:
         submitted, as on the real host. Raises DiskFailed."""
         self.syncs += 1
         for file in sync.files:
-            assert isinstance(file, VirtualFile)
+            assert isinstance(file, VirtualFile | VirtualDirectory)
+            file.disk.step("sync", file.path)
             file.disk._may_fail(file.path)
+            if isinstance(file, VirtualDirectory):
+                file.disk._settle(file.path)
+                continue
+            if file.inode.durable is None or file.inode.changes:
+                file.disk._settle(file.path.rpartition("/")[0])
             file.inode.make_durable()
         for place, (disk, path, content) in enumerate(sync.replacements):
             assert isinstance(disk, VirtualDisk)
@@ -264,6 +401,7 @@ class VirtualDisk:
 
     def replace(self, path: str, content: Buffer) -> None:
         """Write a small file whole, durable at once. Raises DiskFull, DiskFailed."""
+        self.step("replace", path)
         self._may_fail(path)
         if self.replace_full is not None and self.replace_full(path):
             self.refused += 1
@@ -272,6 +410,7 @@ class VirtualDisk:
         inode.data += content
         inode.make_durable()
         self.files[path] = inode
+        self._settle(path.rpartition("/")[0])
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
@@ -312,18 +451,36 @@ class VirtualDisk:
                 raise DiskFull(errno.ENOSPC, "no room", file.path)
             self.room -= size
 
-    def crash(self, random: Random | None = None) -> None:
-        """Cut the power. Handles opened before are worthless after."""
+    def crash(self, random: Random | None = None, keeps: Callable[[Change], bool] | None = None) -> None:
+        """Cut the power. Handles opened before are worthless after. `keeps`: which changes of names that were not synced
+        have reached the device; without it all have, or, with a `random`, some."""
         page = random.choice(PAGE_BYTES) if random is not None else 0
-        for path in sorted(self.files):
-            left = _left(self.files[path], page, random)
-            if left is None:
-                del self.files[path]
-                continue
+        if keeps is None:
+            keeps = self._coin if random is not None else lambda change: True
+        kept = {change for change in self.unsettled if keeps(change)}
+        numbers = {change.number for change in kept}
+        found: dict[str, tuple[int, bytes]] = {}
+        here = [(self.files[path], True) for path in sorted(self.files)]
+        for inode, named in [*here, *((one, False) for one in self._replaced)]:
+            left = _left(inode, page, random) if named else inode.durable
+            path, last = inode.named, 0
+            for change in inode.changes:
+                if change.number in numbers:
+                    path, last = change.done(path), change.number
+            if left is not None and path is not None and last >= found.get(path, (-1,))[0]:
+                found[path] = last, left
+        self.files.clear()
+        self.unsettled.clear()
+        self._replaced.clear()
+        for path, (_, left) in sorted(found.items()):
             inode = Inode(path)
             inode.data += left
             inode.make_durable()
             self.files[path] = inode
+
+    def _coin(self, change: Change) -> bool:
+        """The same for every run of a world, and none of the draws that decide about the rest of it."""
+        return bool(hash((change.number, len(change.old), self.appended_bytes)) >> 3 & 1)
 
     def corrupt(self, path: str, position: int, mask: int = 0xFF) -> None:
         """Flip bits of one byte, in memory and on the device."""

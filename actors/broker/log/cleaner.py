@@ -5,9 +5,12 @@ sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced.
 
 1. The dirty part is read into the offset map, as far as that has room. Then all segments up to there are written anew,
    group by group. No segment but the group's is touched.
-2. A group's new segment is synced with its indexes before it takes the place of the old ones, and the names are synced
-   before the next group begins. So older values are gone for good before the tombstone behind them is.
-3. What is written is not read by anybody before that. A cleaning that ends early leaves a file that `leftover` names.
+2. A group's new segment is synced with its indexes, then its name `.swap`, then the old segments leave and that is synced,
+   and then it gets its own name, which is synced before the next group begins. So a power cut, which may keep any of the
+   names that were not synced and lose the others, leaves nothing that a start cannot tell; and older values are gone for
+   good before the tombstone behind them is.
+3. What is written is not read by anybody before that. A cleaning that ends early leaves a segment that `leftover` names: it
+   may be unlinked, as `PartitionLog.withdraw` has taken the name `.swap` from it.
 4. Every batch that is read is checked. What is damaged ends the cleaning and changes nothing.
 5. Both passes know every aborted transaction that the log knows when the cleaning begins. The new segment's index has those
    of which the pass has met data and whose marker is in it. So no entry outlives its marker: a reader that meets one
@@ -21,7 +24,7 @@ from actors.broker.log.cleaning import Cleanable, Group, groups
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
 from actors.broker.log.transaction_index import Aborted as Entry
-from actors.ports import File
+from actors.ports import Directory, File
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.cleaner import Aborted, Cleaner, LastBatch, Transactions, fill
 from fastpath.records.offset_map import OffsetMap
@@ -47,7 +50,7 @@ class Slice(NamedTuple):
 class Durable(NamedTuple):
     """Sync these; then go on."""
 
-    files: Sequence[File]
+    files: Sequence[File | Directory]
 
 
 class Retired(NamedTuple):
@@ -116,6 +119,8 @@ class LogCleaning:
         """The map has had room for all of the dirty part."""
         self.leftover: Segment | None = None
         """What is being written. Once the cleaning is over: what it has left."""
+        self.retired: Retired | None = None
+        """What has left the log and was not handed over yet."""
 
     @property
     def map_bytes(self) -> int:
@@ -131,6 +136,10 @@ class LogCleaning:
         """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError; CorruptBatch where
         an index of aborted transactions is damaged and the log, too."""
         log, found = self._log, self._found
+        before = log.standing
+        if before is not None:  # an earlier cleaning could not take it back
+            log.withdraw()
+            yield self._slice(before.delete())
         # What producers write from now on lies behind all that is cleaned.
         last_batches = [
             LastBatch(producer_id, one.epoch, one.batches[-1].last_offset if one.batches else -1)
@@ -226,10 +235,16 @@ class LogCleaning:
         if cleaned.aborted.exists:
             files += cleaned.aborted.write(sealed=True)
         yield Durable(files)
+        log.stand(group.segments, cleaned)
+        yield Durable([log.names])
         jobs = log.replace(group.segments, cleaned)
         self.leftover, self._layout = None, log.layout
-        yield Durable([cleaned.log])
-        yield Retired(group.segments, jobs)
+        retired = self.retired = Retired(group.segments, jobs)
+        yield Durable([log.names])
+        log.name_placed(cleaned)
+        yield Durable([log.names])
+        self.retired = None
+        yield retired
 
     def _clean_one(self, segment: Segment, position: int, cleaner: Cleaner, last_offset: int) -> tuple[memoryview, int]:
         """In a thread: what is left of the next piece, and where the one after it begins."""

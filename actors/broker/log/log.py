@@ -12,12 +12,16 @@ This file alone decides in which segment an offset lies and when a new segment b
    offset. It wants a flush soon: were it missing after a power cut, the next one would look like the log's beginning.
    partition.metadata is written before it and synced with it: no batch is on the disk whose topic is not.
 5. Leader epochs, producers and indexes of aborted transactions always describe exactly the batches in the log.
+6. Names change on the disk first (`renames.py`) and memory follows, segment by segment: the oldest first where the log's
+   start moves, the newest first where its end does. So an operation that fails half way leaves a log that is whole, only
+   longer than was wanted, and may be repeated. Where even that cannot be had the log is `torn`: it takes nothing any more.
+7. What was renamed is durable with the next flush, which names the directory.
 """
 
+import errno
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 from actors.broker.log import markers
@@ -29,7 +33,19 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.segment import DELETED, HEADER_BYTES, NO_LIMIT, SWAP, Chunk, Job, Segment
+from actors.broker.log.renames import Torn, rename_all
+from actors.broker.log.segment import (
+    CLEANED,
+    CUT,
+    DELETED,
+    HEADER_BYTES,
+    NO_LIMIT,
+    SWAP,
+    Chunk,
+    Job,
+    Segment,
+    unlinking,
+)
 from actors.broker.log.times import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -39,9 +55,15 @@ from actors.broker.log.times import (
     TimeOffset,
     TimeSearch,
 )
-from actors.broker.log.transaction_index import Aborted, CorruptTransactionIndex, aborted, overlapping
+from actors.broker.log.transaction_index import (
+    TRANSACTION_INDEX,
+    Aborted,
+    CorruptTransactionIndex,
+    aborted,
+    overlapping,
+)
 from actors.config import TopicSettings
-from actors.ports import Buffer, Disk, DiskFailed, DiskFull, File
+from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File
 from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16
@@ -99,7 +121,7 @@ class Flush(NamedTuple):
     """What must be synced so that everything below `offset` is durable. It goes back to `flushed`."""
 
     offset: int
-    files: Sequence[File]
+    files: Sequence[File | Directory]
     replacements: Sequence[tuple[Disk, str, bytes]]
     generation: int
     snapshots: tuple[int, ...]
@@ -107,6 +129,8 @@ class Flush(NamedTuple):
     """Their table as `replacements` has it; None: it is not to be written."""
     indexes: tuple[tuple[Segment, bytes], ...]
     """Indexes of aborted transactions that `replacements` has whole."""
+    names: int
+    """How often names in the log's directory had changed."""
     cut: bool
     """Whether the log was truncated. Then the checkpoints must be synced too: an older recovery point may lie beyond
     the new end, and records that are written there next would be trusted without a check."""
@@ -116,10 +140,11 @@ class PartitionLog:
     """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
-        "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
-        "_unsynced_file", "aborting", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk",
-        "epochs", "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "rebuilt",
-        "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
+        "_durable_generation", "_durable_names", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name",
+        "_named", "_names", "_pending", "_placed", "_unlinks", "_unsynced_file", "aborting", "active",
+        "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs", "indexes", "layout",
+        "log_end_offset", "log_start_offset", "producers", "rebuilt", "recovery_point", "segments", "settings",
+        "shortened", "snapshots", "standing", "topic_id", "torn",
     )  # fmt: skip
 
     def __init__(
@@ -188,6 +213,17 @@ class PartitionLog:
         """Those with abort markers, by base offset: a log without transactions has none."""
         self.rebuilt: list[Segment] = []
         """Their index of aborted transactions was damaged, and the next flush replaces it."""
+        self.standing: Segment | None = None
+        """A segment under the name `.swap` that is to take the place of others and has not yet. A start would let it do so:
+        its name goes before anything else of the log changes."""
+        self.torn: DiskFailed | None = None
+        """Why memory and disk may not say the same of this log any more: nothing is appended to it or flushed."""
+        self._names = self._durable_names = 0
+        """How often names in its directory have changed, and how many of these changes are durable."""
+        self._placed = True
+        """The name of its directory is durable, as far as this process has changed it."""
+        self._unlinks: list[str] = []
+        """Files that are to be unlinked, of an operation that has failed half way: the next one's job does it."""
 
     @property
     def sparse(self) -> bool:
@@ -299,6 +335,8 @@ class PartitionLog:
         return self.append(view[:position], found, now_ms, client=False)
 
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
+        if self.torn is not None:
+            raise self.torn
         first, last = headers[0], headers[-1]
         segment = self.active
         if segment is None or self._must_roll(segment, len(data), last, now_ms):
@@ -333,7 +371,12 @@ class PartitionLog:
 
     def _add_segment(self, base_offset: int, now_ms: int) -> Segment:
         segment = Segment(self.disk, self.directory, base_offset, self.settings.index_interval_bytes, now_ms)
-        segment.begin()
+        try:
+            segment.begin()
+        except (DiskFull, DiskFailed):
+            segment.close()
+            self.disk.remove(segment.log.path)  # a start would take it for the place up to which the log has come
+            raise
         self.segments.append(segment)
         self.active = segment
         return segment
@@ -364,42 +407,92 @@ class PartitionLog:
 
     def drop_segments(self, count: int) -> list[Job]:
         """Remove the oldest `count` segments, but never the last one. Returns jobs that unlink. The log begins after
-        them."""
+        them. Raises DiskFull, DiskFailed, Torn: some may have gone, and the log begins after those."""
         assert 0 <= count < len(self.segments)
-        gone = self.segments[:count]
-        del self.segments[:count]
-        jobs = [self._retire(segment) for segment in gone]
+        self.withdraw()
+        try:
+            for segment in self.segments[:count]:
+                self._retire(segment, DELETED)
+                self._begins_at(self.segments[0].base_offset, segment.base_offset)
+        except Torn as error:
+            raise self._tear(error) from None
+        return self._take_unlinks()
+
+    def _begins_at(self, base_offset: int, gone: int) -> None:
         self._hints.clear()
-        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+        self.log_start_offset = max(self.log_start_offset, base_offset)
         self.epochs.truncate_start(self.log_start_offset)
-        old = [offset for offset in self.snapshots[:-1] if offset <= gone[-1].base_offset] if gone else []
-        for offset in old:
-            self.snapshots.remove(offset)
+        self._retire_snapshots([offset for offset in self.snapshots[:-1] if offset <= gone])
+
+    def _retire_snapshots(self, offsets: Sequence[int]) -> None:
+        for offset in offsets:
             path = self._snapshot_path(offset)
             if self.disk.exists(path):
-                self.disk.rename(path, path + DELETED)
-                jobs.append(partial(self.disk.remove, path + DELETED))
-        return jobs
+                self._rename([(path, path + DELETED)])
+            self.snapshots.remove(offset)
+
+    def _rename(self, pairs: Sequence[tuple[str, str]]) -> None:
+        rename_all(self.disk, pairs)
+        self._unlinks += [name for _, name in pairs]
+        self._names += 1
+        self._unsynced_file = True
+
+    def _take_unlinks(self) -> list[Job]:
+        paths, self._unlinks = self._unlinks, []
+        return [unlinking(self.disk, self.directory, paths)] if paths else []
+
+    def _tear(self, error: OSError) -> DiskFailed:
+        """What was left half done cannot be known: the error to raise, now and at each later use."""
+        if self.torn is None:
+            found = error if isinstance(error, DiskFailed) else DiskFailed(error.errno, str(error), self.directory)
+            found.disk = self.disk
+            self.torn = found
+        return self.torn
+
+    @property
+    def names(self) -> Directory:
+        """The names in its directory, for a sync."""
+        return self.disk.directory(self.directory)
+
+    # -- segments that take the place of others ------------------------------------------------------------------------
+
+    def stand(self, old: Sequence[Segment], cleaned: Segment) -> None:
+        """`cleaned`, which is durable, gets the name by which a start lets it take the place of the neighbours `old`. Sync
+        `names`, then call `replace`.
+
+        Raises SegmentsChanged, also while a flush is to replace an old index of aborted transactions, which would come over
+        the new one; DiskFull or DiskFailed: nothing has changed; Torn.
+        """
+        self._place_of(old)
+        assert self.standing is None, "one segment at a time takes the place of others"
+        self._name_all()
+        try:
+            cleaned.rename(SWAP)
+        except Torn as error:
+            raise self._tear(error) from None
+        self.standing = cleaned
+        self._names += 1
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> list[Job]:
-        """`cleaned`, which is durable, takes the place of the neighbours `old`; jobs that unlink. Readers of those go on.
+        """`cleaned`, whose name `.swap` is durable, takes the place of `old`; jobs that unlink. Readers of those go on. Sync
+        `names`, then call `name_placed`.
 
-        A crash leaves either all of the old ones or `cleaned` under a name that says what is to be done. Raises
-        SegmentsChanged, also while a flush is to replace an old index of aborted transactions, which would come over the
-        new one; DiskFailed.
+        A start finds all of the old ones, some, or none, and lets `cleaned` take their place. Raises SegmentsChanged;
+        DiskFull or DiskFailed: nothing has changed, and `cleaned` stands there still; Torn.
         """
-        bases = [segment.base_offset for segment in self.segments]
-        place = bases.index(old[0].base_offset) if old[0].base_offset in bases else 0
-        if self.segments[place : place + len(old)] != list(old) or old[-1] is self.active:
-            raise SegmentsChanged(f"{self.directory} has other segments than those that were cleaned")
-        if any(segment in self.rebuilt for segment in old):
-            raise SegmentsChanged(f"{self.directory} has an index that the next flush replaces")
-        cleaned.rename(SWAP)
-        jobs = []
+        place = self._place_of(old)
+        if self.standing is not cleaned:
+            raise SegmentsChanged(f"{self.directory} has changed since it was cleaned")
+        pairs = [one.leaving() for one in old]
+        try:
+            self._rename([pair for several in pairs for pair in several])
+        except Torn as error:
+            raise self._tear(error) from None
         for segment in old:
             self.indexes.forget(segment)
-            jobs.append(segment.delete(close=False))
-        cleaned.rename("")
+            segment.left(close=False)
+        self.standing = None
+        cleaned.placed = True
         self.segments[place : place + len(old)] = [cleaned]
         self.aborting = [segment for segment in self.aborting if segment not in old]
         if cleaned.aborted.exists:
@@ -408,21 +501,59 @@ class PartitionLog:
         self._hints.clear()
         self.layout += 1
         gone = {segment.base_offset for segment in old[1:]}
-        for offset in [one for one in self.snapshots[:-1] if one in gone]:
-            self.snapshots.remove(offset)
-            path = self._snapshot_path(offset)
-            if self.disk.exists(path):
-                self.disk.rename(path, path + DELETED)
-                jobs.append(partial(self.disk.remove, path + DELETED))
-        return jobs
+        try:
+            self._retire_snapshots([one for one in self.snapshots[:-1] if one in gone])
+        except Torn as error:
+            raise self._tear(error) from None
+        return self._take_unlinks()
 
-    def _retire(self, segment: Segment) -> Job:
+    def name_placed(self, cleaned: Segment) -> None:
+        """The old segments' names are gone for good: `cleaned` gets the name of a segment. Raises DiskFull, DiskFailed,
+        Torn: it is part of the log under the name that it has."""
+        if cleaned.suffix == SWAP:
+            try:
+                cleaned.rename("")
+            except Torn as error:
+                raise self._tear(error) from None
+            self._names += 1
+            self._unsynced_file = True
+
+    def _name_all(self) -> None:
+        """Segments to which an earlier rename could not give their names."""
+        for segment in self.segments:
+            self.name_placed(segment)
+
+    def withdraw(self) -> None:
+        """Nothing takes the place of others any more, also not at a start: the caller is to change the log otherwise, or has
+        given up. Raises DiskFull, DiskFailed, Torn."""
+        if self.standing is not None:
+            try:
+                self.standing.rename(CLEANED)
+            except Torn as error:
+                raise self._tear(error) from None
+            self._names += 1
+            self._unsynced_file = True
+            self.standing = None
+
+    def _place_of(self, old: Sequence[Segment]) -> int:
+        bases = [segment.base_offset for segment in self.segments]
+        place = bases.index(old[0].base_offset) if old[0].base_offset in bases else 0
+        if self.segments[place : place + len(old)] != list(old) or old[-1] is self.active:
+            raise SegmentsChanged(f"{self.directory} has other segments than those that were cleaned")
+        if any(segment in self.rebuilt for segment in old):
+            raise SegmentsChanged(f"{self.directory} has an index that the next flush replaces")
+        return place
+
+    def _retire(self, segment: Segment, ending: str) -> None:
+        """Take the first or the last segment out of the log. Raises DiskFull or DiskFailed: it is still part of it; Torn."""
+        self._rename(segment.leaving(ending))
+        segment.left(ending)
         self.layout += 1
         self.indexes.forget(segment)
+        self.segments.remove(segment)
         for some in (self.aborting, self.rebuilt):
             if segment in some:
                 some.remove(segment)
-        return segment.delete()
 
     def segments_from(self, offset: int) -> list[Segment]:
         """The segment that holds `offset` (the first one if it lies before all), and those after it."""
@@ -615,14 +746,16 @@ class PartitionLog:
     def flush(self, now_ms: int = -1) -> Flush:
         """What to sync so that the log becomes durable as it is now. Brings index files up to date; raises DiskFull,
         DiskFailed."""
-        files: list[File] = []
+        if self.torn is not None:
+            raise self.torn
+        # What was cut first: a power cut in between must not keep what came behind it, and bring back what it took away.
+        files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]
         for segment in reversed(self.segments):
-            files += segment.write_index()
+            files += [file for file in segment.write_index() if file not in files]
             if segment.aborted.exists:
                 files += segment.aborted.write(sealed=segment is not self.active)
             if segment.base_offset < self.recovery_point:
                 break
-        files += [one.log for one in self.shortened if one in self.segments and one.log not in files]
         if not self._named and self.segments:
             if self._name is None:
                 self._name = self._own_name()
@@ -633,12 +766,26 @@ class PartitionLog:
         epochs = self.epochs.encode() if self.epochs.dirty and self.segments else None
         if epochs is not None:
             replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", epochs))
+        if self._names != self._durable_names:
+            files.insert(0, self.names)
+        if not self._placed:
+            files.append(self.disk.directory(self.directory.rpartition("/")[0]))
         self._flush_offset = self.log_end_offset
         self._flush_ms = now_ms
         self._unsynced_file = False
         cut = self._generation != self._durable_generation
         snapshots = tuple(self._pending)
-        return Flush(self.log_end_offset, files, replacements, self._generation, snapshots, epochs, tuple(indexes), cut)
+        return Flush(
+            self.log_end_offset,
+            files,
+            replacements,
+            self._generation,
+            snapshots,
+            epochs,
+            tuple(indexes),
+            self._names,
+            cut,
+        )
 
     def _own_name(self) -> File:
         path = f"{self.directory}/{PARTITION_METADATA}"
@@ -652,6 +799,7 @@ class PartitionLog:
         if self._name is not None and self._name in flush.files:
             self._named = True
             self._forget_name()
+        self._durable_names = max(self._durable_names, flush.names)
         if flush.generation != self._generation:
             self._outdated(flush)
             return
@@ -664,6 +812,7 @@ class PartitionLog:
             self.rebuilt = [segment for segment in self.rebuilt if segment.aborted.rebuilt]
         if flush.epochs is not None and flush.epochs == self.epochs.encode():
             self.epochs.dirty = False
+        self._placed = True
         self.recovery_point = max(self.recovery_point, flush.offset)
         for offset in flush.snapshots:
             if self._pending.pop(offset, None) is not None and offset not in self.snapshots:
@@ -682,7 +831,7 @@ class PartitionLog:
         for segment, _ in flush.indexes:
             here = next((one for one in self.segments if one.base_offset == segment.base_offset), None)
             if here is None:
-                self.disk.remove(segment.aborted.path)
+                self.disk.remove(f"{self.directory}/{segment.base_offset:020d}{TRANSACTION_INDEX}")
             elif here is not segment:
                 if not here.aborted.in_memory:
                     here.aborted.rebuild(self.built_again(here))
@@ -767,9 +916,11 @@ class PartitionLog:
 
     def succeed(self, current: "PartitionLog") -> None:
         """Take the place of a log that ends where this one does, under its name. Until the next flush no more counts as
-        durable than did there, since this log's name may not be on the disk. Raises DiskFailed: nothing has changed."""
+        durable than did there, since this log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing has
+        changed."""
         self.disk.rename(self.directory, current.directory)
         self.directory = current.directory
+        self._placed = False
         for segment in self.segments:
             segment.moved(self.directory)
         self._forget_name()
@@ -838,7 +989,8 @@ class PartitionLog:
         """Remove everything from `offset` on, with the whole batch that holds it. Returns jobs that unlink files. It
         blocks only a little, if `prepare_cut` had nothing to prepare or `prepared` is its result.
 
-        If nothing is left, the log is empty and begins at its start, or at `offset` if that is lower.
+        If nothing is left, the log is empty and begins at its start, or at `offset` if that is lower. Raises DiskFull or
+        DiskFailed: only segments behind are gone, or none; Torn.
         """
         if offset >= self.log_end_offset:
             # An epoch that began at the end, when this replica led, may have no batch. The leader does not have that
@@ -847,35 +999,71 @@ class PartitionLog:
             return []
         if offset < self.log_start_offset:
             return self.truncate_fully(offset)
-        place = self._segment_of(offset)
-        jobs = [self._retire(segment) for segment in self.segments[place + 1 :]]
-        del self.segments[place + 1 :]
-        self.active = self.segments[place]
-        self.indexes.forget(self.active)
-        if prepared is not None and prepared.segment_index is not None and self.active.index is None:
-            self.active.keep_index(prepared.segment_index)
-        if prepared is not None and prepared.aborted is not None:
-            self.active.aborted.keep(prepared.aborted)
-        end = self.active.truncate(offset)
-        if end < self.log_start_offset:
+        self.withdraw()
+        self._retire_behind(self._segment_of(offset), CUT)
+        if self._cut_inside(offset, prepared) < self.log_start_offset:
             # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
-            return jobs + self.truncate_fully(self.log_start_offset)
-        self.shortened.append(self.active)
-        if self.active.aborted.exists:
-            self._cut_aborted(self.active, end)
+            return self.truncate_fully(self.log_start_offset)
+        return self._take_unlinks()
+
+    def _retire_behind(self, place: int, ending: str) -> None:
+        """The segments behind one go, the newest first. Where one cannot, the log ends in front of those that have gone."""
+        reached: int | None = None
+        try:
+            while len(self.segments) > place + 1:
+                base_offset = self.segments[-1].base_offset
+                self._retire(self.segments[-1], ending)
+                reached = base_offset
+        except Torn as error:
+            raise self._tear(error) from None
+        except (DiskFull, DiskFailed):
+            self.active = self.segments[-1]
+            if reached is not None and self._cut_inside(reached, None) < self.log_start_offset:
+                raise self._tear(DiskFailed(errno.EIO, "the log ends before it begins", self.directory)) from None
+            raise
+        self.active = self.segments[-1] if self.segments else None
+
+    def _cut_inside(self, offset: int, prepared: Prepared | None) -> int:
+        """The log ends in its last segment: where. What fails here leaves a file and memory that may differ."""
+        try:
+            return self._cut_last(offset, prepared)
+        except (DiskFull, DiskFailed, FileNotFoundError) as error:
+            raise self._tear(error) from error
+
+    def _cut_last(self, offset: int, prepared: Prepared | None) -> int:
+        segment = self.active
+        assert segment is not None
+        self.indexes.forget(segment)
+        if prepared is not None and prepared.segment_index is not None and segment.index is None:
+            segment.keep_index(prepared.segment_index)
+        if prepared is not None and prepared.aborted is not None:
+            segment.aborted.keep(prepared.aborted)
+        end = segment.truncate(offset)
+        if end < self.log_start_offset:
+            return end  # all of it goes
+        self.shortened.append(segment)
+        if segment.aborted.exists:
+            self._cut_aborted(segment, end)
         self._ends_at(end)
         self.epochs.truncate_end(end)
         if prepared is not None:
             self._take_prepared(prepared)
         elif not self.producers.truncate(end):
-            self.rebuild_producers()
-        return jobs
+            try:
+                self.rebuild_producers()
+            except CorruptBatch as error:
+                self.damaged = self.damaged or error.reason
+        return end
 
     def _cut_aborted(self, segment: Segment, end_offset: int) -> None:
         try:
             segment.aborted.truncate(end_offset, self.log_end_offset)
         except CorruptTransactionIndex:
-            segment.aborted.rebuild(self.built_again(segment))
+            try:
+                entries = self.built_again(segment)
+            except CorruptBatch as error:
+                self.damaged, entries = self.damaged or error.reason, []
+            segment.aborted.rebuild(entries)
             if segment not in self.rebuilt:
                 self.rebuilt.append(segment)
 
@@ -888,16 +1076,20 @@ class PartitionLog:
             self._pending.setdefault(offset, content)
 
     def truncate_fully(self, offset: int, now_ms: int = 0) -> list[Job]:
-        """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log."""
-        jobs = [self._retire(segment) for segment in self.segments]
-        self.segments.clear()
-        self.active = None
-        self._ends_at(offset)
+        """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
+        DiskFull or DiskFailed: only segments behind are gone, or none; Torn."""
+        self.withdraw()
+        self._retire_behind(-1, DELETED)  # as if the start had moved: what is left in front of a hole may go
+        try:
+            self._ends_at(offset)
+            self.drop_snapshots_above(-1)  # an old state would lack what is not in the log any more
+        except (DiskFull, DiskFailed) as error:
+            raise self._tear(error) from error
         self.log_start_offset = offset
         self.recovery_point = self._flush_offset = offset
         self.epochs.clear()
         self.producers.clear()
-        self.drop_snapshots_above(-1)  # an old state would lack what is not in the log any more
+        jobs = self._take_unlinks()
         if offset > 0:
             with suppress(DiskFull):  # the first append makes the file then, once these jobs have made room
                 self._open_first(offset, now_ms)
@@ -917,8 +1109,9 @@ class PartitionLog:
         """Remove producer snapshots of offsets that the log no longer has. Unlinks, so for start-up and truncation
         only."""
         for snapshot in [s for s in self.snapshots if s > offset]:
-            self.snapshots.remove(snapshot)
             self.disk.remove(self._snapshot_path(snapshot))
+            self.snapshots.remove(snapshot)
+            self._names += 1
         self._pending = {s: content for s, content in self._pending.items() if s <= offset}
 
     def rebuild_producers(self, now_ms: int = -1, otherwise: int = 0, indexed: Indexed | None = None) -> int:

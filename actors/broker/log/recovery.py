@@ -6,16 +6,21 @@ This file alone decides what is believed. Rules:
 2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log: it
    and what follows are cut, and reported. Nothing before it is touched: a batch that cannot be passed below the recovery
    point stays as it is where a later segment follows, and the log is damaged. In the last segment the log ends there.
-3. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
+3. Segments below the recovery point that do not follow each other are told apart by what is left of those between them: a
+   power cut may keep some names and lose others. Where the log was being cut the ones behind go, where its start was moving
+   those in front; where nothing is left the log is damaged. One with a lower epoch than the one before is of a history
+   that was cut, and goes with all behind it.
+4. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
    below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
-4. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
+5. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
    the next flush: no log needs room to be opened.
-5. A segment under the name `.swap` is whole, and takes the place of all that begin inside it. One under `.cleaned` is not,
-   and goes. A `.txnindex.swap` whose log has its name already is that log's.
-6. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
+6. A segment whose log file is named `.swap` is whole, and takes the place of all that begin inside it; its indexes may be
+   named `.cleaned` still. One whose log file is named `.cleaned` is not, and goes. A `.txnindex.swap` whose log has its name
+   already is that log's. What goes is gone for good before a name is given: see `cleaner.py`.
+7. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
    others a file that is not sound is.
-7. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
+8. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
@@ -28,7 +33,7 @@ from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import SNAPSHOT, PartitionLog
-from actors.broker.log.segment import CLEANED, DELETED, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Segment
+from actors.broker.log.segment import CLEANED, CUT, DELETED, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.broker.log.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull
@@ -84,9 +89,10 @@ def recover(
     """
     log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes)
     log.cleaned_offset = max(log.cleaned_offset, cleaned_offset)
-    _finish_swaps(log)
-    bases, aborting = _tidy(log)
+    doubtful = _finish_swaps(log)
+    bases, aborting, leftovers = _tidy(log)
     if not bases:
+        _remove(log, leftovers)
         if log_start_offset > 0:
             log.truncate_fully(log_start_offset, now_ms)
         return Recovered(log, (), 0)
@@ -94,7 +100,10 @@ def recover(
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
         if base in aborting:
             log.segments[-1].aborted.claim()
-    cuts, scanned = _scan(log, NO_LIMIT if clean else recovery_point)
+    cuts = [] if clean else _close_holes(log, recovery_point, leftovers)
+    more, scanned = _scan(log, NO_LIMIT if clean else recovery_point)
+    cuts += more
+    _remove(log, leftovers)
     log.active = log.segments[-1]
     log.active.learn_first_timestamp()
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
@@ -112,11 +121,12 @@ def recover(
     except CorruptBatch as error:
         log.damaged = log.damaged or error.reason
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
-    return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed)))
+    return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed, doubtful)))
 
 
-def _finish_swaps(log: PartitionLog) -> None:
-    """Bring to its end what a crash has interrupted while a cleaned segment took the place of others."""
+def _finish_swaps(log: PartitionLog) -> set[int]:
+    """Bring to its end what a crash has interrupted while a cleaned segment took the place of others. Base offsets of those
+    of which nobody knows whether they had an index of aborted transactions."""
     names = log.disk.names(log.directory)
     cleaned = [int(one[:20]) for one in names if one[:20].isdecimal() and one.endswith(LOG + CLEANED)]
     whole = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG + SWAP}
@@ -125,6 +135,7 @@ def _finish_swaps(log: PartitionLog) -> None:
     # The index of aborted transactions gets its name behind the log file: with that done, it alone is left to be renamed.
     named = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG}
     named = {base for base in named - whole if not cleaned or base < min(cleaned)}
+    doubtful = set[int]()
     for name in names:
         if not name.endswith(SWAP) or (name[:20].isdecimal() and int(name[:20]) in whole):
             continue
@@ -134,6 +145,13 @@ def _finish_swaps(log: PartitionLog) -> None:
         else:
             log.disk.remove(path)
     for base in sorted(whole):
+        for one in (INDEX, TIME_INDEX, TRANSACTION_INDEX):
+            path = f"{log.directory}/{base:020d}{one}"
+            if f"{base:020d}{one}{CLEANED}" in names and f"{base:020d}{one}{SWAP}" not in names:
+                log.disk.rename(path + CLEANED, path + SWAP)
+        index = f"{base:020d}{TRANSACTION_INDEX}"
+        if index in names and not {index + SWAP, index + CLEANED, f"{base:020d}{LOG}"} & set(names):
+            doubtful.add(base)  # of the segment that has gone, or the new one's, which has its name already
         swap = Segment(log.disk, log.directory, base, log.settings.index_interval_bytes, 0, SWAP)
         end = swap.scan(SegmentIndex(base), 0, base, check_from=NO_LIMIT).next_offset
         for name in names:
@@ -143,18 +161,22 @@ def _finish_swaps(log: PartitionLog) -> None:
                 and base <= int(name[:20]) < max(end, base + 1)
             ):
                 log.disk.remove(f"{log.directory}/{name}")
+        log.disk.settle(log.directory)
         swap.rename("")
         swap.close()
+    if whole:
+        log.disk.settle(log.directory)
+    return doubtful
 
 
-def _tidy(log: PartitionLog) -> tuple[list[int], set[int]]:
-    """Remove what a crash left half done; base offsets of the segments, rising, and of those with an index of aborted
-    transactions. Notes the producer snapshots."""
-    bases, others, aborting = [], [], set()
+def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
+    """Base offsets of the segments, rising, and of those with an index of aborted transactions; the names of what a crash
+    left half done, to be removed. Notes the producer snapshots."""
+    bases, others, aborting, leftovers = [], [], set(), []
     for name in log.disk.names(log.directory):
         stem, dot, ending = name.partition(".")
         if name.endswith(LEFTOVERS):
-            log.disk.remove(f"{log.directory}/{name}")
+            leftovers.append(name)
         elif stem.isdecimal() and dot + ending == LOG:
             bases.append(int(stem))
         elif name == LEAVING:  # it is used on: if it leaves, then by another move
@@ -169,7 +191,41 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int]]:
         if base not in bases:
             log.disk.remove(f"{log.directory}/{name}")
     log.snapshots.sort()
-    return sorted(bases), aborting
+    return sorted(bases), aborting, leftovers
+
+
+def _remove(log: PartitionLog, leftovers: list[str]) -> None:
+    for name in leftovers:
+        log.disk.remove(f"{log.directory}/{name}")
+
+
+def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str]) -> list[Cut]:
+    """Segments that are wholly below `trusted` follow each other, and no epoch falls, or the log was becoming shorter when
+    the power was cut."""
+    cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + DELETED)
+    segments = log.segments
+    lasts = [segment.find_last() for segment in segments]
+    for place in range(len(segments) - 1):
+        if 0 <= lasts[place + 1][1] < lasts[place][1]:
+            return _drop(log, place + 1)  # an older history, of which the cut was undone
+    front = 0
+    for place in range(len(segments) - 1):
+        begin, end = segments[place + 1].base_offset, lasts[place][0]
+        if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
+            continue
+        if any(end <= base for base in cut):
+            return _drop(log, place + 1)
+        if any(end <= base < begin for base in gone):
+            front = place + 1
+        else:
+            log.damaged = f"offsets {end} to {begin - 1} are not there"
+    _unlink_all([segment.delete() for segment in segments[:front]])
+    del segments[:front]
+    return []
+
+
+def _bases(names: list[str], ending: str) -> list[int]:
+    return [int(name[:20]) for name in names if name[:20].isdecimal() and name[20:] == ending]
 
 
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
@@ -204,10 +260,14 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
 
 def _drop(log: PartitionLog, place: int) -> list[Cut]:
     cuts = [Cut(segment.path(LOG), 0, segment.size, "behind") for segment in log.segments[place:]]
-    for segment in log.segments[place:]:
-        segment.delete()()
+    _unlink_all([segment.delete(CUT) for segment in reversed(log.segments[place:])])
     del log.segments[place:]
     return cuts
+
+
+def _unlink_all(jobs: list[Job]) -> None:
+    for job in jobs:
+        job()
 
 
 def _learn_below(log: PartitionLog) -> None:
@@ -218,6 +278,18 @@ def _learn_below(log: PartitionLog) -> None:
     log.epochs.truncate_end(table.starts[0])
     for epoch, start in zip(table.epochs, table.starts, strict=True):
         log.epochs.assign(epoch, start)
+
+
+def _agreed(log: PartitionLog, offset: int) -> int:
+    """Up to where the table of epochs says what the batches say, at most `offset`: a process that was killed may have cut
+    the log, and let it grow again, and have written neither the table nor the checkpoints since."""
+    for segment in log.segments:
+        if segment.base_offset >= offset:
+            break
+        end, epoch = segment.find_last()
+        if epoch >= 0 and log.epochs.epoch_at(end - 1) not in (epoch, -1):
+            return segment.base_offset
+    return offset
 
 
 def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, indexed: Indexed) -> int:
@@ -232,6 +304,7 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
         finally:
             file.close()
         # Behind the recovery point the batches say it, and an entry of the file may be in their way.
+        unsure = unsure if clean else _agreed(log, unsure)
         log.epochs.truncate_end(unsure)
         log.epochs.truncate_start(log.log_start_offset)
         # The table may know of deleted records that the checkpoint has not heard of: they are there again.
@@ -255,13 +328,14 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
     return log.rebuild_producers(now_ms, log.segments_from(unsure - 1)[0].base_offset, indexed)
 
 
-def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed) -> list[str]:
-    """Find the aborted transactions of each segment: in its file, or, of what reaches offset `unsure` or has no sound file,
-    in the batches. Of segments from `learnt` on `indexed` has what these say. Sentences about files that are not sound."""
+def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed, doubtful: set[int]) -> list[str]:
+    """Find the aborted transactions of each segment: in its file, or, of what reaches offset `unsure`, is `doubtful` or has
+    no sound file, in the batches. Of segments from `learnt` on `indexed` has what these say. Sentences about files that are
+    not sound."""
     reports = []
     ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
     for segment, end in zip(log.segments, ends, strict=True):
-        index, sound = segment.aborted, True
+        index, sound = segment.aborted, segment.base_offset not in doubtful
         if index.exists:
             try:
                 index.found(end_offset=end, active=segment is log.active)

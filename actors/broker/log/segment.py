@@ -10,17 +10,30 @@ This file alone touches those three files; `transaction_index.py` has the fourth
 4. A read ends at the end of a batch, never inside one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from actors.broker.log.renames import Pair, present, rename_all
 from actors.broker.log.transaction_index import TRANSACTION_INDEX, TransactionIndex
 from actors.broker.log.transactions import NO_LIMIT as NO_LIMIT
-from actors.ports import Disk, File
+from actors.ports import Disk, DiskFailed, DiskFull, File
+from fastpath.records.batch import CorruptBatch, columns
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
-LOG, INDEX, TIME_INDEX, DELETED = ".log", ".index", ".timeindex", ".deleted"
+LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
+DELETED, CUT = ".deleted", ".cut.deleted"
+"""Behind the names of what is to be unlinked: of what was in front of the log's start, or has been cleaned, and of what was
+behind its end. A start removes both, and so does one of Apache Kafka; where a power cut has kept only some of the names,
+they say which way the log was to become shorter."""
 CLEANED, SWAP = ".cleaned", ".swap"
 """Behind the names of a segment that a cleaning writes, and of one that is whole and takes the place of others."""
+ORDERS = {
+    "": (INDEX, TIME_INDEX, LOG, TRANSACTION_INDEX),
+    SWAP: (INDEX, TIME_INDEX, TRANSACTION_INDEX, LOG),
+    CLEANED: (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX),
+}
+"""In which order a segment's files get a suffix."""
 HEADER_BYTES = 61
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time, except for a single batch that is larger."""
@@ -63,7 +76,7 @@ class Segment:
 
     __slots__ = (
         "aborted", "appended_ms", "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file",
-        "interval_bytes", "last_timestamp", "log", "suffix", "time_file",
+        "interval_bytes", "last_timestamp", "log", "placed", "suffix", "time_file",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +86,9 @@ class Segment:
         self.disk = disk
         self.directory = directory
         self.suffix = suffix
-        """Behind the names of its files: empty while it is part of the log."""
+        """Behind the names of its files: empty while it is part of the log, or `.swap` when it has just become one."""
+        self.placed = not suffix
+        """It is, or was, part of the log."""
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
@@ -274,6 +289,39 @@ class Segment:
             wanted = max(SCAN_BYTES, found.needed)
         return Scan(position, next_offset, None)
 
+    def find_last(self) -> tuple[int, int]:
+        """The offset behind its last whole batch and the epoch of that, by its last index entry and what follows it;
+        (its base offset, -1) without any. Blocking. Raises DiskFailed."""
+        position = 0
+        try:
+            file = self.disk.open(self.path(INDEX))
+        except FileNotFoundError:
+            file = None
+        if file is not None:
+            try:
+                entry = memoryview(file.read_cold(max(0, file.size - 8), 8))
+            finally:
+                file.close()
+            if len(entry) == 8:
+                last, position = self.base_offset + _int(entry[:4]), _int(entry[4:])
+                head = self.log.read_cold(position, HEADER_BYTES) if 0 <= position < self.log.size else memoryview(b"")
+                if len(head) < HEADER_BYTES or _int(head[:8]) + _int(head[23:27]) != last:
+                    position = 0
+        end, epoch, wanted = self.base_offset, -1, SCAN_BYTES
+        while position < self.log.size:
+            try:
+                found = columns(self.log.read_cold(position, min(wanted, self.log.size - position)))
+            except CorruptBatch:
+                break
+            if len(found["size"]):
+                end, epoch = int(found["last_offset"][-1]) + 1, int(found["epoch"][-1])
+                position += int(found["position"][-1] + found["size"][-1])
+            elif wanted < self.log.size - position:
+                wanted *= 2
+            else:
+                break
+        return end, epoch
+
     def learn_first_timestamp(self) -> None:
         """Read the time of the first batch, from which a roll by time counts, in a segment found on the disk. Blocking,
         once."""
@@ -370,45 +418,46 @@ class Segment:
         return file
 
     def rename(self, suffix: str) -> None:
-        """Give its files other names, the indexes before the log file: where that has its name they have theirs.
+        """Give its files other names, all or none. Raises DiskFull, DiskFailed, Torn.
 
-        Only when the segment becomes part of the log the index of aborted transactions comes last: a start cannot tell one
-        beside a `.swap` log from that of a segment that goes, and has no other place to learn what is in it.
+        The log file's name says what the segment is. It is the last to become `.swap` and the first that is `.swap` no
+        more, so that a process that dies leaves whole indexes beside it. Only when the segment becomes part of the log the
+        index of aborted transactions comes last: a start cannot tell one beside a `.swap` log from that of a segment that
+        goes.
         """
-        order = (INDEX, TIME_INDEX, TRANSACTION_INDEX, LOG) if suffix else (INDEX, TIME_INDEX, LOG, TRANSACTION_INDEX)
-        for one in order:
-            path = self.path(one)
-            if one == LOG or self.disk.exists(path):
-                self.disk.rename(path, path.removesuffix(self.suffix) + suffix)
+        pairs = present(self.disk, [(self.path(one), self._named(one, suffix)) for one in ORDERS[suffix]])
+        rename_all(self.disk, pairs)
         self.suffix = suffix
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
+
+    def _named(self, one: str, suffix: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{one}{suffix}"
 
     def moved(self, directory: str) -> None:
         """The directory that it is in has that name now."""
         self.directory = directory
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
 
-    def delete(self, *, close: bool = True) -> Job:
-        """Take the files out of the log by renaming them; the job unlinks them. Without `close` those who read go on."""
-        paths = []
-        for suffix in (LOG, INDEX, TIME_INDEX):
-            path = self.path(suffix)
-            if self.disk.exists(path):
-                self.disk.rename(path, path + DELETED)
-                paths.append(path + DELETED)
-        index = self.aborted.delete(DELETED, close=close)
-        if index is not None:
-            paths.append(index)
-        self.suffix += DELETED
+    def leaving(self, ending: str = DELETED) -> list[Pair]:
+        """The names that its files get when they leave the log. Raises DiskFailed."""
+        assert self.suffix != SWAP or self.placed, "what is named .swap and is in no log may be the only copy"
+        names = [self.path(one) for one in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)]
+        return present(self.disk, [(name, name + ending) for name in names])
+
+    def left(self, ending: str = DELETED, *, close: bool = True) -> None:
+        """Its files have these names now. Without `close` those who read go on."""
+        self.suffix += ending
+        self.aborted.renamed(self.path(TRANSACTION_INDEX))
         if close:
             self.close()
-        disk = self.disk
 
-        def unlink() -> None:
-            for path in paths:
-                disk.remove(path)
-
-        return unlink
+    def delete(self, ending: str = DELETED) -> Job:
+        """Take the files out of the log by renaming them, all or none; the job unlinks them. Raises DiskFull, DiskFailed,
+        Torn."""
+        pairs = self.leaving(ending)
+        rename_all(self.disk, pairs)
+        self.left(ending)
+        return unlinking(self.disk, self.directory, [name for _, name in pairs])
 
     def close(self) -> None:
         """Close the handles. May be called more than once."""
@@ -416,3 +465,21 @@ class Segment:
             if file is not None:
                 file.close()
         self.aborted.close()
+
+
+def unlinking(disk: Disk, directory: str, paths: Sequence[str]) -> Job:
+    """The job that unlinks files of a log, once their present names are durable: they tell a start what was going on."""
+    return partial(_unlink, disk, directory, paths)
+
+
+def _unlink(disk: Disk, directory: str, paths: Sequence[str]) -> None:
+    """Remove all; one that cannot be removed keeps no other. Raises DiskFull, DiskFailed, the first one's."""
+    disk.settle(directory)
+    failed: OSError | None = None
+    for path in paths:
+        try:
+            disk.remove(path)
+        except (DiskFull, DiskFailed) as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed

@@ -304,15 +304,6 @@ class TransactionIndex:
         """The file, if there is one, has that name now."""
         self.path = path
 
-    def delete(self, suffix: str, *, close: bool = True) -> str | None:
-        """Rename the file; its new name, None: there is none. Without `close` a sync that has the handle goes on."""
-        if close:
-            self.close()
-        if not self.exists or not self._disk.exists(self.path):
-            return None
-        self._disk.rename(self.path, self.path + suffix)
-        return self.path + suffix
-
     def close(self) -> None:
         """Give the handle back. Idempotent."""
         if self._file is not None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from actors.config import NodeConfig
 from actors.node.runtime.effects import Stop
 from actors.node.runtime.waiting import Waiting
-from actors.ports import Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
+from actors.ports import Directory, Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
 from actors.zookeeper import Change, Multi, Read, Reads, Request
 
 
@@ -48,7 +48,7 @@ class Runtime:
 
     def sync(
         self,
-        files: Sequence[File],
+        files: Sequence[File | Directory],
         replacements: Sequence[tuple[Disk, str, bytes]],
         then: Callable[[Any], None],
         kind: SyncClass = SyncClass.DATA,

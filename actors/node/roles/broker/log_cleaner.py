@@ -13,6 +13,8 @@ rest. Rules:
 4. A log that is damaged, or cannot be cleaned for another reason that will not pass, is set aside until this process ends:
    one line says so, and a gauge. A full disk passes: the log is tried again later.
 5. The log is clean only once the names of all its new segments are on the disk.
+6. What a cleaning leaves that ends early is unlinked only when a start would not use it: when its name `.swap` has been
+   taken back, and that is on the disk. Where that cannot be done now the log does it before it changes otherwise.
 """
 
 from collections.abc import Generator, Iterable
@@ -22,7 +24,7 @@ from typing import NamedTuple
 from actors.broker.log.cleaner import Cleaned, DamagedSegment, Durable, Effect, Limits, LogCleaning, Slice
 from actors.broker.log.cleaning import Cleanable, cleanable, due
 from actors.broker.log.log import PartitionLog, SegmentsChanged
-from actors.broker.log.segment import Job
+from actors.broker.log.segment import Job, Segment
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.node.roles.broker.metadata_cache import MetadataCache
@@ -245,15 +247,31 @@ class LogCleaner:
         if self._running.get(running.partition) is running:
             del self._running[running.partition]
         running.steps.close()
-        left = running.cleaning.leftover
-        if left is None or self._storage.closing or self._storage.failed(running.log.disk):
+        log, left, retired = running.log, running.cleaning.leftover, running.cleaning.retired
+        if retired is not None:
+            self._storage.retire_segments(running.partition, retired.segments, retired.jobs)
+        if left is None or self._storage.closing or self._storage.failed(log.disk):
+            return
+        try:
+            if log.standing is left:
+                log.withdraw()
+        except (DiskFull, DiskFailed) as error:
+            self._storage.job_done(log.disk, error)
+        else:
+            self._runtime.sync([log.names], [], bound(self._remove, log, left))
+
+    def _remove(self, log: PartitionLog, left: Segment, result: object) -> None:
+        """What a cleaning has left has no name any more that a start would use, also after a power cut."""
+        disk = log.disk
+        if isinstance(result, Exception) or self._storage.failed(disk):
+            self._storage.job_done(disk, result)
             return
         try:
             job = left.delete()
-        except (DiskFailed, FileNotFoundError) as error:
-            self._storage.job_done(running.log.disk, error)
+        except (DiskFull, DiskFailed) as error:
+            self._storage.job_done(disk, error)
         else:
-            self._storage.unlink(running.log.disk, [job])
+            self._storage.unlink(disk, [job])
 
     def _rest(self, partition: Partition, why: str) -> None:
         """Try it again after a while."""

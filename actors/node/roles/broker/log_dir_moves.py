@@ -248,6 +248,9 @@ class LogDirMoves:
         if isinstance(result, Prepared):
             try:
                 move.cut(job, result)
+            except DiskFull as error:
+                self._wait(running, error)
+                return
             except DiskFailed as error:
                 self._failed(move, error)
                 return
@@ -307,12 +310,15 @@ class LogDirMoves:
     def _take_over(self, running: Running) -> None:
         move, partition = running.move, running.partition
         current = move.current
-        if move.future.disk.exists(current.directory):  # what an earlier move has left there has not gone yet
-            move.again()
-            self._later(running, AGAIN_MS)
-            return
         try:
+            if move.future.disk.exists(current.directory):  # what an earlier move has left there has not gone yet
+                move.again()
+                self._later(running, AGAIN_MS)
+                return
             move.take_over(partition.high_watermark)
+        except DiskFull as error:
+            self._wait(running, error)
+            return
         except DiskFailed as error:
             self._failed(move, error)
             return

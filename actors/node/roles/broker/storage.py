@@ -40,6 +40,7 @@ from actors.broker.log.directory import (
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import Recovered, recover
+from actors.broker.log.renames import Torn
 from actors.broker.log.segment import Job, Segment
 from actors.broker.partition import Partition
 from actors.broker.replicas import Offline, Replicas
@@ -50,7 +51,7 @@ from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Disk, DiskFailed, DiskFull, Now
 
-DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR))
+DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ESTALE))
 """Why a job in a directory takes it offline; that a name is in use, say, does not."""
 FLUSH_NEVER_MS = 1 << 62
 LOOKS = 256
@@ -258,7 +259,7 @@ class BrokerStorage:
                 now_ms=self._runtime.now.wall_ms,
                 indexes=self._indexes,
             )
-        except DiskFailed as error:
+        except (DiskFull, DiskFailed) as error:
             self._runtime.log.error(
                 f"{found.name} in {self.path(directory.disk)} is offline, it cannot be opened: {error}"
             )
@@ -371,7 +372,7 @@ class BrokerStorage:
         log = partition.log
         log.forget_indexes()
         self._count(log.disk, -1)
-        if log.disk not in self._failed and log.disk.exists(log.directory):
+        if self._there(log):
             self._stray(log.disk, log.directory, partition.topic, partition.number)
         later_ms = self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms
         self._runtime.waiting.timers.at(later_ms, log.release)
@@ -393,7 +394,7 @@ class BrokerStorage:
     def _drop(self, partition: Partition, log: PartitionLog) -> None:
         log.forget_indexes()
         self._count(log.disk, -1)
-        if log.disk not in self._failed and log.disk.exists(log.directory):
+        if self._there(log):
             self._retire(log.disk, log.directory, partition.topic, partition.number, partition.settings, log)
 
     def configure(self, partition: Partition) -> None:
@@ -447,7 +448,7 @@ class BrokerStorage:
         """The log that has taken the place of `current` has its name on the disk. If its directory has failed instead,
         nobody removes what is left."""
         del self.superseded[current]
-        if current.disk in self._failed or not current.disk.exists(current.directory):
+        if not self._there(current):
             current.release()
         elif partition.log.disk not in self._failed:
             self._retire(
@@ -480,7 +481,7 @@ class BrokerStorage:
             return claimed, mine
         directory, future = mine[0]
         name = partition_name(topic, number)
-        if directory.disk.exists(name) or not self._rename(directory.disk, future.name, name):
+        if self._exists(directory.disk, name) or not self._rename(directory.disk, future.name, name):
             return None, []
         self._runtime.log.warning(f"{name} has no files left and begins with what was copied to {future.name}")
         return (directory, future._replace(name=name, suffix="")), []
@@ -643,7 +644,7 @@ class BrokerStorage:
         for partition in some:
             log = partition.log
             names = [segment.log.path for segment in log.segments[:1] + log.segments[1:][-1:]]
-            missing = next((name for name in names if not log.disk.exists(name)), None)
+            missing = next((name for name in names if not self._exists(log.disk, name)), None)
             if missing is None or partition.removed:
                 continue
             gone = self._gone(log.disk)
@@ -736,8 +737,8 @@ class BrokerStorage:
             self.compacted = True
 
     def _failing(self, disk: Disk, result: object) -> None:
-        if isinstance(result, DiskFailed) and result.errno in DEVICE_ERRORS:
-            self.failing[disk] = result
+        if isinstance(result, DiskFailed) and (result.errno in DEVICE_ERRORS or isinstance(result, Torn)):
+            self.failing[result.disk or disk] = result
 
     def _noted(self, result: object) -> None:
         if isinstance(result, Exception):
@@ -825,10 +826,22 @@ class BrokerStorage:
     def _rename(self, disk: Disk, name: str, to: str) -> bool:
         try:
             disk.rename(name, to)
-        except DiskFailed as error:
+        except (DiskFull, DiskFailed) as error:
             self.job_done(disk, error)
             return False
         return True
+
+    def _exists(self, disk: Disk, name: str) -> bool:
+        """Whether there is such a name; one of which the device does not say it counts as there."""
+        try:
+            return disk.exists(name)
+        except DiskFailed as error:
+            self.job_done(disk, error)
+            return True
+
+    def _there(self, log: PartitionLog) -> bool:
+        """Whether a log has files that can be given another name."""
+        return log.disk not in self._failed and self._exists(log.disk, log.directory)
 
     def _remove(self, disk: Disk, name: str) -> None:
         self._runtime.work(lambda: disk.remove(name), lambda result: self.job_done(disk, result))
@@ -841,12 +854,12 @@ def _took_over(disk: Disk, other: Disk, name: str) -> bool:
 
 
 def _each(jobs: list[Job]) -> None:
-    """Run all; what cannot be removed keeps nothing else. Raises DiskFailed, the first one's."""
-    failed = []
+    """Run all; what cannot be removed keeps nothing else. Raises DiskFull, DiskFailed, the first one's."""
+    failed: list[OSError] = []
     for job in jobs:
         try:
             job()
-        except DiskFailed as error:
+        except (DiskFull, DiskFailed) as error:
             failed.append(error)
     if failed:
         raise failed[0]

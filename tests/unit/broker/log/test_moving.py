@@ -459,6 +459,7 @@ def test_anything_in_any_order(seed: int) -> None:
                     same(current, move.future)
                     assert move.future.recovery_point <= current.recovery_point
                     current = move.future
+                    flush(current)  # its name is on the disk; only then does the old one go
                     move = Move(current, PartitionLog(VirtualDisk(), str(NAME), current.settings, ID))
             except FileNotFoundError:
                 move.again()

@@ -1,0 +1,328 @@
+"""Every sequence of disk operations of a log, with a fault at each of its steps and a crash after it.
+
+A sequence runs once to count its steps. Then it runs again for each step and each way to fail: no room or a failing device,
+once, for three operations, or from then on. After that the log that is in memory and the one that a start finds must have
+what they should: a failed operation may be done, half done in whole segments, or not begun, and may be repeated. What was
+durable stays, and what was removed durably does not come back.
+"""
+
+import errno
+import random
+from collections.abc import Callable
+from itertools import product
+from typing import Any, NamedTuple
+
+import pytest
+
+from actors.broker.log import retention
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.recovery import recover
+from actors.ports import DiskFailed, DiskFull, Sync
+from fastpath.records import batch
+from tests.simulator.disk import VirtualDisk
+from tests.unit.broker.log import logs
+from tests.unit.broker.log.logs import build, content, flush, put
+from tests.unit.broker.log.test_cleaning import COMPACT, drive, keyed, latest, steps
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
+FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
+HOWS = 6
+"""Ways to crash: see `crash`."""
+LASTS = {"once": 1, "for a time": 3, "from now on": 1 << 30}
+
+
+class Adversary:
+    """Lets operations of a disk fail from one step on."""
+
+    def __init__(self, step: int, numbers: tuple[int, ...], lasts: int) -> None:
+        self.steps = 0
+        self._numbers = numbers
+        self._fails = range(step, step + lasts)
+
+    def __call__(self, operation: str, path: str) -> int:
+        self.steps += 1
+        return self._numbers[self.steps % len(self._numbers)] if self.steps in self._fails else 0
+
+
+class Case(NamedTuple):
+    """One sequence."""
+
+    make: Callable[[], PartitionLog]
+    """A log that is durable."""
+    run: Callable[[PartitionLog], None]
+    holds: Callable[[Any, PartitionLog, bool], None]
+    """(what `before` said, a log, the whole sequence is done): raises AssertionError."""
+    before: Callable[[PartitionLog], Any]
+    final: bool = False
+    """A device that fails here ends the use of the log: it is not gone on with."""
+    cuts: bool = False
+    """The log is cut inside a segment."""
+    ordered: Callable[[PartitionLog], None] = lambda log: None
+    """What holds as well where pages reach the device only with a sync."""
+
+
+def sync(log: PartitionLog) -> None:
+    flush(log)
+
+
+# ---- the sequences
+
+
+def compacted() -> PartitionLog:
+    log = logs.new(**COMPACT)
+    for number in range(34):
+        put(log, keyed(b"k%d" % (number % 9), b"v%d" % number), epoch=number // 20)
+    flush(log)
+    log.checkpointed_offset = log.recovery_point
+    return log
+
+
+def clean(log: PartitionLog) -> None:
+    cleaning = steps(log)
+    try:
+        list(drive(cleaning, log))
+    except (DiskFull, DiskFailed):
+        left, disk = cleaning.leftover, log.disk
+        assert isinstance(disk, VirtualDisk)
+        if left is not None:  # as the log cleaner does
+            try:
+                if log.standing is left:
+                    log.withdraw()
+                disk.sync(Sync(0, [log.names], []))
+                left.delete()()
+            except (DiskFull, DiskFailed):
+                pass
+        raise
+
+
+def same_keys(before: Any, log: PartitionLog, done: bool) -> None:
+    assert latest(log) == before
+
+
+def plain() -> PartitionLog:
+    log = logs.new(segment_bytes=400, retention_bytes=800)
+    for number in range(16):
+        header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
+        put(log, build(**header), epoch=number // 6)
+    flush(log)
+    return log
+
+
+def retain(log: PartitionLog) -> None:
+    found = retention.retain(log, 10_000, log.log_end_offset)
+    flush(log)
+    for job in found.jobs:
+        job()
+
+
+def an_end(before: bytes, log: PartitionLog, done: bool) -> None:
+    found = content(log)
+    assert before.endswith(found) and log.log_end_offset == 16
+    assert len(found) >= 800 and (not done or len(found) < 800 + 500)
+    heads = batch.headers(found)
+    assert heads[0].base_offset == log.log_start_offset
+
+
+def cut(log: PartitionLog) -> None:
+    jobs = log.truncate_to(5)
+    flush(log)
+    for job in jobs:
+        job()
+
+
+def a_begin(before: bytes, log: PartitionLog, done: bool) -> None:
+    found = content(log)
+    assert before.startswith(found)
+    assert log.log_end_offset >= 5 and (not done or log.log_end_offset == 5)
+    assert len(batch.headers(found)) == log.log_end_offset
+    producer = log.producers.by_id[7]
+    assert producer.batches[-1].last_sequence == log.log_end_offset - 1
+
+
+def cut_and_grow(log: PartitionLog) -> None:
+    jobs = log.truncate_to(5) if log.epochs.latest < 9 else []
+    for number in range(log.log_end_offset, 15):
+        header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
+        put(log, build(timestamp_ms=9_000, **header), epoch=9)
+    flush(log)
+    for job in jobs:
+        job()
+
+
+def grown(before: bytes, log: PartitionLog, done: bool) -> None:
+    heads = batch.headers(content(log))
+    assert [one.base_offset for one in heads] == list(range(log.log_end_offset))
+    old = [one for one in heads if one.max_timestamp != 9_000]
+    assert len(old) >= 5 and heads[: len(old)] == old
+    assert not done or (len(old), len(heads)) == (5, 15)
+    for head in heads:
+        assert log.epochs.epoch_at(head.base_offset) == head.epoch
+
+
+def begin_anew(log: PartitionLog) -> None:
+    jobs = log.truncate_fully(40)
+    put(log, build(), epoch=9)
+    flush(log)
+    for job in jobs:
+        job()
+
+
+def one_of_two(before: bytes, log: PartitionLog, done: bool) -> None:
+    found = content(log)
+    if log.log_start_offset >= 40:
+        assert log.log_end_offset in (40, 41)
+    else:
+        assert found in before and not done, "a part of what there was, without a hole"
+
+
+def grow(log: PartitionLog) -> None:
+    for number in range(log.log_end_offset, 26):
+        header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
+        put(log, build(**header), epoch=number // 6)
+    flush(log)
+
+
+def longer(before: bytes, log: PartitionLog, done: bool) -> None:
+    found = content(log)
+    assert found.startswith(before)
+    assert [one.base_offset for one in batch.headers(found)] == list(range(log.log_end_offset))
+    assert not done or log.log_end_offset == 26
+    assert log.producers.by_id[7].batches[-1].last_sequence == log.log_end_offset - 1
+
+
+def single() -> PartitionLog:
+    """No small file changes when it is cut: only names do."""
+    log = logs.new(segment_bytes=400)
+    for _ in range(16):
+        put(log, build())
+    flush(log)
+    return log
+
+
+def cut_and_pass(log: PartitionLog) -> None:
+    """The last segment passes those that were behind it. What is to be unlinked stays for a while."""
+    if log.log_end_offset != 15:
+        log.truncate_to(5)
+    if log.log_end_offset == 5:
+        put(log, build(10, 1, timestamp_ms=9_000))
+    flush(log)
+
+
+def passed(before: bytes, log: PartitionLog, done: bool) -> None:
+    heads = batch.headers(content(log))
+    assert not done or [one.last_offset for one in heads] == [0, 1, 2, 3, 4, 14]
+    assert log.log_end_offset == heads[-1].last_offset + 1 and len(heads) >= 5
+
+
+def no_mixture(log: PartitionLog) -> None:
+    """Pages that come in any order may keep new records and undo the cut in front of them, which no file system with a
+    journal does. Synced one after the other they may not."""
+    old = [one for one in batch.headers(content(log)) if one.max_timestamp != 9_000]
+    assert len(old) in (5, len(batch.headers(content(log)))), "old records behind a cut, and new ones behind them"
+
+
+CASES = {
+    "clean and replace": Case(compacted, clean, same_keys, latest),
+    "retain": Case(plain, retain, an_end, content),
+    "truncate": Case(plain, cut, a_begin, content, cuts=True),
+    "truncate and grow": Case(plain, cut_and_grow, grown, content, True, True, no_mixture),
+    "truncate and pass": Case(single, cut_and_pass, passed, content, True, True, no_mixture),
+    "begin anew": Case(plain, begin_anew, one_of_two, content, final=True),
+    "append and roll": Case(plain, grow, longer, content, final=True),
+}
+
+
+# ---- the enumeration
+
+
+class Checkpoint:
+    """What the checkpoints say, which are older than the log: as they were when the sequence began, or when it was done."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.recovery_point = log.recovery_point
+        self.log_start_offset = 0
+        self.cleaned_offset = log.cleaned_offset
+
+    def open(self, log: PartitionLog) -> PartitionLog:
+        return recover(
+            log.disk,
+            log.directory,
+            log.settings,
+            clean=False,
+            recovery_point=self.recovery_point,
+            log_start_offset=self.log_start_offset,
+            cleaned_offset=self.cleaned_offset,
+            topic_id=log.topic_id,
+        ).log
+
+
+def crash(disk: VirtualDisk, how: int) -> None:
+    """0: a kill. Else a power cut, that keeps all names, none, or some."""
+    if how == 1:
+        disk.crash(None)
+    elif how == 2:
+        disk.crash(None, keeps=lambda change: False)
+    elif how > 2:
+        coins = random.Random(how)
+        disk.crash(coins, keeps=lambda change: coins.randrange(2) == 0)
+
+
+def run(case: Case, step: int, numbers: tuple[int, ...], lasts: int, how: int) -> bool:
+    """Whether the fault has come."""
+    log = case.make()
+    before, disk = case.before(log), log.disk
+    assert isinstance(disk, VirtualDisk)
+    checkpoint = Checkpoint(log)
+    disk.fault = adversary = Adversary(step, numbers, lasts)
+    failed: OSError | None = None
+    try:
+        case.run(log)
+    except (DiskFull, DiskFailed) as error:
+        failed = error
+        assert error.disk is disk, f"nobody knows whose {error!r} is"
+    disk.fault = None
+    if failed is None:
+        case.holds(before, log, True)
+        checkpoint = Checkpoint(log)
+    elif log.torn is None and not (isinstance(failed, DiskFailed) and case.final):
+        log.check()
+        try:
+            case.holds(before, log, False)
+            if how % 2:  # life goes on
+                case.run(log)
+                case.holds(before, log, True)
+        except DiskFailed as error:
+            assert error is failed, error  # the file in which an operation failed fails for good
+    crash(disk, how)
+    again = checkpoint.open(log)
+    again.check()
+    if again.damaged is not None:
+        # The page in which the last file was cut has reached the device, and none of the names behind it. So nobody knows
+        # what was going on; the replica is fetched anew from the leader by whose word it was cut.
+        assert case.cuts and how > 1 and failed is not None, again.damaged
+        return adversary.steps >= step
+    case.holds(before, again, failed is None)
+    if how < 3:
+        case.ordered(again)
+    flush(again)
+    crash(disk, how)
+    case.holds(before, checkpoint.open(again), failed is None)
+    return adversary.steps >= step
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_at_each_step_and_a_crash_behind_it(name: str) -> None:
+    case, faults, step = CASES[name], 0, 0
+    while True:
+        step += 1
+        for (kind, lasts), numbers, how in product(LASTS.items(), (FULL, FAILED), range(step % 3, HOWS, 3)):
+            try:
+                came = run(case, step, numbers, lasts, how)
+            except AssertionError as error:
+                what = errno.errorcode[numbers[0]]
+                raise AssertionError(f"step {step} fails with {what}, {kind}; crash {how}: {error}") from error
+            if not came:
+                print(f"{name}: {step - 1} steps, {faults} faults")
+                assert step > 5
+                return
+            faults += 1
