@@ -328,11 +328,18 @@ class PartitionLog:
             position += header.size
         if not found:
             return None
+        return self.append_copied(view[:position], found, now_ms, unmarked_offset=unmarked_offset)
+
+    def append_copied(
+        self, data: Buffer, headers: Sequence[Header], now_ms: int, *, unmarked_offset: int = -1
+    ) -> Appended:
+        """Append batches of another log of this partition, which have been checked: the one way to fill a log from another.
+        Raises as `append_fetched`."""
         if self.sparse and self.producers.transactions.open:
-            first_offset = self.producers.unmarked(found)
+            first_offset = self.producers.unmarked(headers)
             if first_offset is not None and first_offset > unmarked_offset:
                 raise Unmarked(first_offset)
-        return self.append(view[:position], found, now_ms, client=False)
+        return self.append(data, headers, now_ms, client=False)
 
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
         if self.torn is not None:
@@ -926,7 +933,6 @@ class PartitionLog:
         self._forget_name()
         self._take_epochs(current)
         self.producers = current.producers
-        self.cleaned_offset = current.cleaned_offset
         self.damaged = current.damaged
         self.recovery_point = min(self.recovery_point, current.recovery_point)
         self._flush_offset = min(self._flush_offset, self.recovery_point)

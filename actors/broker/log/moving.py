@@ -13,7 +13,11 @@ next, and the caller tells how it ended. Rules:
 5. When it ends where the current log ends both get a mark of the move, and the future log is made durable, with leader
    epochs and producers as the current log has them, which may know of more than the batches say. Then, if meanwhile no more
    was asked to be durable of the current log, it takes the place in the same turn in which it has got the last batches.
-6. Whatever a crash leaves, the next start finds one of three: the current log and a future log, which is filled on; both
+6. What the future log says of itself is what was true of the bytes that were copied: it is clean as far as the current log
+   was when it began to be filled, and that is not cleaned meanwhile. Before a restart it may have been, in part too, while
+   the future log was away: records may be here whose tombstone is not there any more, and data whose abort marker is not.
+   So what a start has found of a compacted log begins anew.
+7. Whatever a crash leaves, the next start finds one of three: the current log and a future log, which is filled on; both
    under the plain name with marks of the same move, of which the one that has arrived has all that the other has; or the new
    one alone. A log that is opened again is not leaving any more: so the marks never speak of an older state.
 """
@@ -26,7 +30,7 @@ from typing import NamedTuple
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
 from actors.broker.log.epochs import UNDEFINED_EPOCH, EpochCache
-from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog
+from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog, Unmarked
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.ports import Disk, DiskFailed
@@ -138,6 +142,8 @@ class Move:
         """What is missing is little, and was written a moment ago."""
         self._marked = False
         """The current log has the mark."""
+        self._filled = not future.size
+        """What the future log has was copied by this process."""
 
     @property
     def lag(self) -> int:
@@ -214,7 +220,11 @@ class Move:
             with suppress(CorruptSnapshot):  # then the batches say what there is
                 future.seed_producers(copied.seed)
         self._may_have_gaps()
-        future.append(copied.data, copied.headers, now_ms, client=False)
+        try:
+            future.append_copied(copied.data, copied.headers, now_ms)
+        except Unmarked:
+            self._begin_anew(self._begin, now_ms)
+            return
         self.copied_bytes += len(copied.data)
         future.producers.transactions.replicated(high_watermark)
         self._near = len(copied.data) < NEAR_BYTES
@@ -245,8 +255,10 @@ class Move:
 
     def _compare(self, now_ms: int) -> Preparation | None:
         """Rule 3; a cut that has to read first."""
-        current, future = self.current, self.future
-        begin = current.segments[0].base_offset if current.segments else current.log_start_offset
+        current, future, begin = self.current, self.future, self._begin
+        if not self._filled and (current.sparse or future.sparse):
+            self._begin_anew(begin, now_ms)
+        self._filled = True
         if future.log_end_offset < begin or (not future.segments and future.log_end_offset != begin):
             self._begin_anew(begin, now_ms)
         if future.log_start_offset > current.log_start_offset:
@@ -269,8 +281,15 @@ class Move:
         self._generation = current.generation
         return None
 
+    @property
+    def _begin(self) -> int:
+        """Where the future log is to begin."""
+        current = self.current
+        return current.segments[0].base_offset if current.segments else current.log_start_offset
+
     def _begin_anew(self, offset: int, now_ms: int) -> None:
         self.jobs += self.future.truncate_fully(offset, now_ms)
+        self.future.cleaned_offset = self.current.cleaned_offset
         self._near = False
 
     def _follow_start(self) -> None:
@@ -284,8 +303,9 @@ class Move:
             self.jobs += future.drop_segments(below)
 
     def _may_have_gaps(self) -> None:
-        if self.current.sparse and not self.future.sparse:
-            self.future.cleaned_offset = self.future.log_start_offset
+        current, future = self.current, self.future
+        if not future.size or (current.sparse and not future.sparse):
+            future.cleaned_offset = current.cleaned_offset if not future.size else future.log_start_offset
 
     def _copy_inside(self, now_ms: int, bytes_max: int) -> None:
         current, future, left = self.current, self.future, min(NEAR_BYTES, bytes_max)
@@ -302,8 +322,8 @@ class Move:
                 headers = _checked(read.data, future.log_end_offset, current.sparse, current.epochs)
                 if not headers:
                     break
-                future.append(read.data, headers, now_ms, client=False)
-            except (CorruptBatch, OffsetsOutOfOrder):
+                future.append_copied(read.data, headers, now_ms)
+            except (CorruptBatch, OffsetsOutOfOrder, Unmarked):
                 break
             self.copied_bytes += len(read.data)
             left -= len(read.data)

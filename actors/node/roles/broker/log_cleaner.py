@@ -116,7 +116,7 @@ class LogCleaner:
                 continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
-            if partition in self._storage.futures:
+            if partition in self._storage.futures or (partition.topic_id, partition.number) in self._storage.resumed:
                 continue
             look = cleanable(log, self._stable(partition), now.wall_ms)
             warm += [(log.disk, job) for job in look.warm]

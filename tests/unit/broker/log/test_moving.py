@@ -20,6 +20,7 @@ from fastpath.records.batch import CorruptBatch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import transactions
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put, settings
+from tests.unit.broker.log.test_cleaning import COMPACT, NOW, clean, keyed, latest
 
 NAME = future_name("topic", 0, bytes(range(16)))
 ID = bytes(range(16))
@@ -401,6 +402,45 @@ def reopened(log: PartitionLog, power: random.Random | None) -> PartitionLog:
         cleaned_offset=log.cleaned_offset,
         topic_id=ID,
     ).log
+
+
+@pytest.mark.parametrize("copied", [1, 2, 3, 1_000])
+def test_a_future_log_that_was_away_while_the_log_was_cleaned_brings_nothing_back(copied: int) -> None:
+    """Neither a deleted key nor the data of an aborted transaction, however much of it was copied before."""
+    current, future = two(**COMPACT, delete_retention_ms=1_000)
+
+    def more(count: int) -> None:
+        for number in range(count):
+            put(current, keyed(b"other%d" % (number % 5), b"v%d" % current.log_end_offset))
+        flush(current)
+        current.checkpointed_offset = current.recovery_point
+
+    put(current, keyed(b"deleted", b"value"))
+    header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    put(current, keyed(b"aborted", b"never", attributes=transactions.TRANSACTIONAL, **header))
+    more(12)
+    put(current, keyed(b"deleted", None))
+    data = build_marker(7, 0, Marker(False, 0), NOW)
+    accepted = batch.accept(data, 0, len(data), current.log_end_offset, 0, now_ms=NOW, client=False)
+    current.append(data, accepted.headers, NOW, client=False)
+    more(30)
+    move = Move(current, future)
+    for _ in range(copied):
+        if not move.lag:
+            break
+        step(move)
+    flush(future)
+    future.release()  # its directory fails; the files stay
+    for day in range(3):
+        clean(current, NOW + day * 86_400_000)
+        more(30)
+    wanted = latest(current)
+    assert wanted.get(b"deleted", (0, None))[1] is None and b"aborted" not in wanted
+    move = Move(reopened(current, None), reopened(future, None))
+    finish(move)
+    assert latest(move.future) == wanted
+    assert move.future.cleaned_offset <= move.current.cleaned_offset
+    same(move.current, move.future)
 
 
 @pytest.mark.parametrize("seed", range(100))
