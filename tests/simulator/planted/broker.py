@@ -287,9 +287,9 @@ def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
 @mistake("compacted")
 def offsets_behind_a_gap_not_loaded() -> Sequence[Patch]:
     """A new coordinator passes over what lies behind a gap that the cleaner has left."""
-    take = Loading._take
+    begin = Loading._begin
 
-    def until_the_gap(loading: Loading, data: Any) -> int:
+    def until_the_gap(loading: Loading, data: Any) -> None:
         headers = batches.headers(data)
         first = headers[0].base_offset
         expected = loading.__dict__.setdefault("expected", first)
@@ -303,10 +303,10 @@ def offsets_behind_a_gap_not_loaded() -> Sequence[Patch]:
                 expected = header.last_offset + 1
             loading.__dict__["expected"] = expected
             if end:
-                take(loading, data[:end])
-        return behind
+                begin(loading, data[:end])
+        loading._offset = behind
 
-    return [instead(Loading, "_take", until_the_gap)]
+    return [instead(Loading, "_begin", until_the_gap)]
 
 
 @mistake("groups")

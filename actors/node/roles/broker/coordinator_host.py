@@ -23,7 +23,7 @@ from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
-from actors.node.roles.broker.coordinator_loading import Loadable, Loading
+from actors.node.roles.broker.coordinator_loading import Loadable, Loadings
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.answers import Answer, Done, Parked
 from actors.node.runtime.runtime import Runtime
@@ -75,6 +75,7 @@ class CoordinatorHost(Generic[M]):
         cache: MetadataCache,
         replicas: Replicas,
         appends: Appends,
+        loadings: Loadings,
         topic: str,
         machine: M,
     ) -> None:
@@ -86,6 +87,7 @@ class CoordinatorHost(Generic[M]):
         self._cache = cache
         self._replicas = replicas
         self._appends = appends
+        self._loadings = loadings
         self._next_ticket = 0
         self._verdicts: dict[int, Any] = {}
         self._waiting: set[int] = set()
@@ -132,7 +134,7 @@ class CoordinatorHost(Generic[M]):
         self._queued.pop(partition, None)
         found = self._replicas.get(self.topic, partition)
         if found is not None:
-            Loading(self._runtime, self._replicas, self.machine, found, self._loaded, self._lost).go_on(0)
+            self._loadings.begin(self.machine, found, self._loaded, self._lost)
 
     def _lost(self, partition: int) -> None:
         """Another broker coordinates what is in that partition, or none does."""

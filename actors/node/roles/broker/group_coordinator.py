@@ -25,6 +25,7 @@ from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_host import CoordinatorHost
+from actors.node.roles.broker.coordinator_loading import Loadings
 from actors.node.roles.broker.group_topics import GroupTopics
 from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCache
 from actors.node.roles.broker.share_persister import CODES, SharePersister
@@ -43,6 +44,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         cache: MetadataCache,
         replicas: Replicas,
         appends: Appends,
+        loadings: Loadings,
         share_persister: SharePersister,
     ) -> None:
         value = runtime.config.value
@@ -75,7 +77,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
             ),
             self.topics,
         )
-        super().__init__(runtime, requests, cache, replicas, appends, OFFSETS_TOPIC, machine)
+        super().__init__(runtime, requests, cache, replicas, appends, loadings, OFFSETS_TOPIC, machine)
         self._share_persister = share_persister
         self._check_interval_ms = value("offsets.retention.check.interval.ms")
         self._check_ms = 0

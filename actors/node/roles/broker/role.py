@@ -26,6 +26,7 @@ from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.applier import MetadataApplier
 from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.roles.broker.client_telemetry import ClientTelemetry
+from actors.node.roles.broker.coordinator_loading import Loadings
 from actors.node.roles.broker.end_offsets import EndOffsets
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
@@ -102,13 +103,16 @@ class BrokerRole:
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.streams_topics = StreamsTopics(runtime, channels)
         self.share_persister = SharePersister(runtime, channels, self.cache, self.topics.create)
-        self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends, self.share_persister)
+        loadings = Loadings(runtime, self.replicas)
+        self.groups = GroupCoordinator(
+            runtime, requests, self.cache, self.replicas, self.appends, loadings, self.share_persister
+        )
         self.end_offsets = EndOffsets(runtime, channels, self.cache)
         self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
         self.transactions = TransactionCoordinator(
-            runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
+            runtime, requests, channels, self.cache, self.replicas, self.appends, loadings, self.producer_ids.ids
         )
-        self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
+        self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends, loadings)
         self.telemetry = ClientTelemetry(runtime, requests, self.cache)
         self.verification = TransactionVerification(runtime, channels, self.cache, self.transactions)
         self._coordinators = (self.groups, self.transactions, self.share_state)

@@ -15,6 +15,7 @@ from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_host import CoordinatorHost
+from actors.node.roles.broker.coordinator_loading import Loadings
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.runtime import Runtime
@@ -34,6 +35,7 @@ class ShareCoordinator(CoordinatorHost[Coordinator]):
         cache: MetadataCache,
         replicas: Replicas,
         appends: Appends,
+        loadings: Loadings,
     ) -> None:
         value = runtime.config.value
         machine = Coordinator(
@@ -44,7 +46,7 @@ class ShareCoordinator(CoordinatorHost[Coordinator]):
             ),
             self._exists,
         )
-        super().__init__(runtime, requests, cache, replicas, appends, SHARE_STATE_TOPIC, machine)
+        super().__init__(runtime, requests, cache, replicas, appends, loadings, SHARE_STATE_TOPIC, machine)
         self._prune_interval_ms = value("share.coordinator.state.topic.prune.interval.ms")
         self._prune_ms = -1
         self.pruned: dict[int, int] = {}

@@ -14,6 +14,7 @@ from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_host import CoordinatorHost
+from actors.node.roles.broker.coordinator_loading import Loadings
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.transaction_markers import TransactionMarkers
 from actors.node.runtime.runtime import Runtime
@@ -31,6 +32,7 @@ class TransactionCoordinator(CoordinatorHost[Coordinator]):
         cache: MetadataCache,
         replicas: Replicas,
         appends: Appends,
+        loadings: Loadings,
         producer_ids: ProducerIds,
     ) -> None:
         value = runtime.config.value
@@ -45,7 +47,7 @@ class TransactionCoordinator(CoordinatorHost[Coordinator]):
             producer_ids.take,
             lambda: cache.image.feature(TRANSACTION_VERSION),
         )
-        super().__init__(runtime, requests, cache, replicas, appends, TRANSACTIONS_TOPIC, machine)
+        super().__init__(runtime, requests, cache, replicas, appends, loadings, TRANSACTIONS_TOPIC, machine)
         self.markers = TransactionMarkers(runtime, channels, cache, machine, self.drain)
 
     def tick(self, now: Now) -> None:
