@@ -13,6 +13,8 @@ kinds are in one table (`kinds.py`). Rules:
 4. A group with a record that cannot be read here, of a later version or a damaged one, is foreign: whatever would write
    something of it is refused with UNSUPPORTED_VERSION, and none of its offsets expires. Nobody knows who its members are.
    It is not listed; the offsets of it that can be read are told.
+5. Offsets of a topic that was deleted are removed group by group, `KEYS_A_TICK` in a turn; those of topics that were deleted
+   meanwhile in one more walk, all together. What is committed for a topic of the same name meanwhile is not among them.
 
 Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) and `writes`.
 """
@@ -33,6 +35,9 @@ from actors.broker.groups.topics import Topics
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
+KEYS_A_TICK = 4_000
+"""Of offsets that are looked at for whether their topic is gone: about a millisecond."""
+
 
 class MarkerPlace(NamedTuple):
     """Where a marker stands in the log of a partition. `order`: of what was written before it (`TransactionalOffsets`)."""
@@ -52,6 +57,10 @@ class Coordinator(Coordination[Shard]):
         self.kinds: Kinds = kinds(self, settings, topics)
         self._by_type: dict[str, Kind[Any]] = {kind.type: kind for kind in self.kinds}
         self._readers = {number: kind.read for kind in self.kinds for number in kind.numbers}
+        self._keys_left = KEYS_A_TICK
+        """Offsets that may still be looked at in this turn, for whether their topic is gone."""
+        self._walking: dict[Shard, None] = {}
+        """Shards in which there is more to look at."""
         self._owners: dict[int, Kind[Any]] = {number: kind for kind in self.kinds for number in kind.numbers}
 
     # ---- leadership and loading
@@ -187,15 +196,21 @@ class Coordinator(Coordination[Shard]):
             return ErrorCode.UNKNOWN_MEMBER_ID
         return self.kind_of(group).classic_heartbeat(shard, group, member_id, instance_id, generation, now)
 
-    def leave(self, group_id: str, members: Sequence[tuple[str, str | None]], now: Now) -> ErrorCode | list[ErrorCode]:
-        """LeaveGroup: one code for each member, or one for all."""
+    def leave(
+        self,
+        group_id: str,
+        members: Sequence[tuple[str, str | None]],
+        now: Now,
+        then: Callable[[ErrorCode], None] = lambda error: None,
+    ) -> ErrorCode | list[ErrorCode]:
+        """LeaveGroup: one code for each member, or one for all. `then` is called when what they say is committed, or with
+        the error of its write."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
-        if isinstance(shard, ErrorCode):
-            return shard
-        group = shard.find(group_id)
-        if group is None:
-            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
-        return self.kind_of(group).leave(shard, group, members, now)
+        group = None if isinstance(shard, ErrorCode) else shard.find(group_id)
+        if isinstance(shard, ErrorCode) or group is None:
+            then(ErrorCode.NONE)
+            return shard if isinstance(shard, ErrorCode) else [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
+        return self.kind_of(group).leave(shard, group, members, then, now)
 
     # ---- offsets
 
@@ -256,6 +271,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
+        self._before_commit(shard, group_id)
         self._write_offsets(
             shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then, records
         )
@@ -275,6 +291,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
+        self._before_commit(shard, group_id)
         pending = shard.transactional
         written = [((topic, number), pending.next(), committed) for topic, number, committed in offsets]
 
@@ -382,10 +399,11 @@ class Coordinator(Coordination[Shard]):
         self._delete(shard, group, then)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: remove offsets committed for it, and those that are being written."""
+        """A topic was deleted: remove offsets committed for it, and those that are being written; what is more than a turn
+        can do, in the next ones."""
         for shard in self.shards.values():
             if shard.loaded:
-                self._forget(shard, topic)
+                self._forget(shard, (topic,))
             else:
                 shard.forgotten.add(topic)
 
@@ -395,9 +413,17 @@ class Coordinator(Coordination[Shard]):
         """Do what is due in every kind. What this plans for now is done in the next tick, so that a tick ends."""
         for kind in self.kinds:
             kind.tick(now)
+        self._keys_left = KEYS_A_TICK
+        for shard in list(self._walking):
+            if self.shards.get(shard.partition) is shard:
+                self._walk(shard)
+            else:
+                del self._walking[shard]
 
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
+        if self._walking:
+            return 0
         return min(kind.deadline_ms() for kind in self.kinds)
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
@@ -523,9 +549,7 @@ class Coordinator(Coordination[Shard]):
 
     def _forget_missing(self, shard: Shard, exists: Callable[[str], bool]) -> None:
         topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)
-        for topic in topics:
-            if not exists(topic):
-                self._forget(shard, topic)
+        self._forget(shard, [topic for topic in topics if not exists(topic)])
 
     def _end(self, shard: Shard, producer_id: int, commit: bool, behind: int) -> None:
         for group_id, key, order, committed in shard.transactional.ended(producer_id, commit, behind):
@@ -534,12 +558,40 @@ class Coordinator(Coordination[Shard]):
             if shard.loaded:
                 self.kinds.classic.simple(shard, group_id)
 
-    def _forget(self, shard: Shard, topic: str) -> None:
-        shard.transactional.forget_topic(topic)
-        for group_id in shard.with_offsets():
-            keys = [key for key in shard.keys(group_id) if key[0] == topic]
-            if keys:
-                self._remove_offsets(shard, group_id, keys, lambda error: None)
+    def _forget(self, shard: Shard, topics: Collection[str]) -> None:
+        """Remove the offsets of topics that are gone: at once as far as the turn allows, and the rest in the next ones."""
+        for topic in topics:
+            shard.transactional.forget_topic(topic)
+        if topics:
+            shard.forget_topics(topics)
+            self._walking[shard] = None
+            self._walk(shard)
+
+    def _walk(self, shard: Shard) -> None:
+        """Go on with the groups of a shard, as far as the turn allows."""
+        while self._keys_left > 0 and shard.walks:
+            walk = shard.walks[0]
+            group_id = walk.next()
+            if group_id is None:
+                del shard.walks[0]
+            else:
+                self._keys_left -= 1 + self._forget_of(shard, group_id, walk.topics)
+        if not shard.walks:
+            self._walking.pop(shard, None)
+
+    def _forget_of(self, shard: Shard, group_id: str, topics: Collection[str]) -> int:
+        """Remove what a group has committed for topics that are gone; how many keys were looked at."""
+        keys = shard.keys(group_id)
+        gone = [key for key in keys if key[0] in topics]
+        if gone:
+            self._remove_offsets(shard, group_id, gone, lambda error: None)
+        return len(keys)
+
+    def _before_commit(self, shard: Shard, group_id: str) -> None:
+        """The group commits something: what it has of topics that are gone is removed before that."""
+        for walk in shard.walks:
+            if walk.commits(group_id):
+                self._forget_of(shard, group_id, walk.topics)
 
     def _remove_offsets(
         self, shard: Shard, group_id: str, keys: Sequence[Key], then: Callable[[ErrorCode], None]

@@ -200,8 +200,14 @@ class Kind(Protocol[G]):
         return ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(
-        self, shard: Shard, group: G, members: Sequence[tuple[str, str | None]], now: Now
+        self,
+        shard: Shard,
+        group: G,
+        members: Sequence[tuple[str, str | None]],
+        then: Callable[[ErrorCode], None],
+        now: Now,
     ) -> ErrorCode | list[ErrorCode]:
         """LeaveGroup, which is also how an administrator takes members out, by member or instance id: a code for each, or
-        one for all."""
+        one for all. `then` is called when what they say is committed, or with the error of its write."""
+        then(ErrorCode.NONE)
         return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)

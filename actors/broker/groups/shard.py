@@ -10,7 +10,7 @@ This file alone decides which value of a key is visible, and of which keys the l
    cannot be read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from actors.broker.groups.records import CommittedOffset, ForeignLine
@@ -34,6 +34,40 @@ class AnyGroup(Protocol):
     def members(self) -> Mapping[str, Any]: ...
 
 
+class Walk:
+    """A look through the groups of a shard for offsets of some topics that are gone.
+
+    A group that commits something is looked at before that, and not again: what it commits is of topics that exist."""
+
+    __slots__ = ("_groups", "_seen", "_shard", "topics")
+
+    def __init__(self, shard: "Shard", topics: Iterable[str]) -> None:
+        self.topics = set(topics)
+        self._shard = shard
+        self._groups: Iterator[str] | None = None
+        """Those that are still to come; None: none was looked at."""
+        self._seen: set[str] = set()
+        """Groups that have committed something since."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether a group was looked at."""
+        return self._groups is not None or bool(self._seen)
+
+    def next(self) -> str | None:
+        """The next group to look at; None: that was the last."""
+        if self._groups is None:
+            self._groups = iter(list(self._shard.with_offsets()))
+        return next((group for group in self._groups if group not in self._seen), None)
+
+    def commits(self, group: str) -> bool:
+        """The group is about to commit something: whether it is to be looked at now."""
+        if group in self._seen:
+            return False
+        self._seen.add(group)
+        return True
+
+
 class Shard:
     """One partition that this broker leads. Invariant: `offsets` has committed values only, and `unsettled` has none until
     the shard is `loaded`: before that it only reads.
@@ -55,6 +89,8 @@ class Shard:
         self.unreadable: dict[str, set[bytes]] = {}
         """Those of them that are offsets."""
         self.forgotten: set[str] = set()
+        self.walks: list[Walk] = []
+        """Looks for offsets of topics that are gone, the present one first."""
         self.transactional = TransactionalOffsets()
 
     def of(self, type: str) -> dict[str, Any]:
@@ -94,6 +130,13 @@ class Shard:
                 del self.offsets[group]
         else:
             offsets[key] = committed
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Topics are gone, and what was committed for them is to be looked for."""
+        if self.walks and not self.walks[-1].begun:
+            self.walks[-1].topics.update(topics)
+        else:
+            self.walks.append(Walk(self, topics))
 
     def wrote(self, group: str, key: Key, token: int) -> None:
         """A value, or its removal, has been written and is not committed yet."""

@@ -14,8 +14,10 @@ written, visible and answered: written, committed to the partition's high waterm
    Kafka answers CONCURRENT_TRANSACTIONS at once: the client would wait for longer than the markers take.
 6. An open transaction that is older than its timeout is aborted with a raised epoch. An id that has been at rest for
    `transactional.id.expiration.ms` is removed.
-7. All ids together take `IDS_BYTES_MAX` of memory at most: beyond it new ids and more partitions are refused with
-   POLICY_VIOLATION. An id has 32,767 bytes at most, as every string of a request.
+7. All ids together take `IDS_BYTES_MAX` of memory at most. Beyond it the id that has been at rest for longest goes for a new
+   one, as if it had expired; one that was used within `SPARED_MS` does not, so that nobody drives others' ids out with a
+   flood of new ones. Where there is none, new ids are refused with POLICY_VIOLATION, and so are more partitions. An id has
+   32,767 bytes at most, as every string of a request.
 8. So are partitions beyond `PARTITIONS_MAX` of one transaction: each step writes all of them anew.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` and `endings`; the caller reports
@@ -53,6 +55,9 @@ RETRY_MS = 100
 PATIENCE_MS = 100
 HELD_MAX = 5
 """Requests of an id that wait."""
+SPARED_MS = 900_000
+LEAVE_FOR_ONE = 8
+"""Ids that go, at most, for one that comes."""
 EXPIRED_A_TICK = 500
 """Ids that are looked at, for whether they have expired, in one turn."""
 
@@ -111,6 +116,8 @@ class Coordinator(Coordination[Shard]):
         self._retries: list[tuple[int, Ending]] = []
         """Ends whose completion could not be written, and when to try again."""
         self._abort_ms = self._expire_ms = -1
+        self._going = 0
+        """Bytes of ids at rest that go to make room, and whose removal is being written."""
         self._suspects: deque[tuple[Shard, str]] = deque()
         """Ids that are still to be looked at for whether they have expired."""
 
@@ -173,7 +180,7 @@ class Coordinator(Coordination[Shard]):
         assert not isinstance(found, ErrorCode)
         shard, entry = found
         if entry is None:
-            if not self._has_room(ENTRY_BYTES + len(id)):
+            if not self._make_room(ENTRY_BYTES + len(id), now):
                 self._answer(ticket, ErrorCode.POLICY_VIOLATION)
                 return
             producer_id = self._take_id()
@@ -339,7 +346,9 @@ class Coordinator(Coordination[Shard]):
             self._abort_timed_out(now)
         if now.mono_ms >= self._expire_ms:
             self._expire_ms = now.mono_ms + self.settings.expire_interval_ms
-            self._suspects.extend((shard, id) for shard in self.shards.values() if shard.loaded for id in shard.entries)
+            if not self._suspects:
+                loaded = [shard for shard in self.shards.values() if shard.loaded]
+                self._suspects.extend((shard, id) for shard in loaded for id in shard.entries)
         if self._suspects:
             self._expire(now)
 
@@ -365,7 +374,21 @@ class Coordinator(Coordination[Shard]):
         return shard, shard.entries.get(id)
 
     def _has_room(self, size: int) -> bool:
-        return sum(shard.bytes for shard in self.shards.values()) + size <= IDS_BYTES_MAX
+        return sum(shard.bytes for shard in self.shards.values()) - self._going + size <= IDS_BYTES_MAX
+
+    def _make_room(self, size: int, now: Now) -> bool:
+        """Have ids go that have been at rest for longest, if there is no room otherwise; whether there is some then."""
+        for _ in range(LEAVE_FOR_ONE):
+            if self._has_room(size):
+                return True
+            found = [found for shard in self.shards.values() if (found := _longest_at_rest(shard)) is not None]
+            shard, entry = min(found, key=lambda one: one[1].transaction.updated_ms, default=(None, None))
+            if shard is None or entry is None or entry.transaction.updated_ms > now.wall_ms - SPARED_MS:
+                return False
+            gone = entry.bytes
+            self._going += gone
+            self._remove(shard, entry, gone)
+        return self._has_room(size)
 
     def _has_partitions(self, present: int, wanted: int) -> bool:
         """Whether a transaction may have so many. One that has more, from another release's log, may stay as it is."""
@@ -463,16 +486,27 @@ class Coordinator(Coordination[Shard]):
             ):
                 self._remove(shard, entry)
 
-    def _remove(self, shard: Shard, entry: Entry) -> None:
-        """A write of its own: those of a turn share batches as large as a message may be."""
+    def _remove(self, shard: Shard, entry: Entry, going: int = 0) -> None:
+        """A write of its own: those of a turn share batches as large as a message may be. `going`: bytes that are counted as
+        free until it is written."""
 
         def written(error: ErrorCode, now: Now) -> None:
+            self._going -= going
             entry.pending = None
             if error is ErrorCode.NONE:
                 shard.drop(entry.id)
 
         entry.pending = State.DEAD
         self._write(shard, entry.id, [record(entry.id, None, 0)], written)
+
+
+def _longest_at_rest(shard: Shard) -> tuple[Shard, Entry] | None:
+    """The id of a shard that has been at rest for longest, and of which nothing is being written."""
+    if shard.loaded:
+        for id in shard.resting:
+            if shard.entries[id].pending is None:
+                return shard, shard.entries[id]
+    return None
 
 
 def _ends(entry: Entry) -> bool:

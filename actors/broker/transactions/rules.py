@@ -106,8 +106,8 @@ def _initialised(
 
 
 def producer_error(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
-    """Whether a producer is the present one of the transactional id."""
-    if present.producer_id != producer_id:
+    """Whether a producer is the present one of the transactional id. One whose first epoch was not written is nobody's."""
+    if present.producer_id != producer_id or present.producer_epoch == NO_EPOCH:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if present.producer_epoch != producer_epoch:
         return ErrorCode.PRODUCER_FENCED
@@ -198,7 +198,7 @@ def _end_error(present: Transaction, request: End) -> ErrorCode:
     """Whether a producer may ask for an end, or may have asked for the one before: NONE, INVALID_PRODUCER_ID_MAPPING,
     PRODUCER_FENCED."""
     again = _again(present, request)
-    if present.producer_id != request.producer_id and not again:
+    if (present.producer_id != request.producer_id and not again) or present.producer_epoch == NO_EPOCH:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not request.own and not again and request.producer_epoch != present.producer_epoch:
         return ErrorCode.PRODUCER_FENCED

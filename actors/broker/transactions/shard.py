@@ -3,6 +3,7 @@
 It alone decides what memory counts as used. Invariant: `entries` has what is committed, and nothing until `loaded`.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from actors.broker.transactions.records import Line
 from actors.broker.transactions.state import AT_REST, State, Transaction
 from actors.ports import Now
 
-ENTRY_BYTES = 700
+ENTRY_BYTES = 800
 """What a transactional id takes, besides its name."""
 PARTITION_BYTES = 250
 """What a partition of a transaction takes."""
@@ -53,6 +54,8 @@ class Shard:
         """Ids whose last record cannot be read here, and why: kept in the log, and refused."""
         self.open: dict[str, None] = {}
         """Ids of which a transaction is open: those whose time may run out."""
+        self.resting: OrderedDict[str, None] = OrderedDict()
+        """Ids at rest, the one first that has been so for longest."""
         self.bytes = 0
         """Memory that the entries take, about."""
 
@@ -87,18 +90,23 @@ class Shard:
         if entry is not None:
             self.bytes -= entry.bytes
             self.open.pop(id, None)
+            self.resting.pop(id, None)
 
     def _note(self, entry: Entry) -> None:
         if entry.transaction.state is State.ONGOING:
             self.open[entry.id] = None
         else:
             self.open.pop(entry.id, None)
+        self.resting.pop(entry.id, None)
+        if entry.transaction.state in AT_REST:
+            self.resting[entry.id] = None
 
     def check(self) -> None:
         """Assert the invariants; called after each step in tests."""
         assert self.bytes == sum(entry.bytes for entry in self.entries.values())
         ongoing = {id for id, entry in self.entries.items() if entry.transaction.state is State.ONGOING}
         assert set(self.open) == ongoing
+        assert set(self.resting) == {id for id, one in self.entries.items() if one.transaction.state in AT_REST}
         for entry in self.entries.values():
             transaction = entry.transaction
             assert transaction.state not in (State.DEAD, State.PREPARE_EPOCH_FENCE)

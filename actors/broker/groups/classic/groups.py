@@ -150,9 +150,16 @@ class ClassicGroups(Kind[Group]):
         return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
 
     def leave(
-        self, shard: Shard, group: Group, members: Sequence[tuple[str, str | None]], now: Now
+        self,
+        shard: Shard,
+        group: Group,
+        members: Sequence[tuple[str, str | None]],
+        then: Callable[[ErrorCode], None],
+        now: Now,
     ) -> ErrorCode | list[ErrorCode]:
-        """LeaveGroup: one code for each member, or one for all."""
+        """LeaveGroup: one code for each member, or one for all. The log does not say who is a member before the next
+        generation is written, so nobody waits for it."""
+        then(ErrorCode.NONE)
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         codes = []

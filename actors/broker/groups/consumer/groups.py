@@ -236,9 +236,15 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         return error
 
     def leave(
-        self, shard: Shard, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], now: Now
+        self,
+        shard: Shard,
+        group: ConsumerGroup,
+        members: Sequence[tuple[str, str | None]],
+        then: Callable[[ErrorCode], None],
+        now: Now,
     ) -> list[ErrorCode]:
-        """LeaveGroup: an administrator takes members out, by member or instance id. A code for each."""
+        """LeaveGroup: an administrator takes members out, by member or instance id. A code for each; `then` when they are
+        out of the log too."""
         codes, gone = [], dict[str, Member]()
         for member_id, instance_id in members:
             id = member_id if instance_id is None else group.static.get(instance_id, "")
@@ -251,7 +257,9 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 codes.append(ErrorCode.NONE)
                 gone[member.id] = member
         if gone:
-            self._take_out(shard, group, list(gone.values()), _ignore, now)
+            self._take_out(shard, group, list(gone.values()), then, now)
+        else:
+            then(ErrorCode.NONE)
         return codes
 
     # ---- the log

@@ -5,6 +5,7 @@ Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRES
 UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID a member (at the top before version 3).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
@@ -18,7 +19,7 @@ from actors.wire.messages import message
 
 @rpc(13, "LeaveGroup", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 def leave_group(context: BrokerContext, request: Any, call: Call) -> Answer:
-    """Take members out; the rest rebalances."""
+    """Take members out; the rest rebalances. Answered when the log says so, of groups that keep their members there."""
     groups = context.groups
     Response = message("LeaveGroupResponse")
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
@@ -27,18 +28,24 @@ def leave_group(context: BrokerContext, request: Any, call: Call) -> Answer:
         members: list[tuple[str, str | None]] = [(request.member_id, None)]
     else:
         members = [(member.member_id, member.group_instance_id) for member in request.members]
-    codes = groups.machine.leave(request.group_id, members, context.runtime.now)
-    groups.drain()
-    if isinstance(codes, ErrorCode):
-        return Done(Response(error_code=codes))
-    if call.api_version < 3:
-        return Done(Response(error_code=codes[0]))
-    return Done(
-        Response(
+    codes: ErrorCode | list[ErrorCode] = ErrorCode.NONE
+
+    def start(then: Callable[[ErrorCode], None]) -> None:
+        nonlocal codes
+        codes = groups.machine.leave(request.group_id, members, context.runtime.now, then)
+
+    def reply(error: ErrorCode) -> Any:
+        """`error`: why it could not be written."""
+        if error is not ErrorCode.NONE or isinstance(codes, ErrorCode):
+            return Response(error_code=error or codes)
+        if call.api_version < 3:
+            return Response(error_code=codes[0])
+        return Response(
             error_code=ErrorCode.NONE,
             members=[
                 Response.MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
                 for (member_id, instance_id), code in zip(members, codes, strict=True)
             ],
         )
-    )
+
+    return groups.commit(start, reply)

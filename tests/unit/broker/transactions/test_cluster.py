@@ -462,7 +462,7 @@ def test_the_longest_id_is_kept() -> None:
 
 
 def test_memory_for_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.broker.transactions.coordinator.IDS_BYTES_MAX", 2000)
+    monkeypatch.setattr("actors.broker.transactions.coordinator.IDS_BYTES_MAX", 2200)
     lab, client = lone()
     assert Client(lab, "y").init() is NONE
     assert Client(lab, "z").init() is ErrorCode.POLICY_VIOLATION
@@ -560,3 +560,45 @@ def test_a_batched_request_answers_each_transaction() -> None:
         "": [ErrorCode.INVALID_REQUEST] * 2,
         "z": [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2,
     }
+
+
+def test_a_producer_whose_first_epoch_was_never_written_may_do_nothing() -> None:
+    lab = made()
+    lab.commit(ops.ConfigSet(2, "__transaction_state", "min.insync.replicas", "2"))
+    lab.settle()
+    lab.split |= {frozenset((1, 2)), frozenset((1, 3))}
+    request = message("InitProducerIdRequest")(transactional_id="x", transaction_timeout_ms=60_000)
+    asked = lab.call(COORDINATOR, "InitProducerId", 5, request)
+    lab.pass_ms(7000)
+    assert asked.done and asked.reply.error_code != 0
+    client = Client(lab)
+    client.id = lab.broker(COORDINATOR).transactions.machine.shards[0].entries["x"].transaction.producer_id
+    client.epoch = -1
+    assert client.add(0) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    assert client.end(True) is client.end(False) is client.end(True, 3) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    lab.split.clear()
+    lab.pass_ms(3000)
+    assert client.init() is NONE and client.send(0) == [NONE]
+
+
+def test_the_id_that_was_at_rest_for_longest_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.broker.transactions.coordinator.IDS_BYTES_MAX", 3 * 801 + 300)
+    lab, client = lone()
+    assert client.send(0) == [NONE]
+    assert Client(lab, "a").init() is NONE
+    lab.pass_ms(1000)
+    assert Client(lab, "b").init() is NONE
+    assert Client(lab, "c").init() is ErrorCode.POLICY_VIOLATION, "others were used just now"
+    monkeypatch.setattr("actors.broker.transactions.coordinator.SPARED_MS", 5_000)
+    lab.pass_ms(4_500)
+    assert Client(lab, "c").init() is NONE
+    assert set(states(lab)) == {"x", "b", "c"}, "x has a transaction open"
+    lab.pass_ms(5_500)
+    assert Client(lab, "b").init() is NONE
+    assert Client(lab, "d").init() is NONE
+    assert set(states(lab)) == {"x", "b", "d"}
+    assert lab.broker(COORDINATOR).transactions.machine._going == 0
+    lab.change([2, 3, 1], 2, 0, IDS["__transaction_state"])
+    lab.settle()
+    assert set(states(lab, 2)) == {"x", "b", "d"}
+    assert client.init(broker=2) in (NONE, ErrorCode.CONCURRENT_TRANSACTIONS)

@@ -288,6 +288,25 @@ def test_an_empty_consumer_group_becomes_a_classic_one_and_leaves_no_record() ->
     assert world.heir().machine.consumer_group("g") is None
 
 
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_who_is_taken_out_is_told_so_when_the_log_says_so(error: ErrorCode) -> None:
+    world = World(t=4)
+    world.join("a", "t")
+    world.join("b", "t", instance="one")
+    told: list[ErrorCode] = []
+    assert world.machine.leave("g", [("x", None)], world.now, told.append) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert told.pop() is ErrorCode.NONE
+    world.held = True
+    assert world.machine.leave("g", [("", "one")], world.now, told.append) == [ErrorCode.NONE]
+    world.drain()
+    assert not told and "b" in world.heir().group().members
+    world.held = False
+    world.drain(error)
+    assert told == [error]
+    if error is ErrorCode.NONE:
+        assert list(world.heir().group().members) == ["a"]
+
+
 def test_an_administrator_takes_members_out() -> None:
     world = World(t=2)
     world.join("a", "t", instance="one")
