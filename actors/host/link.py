@@ -108,6 +108,8 @@ class Link(asyncio.BufferedProtocol):
         """Whether it stands in the line of the ration."""
         self.share, self.share_of = 0, -1
         self._dead = False
+        self.left = False
+        """Whether the node has been told that the peer has closed it, though it is not read."""
         self._written = 0
         self._ends: deque[int] = deque()
         """The end of each answer that may not have left yet, counted in bytes written."""
@@ -201,6 +203,10 @@ class Link(asyncio.BufferedProtocol):
         while self._ends and self._ends[0] <= gone:
             self._ends.popleft()
         return len(self._ends)
+
+    def unread(self) -> bool:
+        """Whether it is open and not read, as the node says, so that nobody sees its end."""
+        return self._paused_by_node and not self._dead
 
     def idle(self) -> bool:
         """Whether nothing was read or taken by the kernel since the last call. A peer that reads an answer slowly is

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import gc
 import math
+import select
 import signal
 import socket
 import sys
@@ -50,6 +51,7 @@ only; heartbeats are sent and timers run within each turn."""
 CONTROL_PARTIAL_BYTES_MAX = 64 << 20
 """The memory for unfinished frames on controllers' listeners, and on the control-plane listener."""
 LATE_EVERY_S = 0.1
+LOOK_FOR_ENDS_S = 1.0
 NOTE_EVERY_NS = 1_000_000_000
 """How often the share of idle time is looked at."""
 SWITCH_INTERVAL_S = 1e-4
@@ -230,6 +232,7 @@ class Loop:
             self._loop.add_reader(descriptor, self._drain)
         if self._idle_ms > 0:
             self._loop.call_later(self._idle_ms / 2000, self._sweep)
+        self._loop.call_later(LOOK_FOR_ENDS_S, self._look_for_ends)
         self._event("started", "")
         try:
             self._perform(effects)
@@ -588,6 +591,23 @@ class Loop:
             if link.conn > 0 and link.idle():
                 link.abort()  # close() would wait for a peer that reads nothing
         self._loop.call_later(self._idle_ms / 2000, self._sweep)
+
+    def _look_for_ends(self) -> None:
+        """Tell the node of connections that it does not read and that their peers have closed."""
+        found: dict[int, Link] = {}
+        looked = select.poll()
+        for link in self._links.values():
+            if link.conn > 0 and link.unread() and not link.left:
+                descriptor = link.transport.get_extra_info("socket").fileno()
+                if descriptor >= 0:
+                    found[descriptor] = link
+                    looked.register(descriptor, select.POLLRDHUP)
+        for descriptor, _ in looked.poll(0) if found else ():
+            link = found[descriptor]
+            link.left = True
+            self._node.left(link.conn)
+            self._schedule()
+        self._loop.call_later(LOOK_FOR_ENDS_S, self._look_for_ends)
 
     def _happened(self, event: ZooKeeperEvent) -> None:
         """ZooKeeper says something by itself. Called by a thread of its client."""

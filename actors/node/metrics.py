@@ -115,6 +115,10 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     now_ns, mailbox, idle = runtime.stopwatch(), requests.mailbox, requests.idle
     found = gauge(REQUESTS + "RequestQueueSize", mailbox.size(Lane.DATA))
     found += gauge(HANDLERS + "RequestHandlerAvgIdlePercent", idle[Lane.DATA].share(now_ns))
+    connections = requests.connections
+    found += gauge(REQUESTS + "RequestBytesHeld", connections.bytes_held)
+    found += gauge(REQUESTS + "ResponseBytesBehindEarlierOnes", connections.behind_bytes)
+    found += gauge(REQUESTS + "UnreadRecordBytes", connections.unread_bytes)
     of_data, of_control_plane = requests.expired
     found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", of_data)
     found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", of_control_plane)

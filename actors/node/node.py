@@ -133,6 +133,10 @@ class Node:
         """The host has more for a peer than it should hold; or that is over. Its requests wait meanwhile."""
         self.requests.congested(conn, congested)
 
+    def left(self, conn: int) -> None:
+        """A peer has closed its connection, which is not read: what it has sent before may not be read yet."""
+        self.requests.left(conn)
+
     def received(self, conn: int, frame: memoryview) -> bool:
         """One whole frame without its length. The buffer is the node's from now on.
 

@@ -26,3 +26,4 @@ cdef class Block:
     cdef uint8_t* _data         # 2 ** (SHELF_FIRST + _shelf) bytes
     cdef Py_ssize_t _size       # of them in use
     cdef int _shelf
+    cdef object __weakref__     # so that a ledger can ask whether a view of it is left

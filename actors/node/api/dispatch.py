@@ -13,7 +13,8 @@ from actors.node.api.perform import perform
 from actors.node.api.table import CLIENTS_OWN
 from actors.node.api.throttling import charge, charge_forwarded, mute
 from actors.node.net.channels import Channels
-from actors.node.net.connections import DATA_KINDS, Connection, Slot
+from actors.node.net.connections import DATA_KINDS, GONE, LET_GO_FROM, Connection, Slot
+from actors.node.net.farewell import LEAVE_GROUP, PRODUCE
 from actors.node.net.request_channel import LOGIN, RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.client_quotas import ClientQuotas
@@ -174,6 +175,17 @@ class Run:
         assert context is not None, "a listener is that of a role which is there"
         return perform(context, self._api, self._request, self._call)
 
+    def _let_go(self) -> None:
+        """The request waits for what its peer may put off: what it came in is given back."""
+        if self._call.listener in DATA_KINDS and self._call.frame is not GONE and not self._outlives():
+            frame = self._call.frame
+            self._call, self._request = self._call._replace(frame=GONE), None
+            self._dispatch.requests.connections.let_go(self._slot, frame)
+
+    def _outlives(self) -> bool:
+        """Whether it is looked at again when its connection is closed."""
+        return self._api.key == LEAVE_GROUP or (self._api.key == PRODUCE and self._request.acks == 0)
+
     def _writes(self) -> None:
         """It is under way, and writes what others read."""
         self._dispatch.requests.connections.writes(self._slot, self._call.frame)
@@ -200,6 +212,8 @@ class Run:
             self._reply(answer.reply)  # type: ignore[union-attr]
         elif kind is Parked:
             assert isinstance(answer, Parked)
+            if self._slot.bytes_held >= LET_GO_FROM:
+                self._let_go()
             self._slot.parked = lambda expired: self._again(answer.again, expired)
             self._dispatch.runtime.waiting.park(
                 answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets, answer.idle
@@ -221,6 +235,7 @@ class Run:
             self._slot.sliced = lambda: self._again(answer.again)
             self._dispatch.requests.go_on_later(self._slot, self._call.frame)
         elif kind is Forward:
+            assert self._call.frame is not GONE, "what is passed on has not waited for its peer"
             self._dispatch.forwarder.forward(self._slot, self._call, self._forwarded)
         elif kind is Later:
             assert isinstance(answer, Later)
@@ -274,7 +289,7 @@ class _ChargedRun(Run):
     """The same while clients have quotas: the time that the handler takes is counted, and the answer may mute its
     connection."""
 
-    __slots__ = ("_began_ns", "_quotas", "_spent_ns")
+    __slots__ = ("_began_ns", "_enforced", "_quotas", "_size", "_spent_ns")
 
     def __init__(
         self,
@@ -289,6 +304,8 @@ class _ChargedRun(Run):
     ) -> None:
         super().__init__(dispatch, slot, api, version, correlation, request, call)
         self._quotas = quotas
+        self._size = len(call.frame)
+        self._enforced = api.key != PRODUCE or request.acks != 0
         self._spent_ns = 0
         """In its earlier turns."""
         self._began_ns = 0
@@ -315,7 +332,9 @@ class _ChargedRun(Run):
 
     def _reply(self, reply: Any) -> None:
         connection = self._slot.connection
-        throttle_ms = charge(self._quotas, connection, self._api, self._call, self._request, reply)
+        throttle_ms = charge(
+            self._quotas, connection, self._api, self._call, self._size, reply, enforced=self._enforced
+        )
         super()._reply(reply)
         mute(self._dispatch.requests, connection, throttle_ms)
 

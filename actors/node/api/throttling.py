@@ -24,15 +24,18 @@ BROKERS_FROM = {ADD_PARTITIONS_TO_TXN: 4, WRITE_TXN_MARKERS: 0}
 """Requests of brokers: the versions from this one on."""
 
 
-def charge(quotas: ClientQuotas, connection: Connection, api: Api, call: Call, request: Any, reply: Any) -> int:
-    """Charge a request that is answered with `reply`, and say so in it; how long the client has to wait."""
+def charge(
+    quotas: ClientQuotas, connection: Connection, api: Api, call: Call, size: int, reply: Any, *, enforced: bool
+) -> int:
+    """Charge a request of `size` bytes that is answered with `reply`, and say so in it; how long the client has to wait. Not
+    `enforced`: its time counts for later requests."""
     if _exempt(connection, api, call):
         return 0
     if api.key == FETCH:
         return int(reply.throttle_time_ms)  # the handler has charged it: over the quota the answer is another one
     if api.key == PRODUCE:
-        bytes_ms = quotas.produced(call, len(call.frame))
-        throttle_ms = max(bytes_ms, quotas.worked(call, enforced=request.acks != 0))
+        bytes_ms = quotas.produced(call, size)
+        throttle_ms = max(bytes_ms, quotas.worked(call, enforced=enforced))
     else:
         throttle_ms = quotas.worked(call)
     if throttle_ms and hasattr(reply, "throttle_time_ms"):

@@ -10,7 +10,12 @@ what it has sent is not handled.
 When too many requests are queued, a connection is read only while it has none under way. Bytes are
 budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
 Those on which followers fetch are read always: the requests that hold the bytes may wait for just these followers. So a
-connection that comes above the budget is read up to its first request, which tells whose it is.
+connection that comes above the budget is read up to its first request, which tells whose it is. A request that waits for
+what its peer may put off holds none of these bytes: its frame is let go, and counts until no view of it is left.
+
+Answers that are known and may not leave, since an earlier one of their connection is not known yet, are held too. Above
+`BEHIND_BYTES_MAX` of them a connection starts none but its first request, and above `ALL_BEHIND_BYTES_MAX` over all
+connections no connection does. The answer to its first request leaves at once, so nobody waits for another's peer.
 
 What peers ask for and do not read is held too. `room` says how many bytes of records the next answer may bring: no more
 than one answer's worth for a connection, and what `UNREAD_BYTES_MAX` leaves for all but followers, but a fair share always:
@@ -19,6 +24,7 @@ and its kernel sends records from the files.
 """
 
 import struct
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,6 +36,12 @@ from actors.ports import Buffer
 IN_FLIGHT_MAX = 16
 UNREAD_BYTES_MAX = 256 << 20
 FAIR_BYTES = 1 << 20
+BEHIND_BYTES_MAX = 1 << 20
+ALL_BEHIND_BYTES_MAX = 64 << 20
+LET_GO_FROM = 4096
+"""Frames below this are kept while their request waits: 16 of them are little, and most requests are so short."""
+GONE = memoryview(b"")
+"""In place of a frame that was let go."""
 NOTHING_SERVED: Mapping[int, Api] = {}
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
 
@@ -42,7 +54,18 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("answer_bytes", "api", "bytes_held", "connection", "frame", "parked", "parts", "sliced", "writer")
+    __slots__ = (
+        "answer_bytes",
+        "api",
+        "behind_bytes",
+        "bytes_held",
+        "connection",
+        "frame",
+        "parked",
+        "parts",
+        "sliced",
+        "writer",
+    )
 
     def __init__(self, connection: "Connection", bytes_held: int, api: Api | None = None) -> None:
         self.connection = connection
@@ -51,12 +74,14 @@ class Slot:
         self.parts: list[Buffer] | None = None
         self.bytes_held = bytes_held
         self.answer_bytes = 0
+        self.behind_bytes = 0
+        """The size of its answer, if that is known and waits for an earlier one."""
         self.parked: Callable[[Any], None] | None = None
         """Goes on with the request that waits; with the connection it goes, and with it the request."""
         self.writer: Api | None = None
         """The row of a request that is under way and writes what others read."""
         self.frame: memoryview | None = None
-        """That request. Invariant: None where `writer` is None."""
+        """That request; empty if it was let go. Invariant: None where `writer` is None."""
         self.sliced: Callable[[], None] | None = None
         """Goes on with a request that has done a slice of its work, in a later turn."""
 
@@ -76,6 +101,7 @@ class Connection:
 
     __slots__ = (
         "apis",
+        "behind",
         "by_token",
         "closed",
         "congested",
@@ -141,6 +167,8 @@ class Connection:
         self.muted_until_ms = 0
         self.waits = False
         """Whether it is congested or muted: its requests are not handled."""
+        self.behind = 0
+        """Bytes of answers that wait for an earlier one. Invariant: the sum of `behind_bytes` over `slots`."""
         self.unread = 0
         """Bytes of answers with records that the peer cannot have read: promised, not sent yet, or among `sent`."""
         self.sent = 0
@@ -175,6 +203,14 @@ class Connections:
         self.pauses: dict[int, None] = {}
         self.resumes: dict[int, None] = {}
         """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
+        self.behind_bytes = 0
+        """Invariant: the sum of `behind` over all connections."""
+        self.crammed = False
+        """Whether that is too much."""
+        self.held_back: dict[int, None] = {}
+        """Connections of which a request has not been started because of such answers."""
+        self._letting_go: list[tuple[Slot, weakref.ref[Any]]] = []
+        """Requests that let their frames go, with the blocks of memory in which these are, of which a view may be left."""
         self._throttled = False
         """Whether too many bytes are held."""
         self._crowded = False
@@ -183,6 +219,11 @@ class Connections:
         """Invariant: the sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of answers with records that peers cannot have read."""
+        return self._unread
 
     def taken(self) -> Inbound:
         """What there is to do for the host since the last time."""
@@ -308,6 +349,37 @@ class Connections:
             slot.frame = frame
             slot.connection.writing += 1
 
+    def let_go(self, slot: Slot, frame: memoryview) -> None:
+        """A request waits for what may be long in coming, and whoever goes on with it needs its frame no more."""
+        try:
+            block = weakref.ref(frame.obj)
+        except TypeError:  # a short one
+            block = None
+        if slot.frame is not None:
+            slot.frame = GONE
+        try:
+            frame.release()
+        except BufferError:  # somebody reads it, and says so by an array that has its memory
+            return
+        if block is None:
+            self._give_back(slot)
+        else:
+            self._letting_go.append((slot, block))
+
+    def _give_back(self, slot: Slot) -> None:
+        self.bytes_held -= slot.bytes_held
+        slot.bytes_held = 0
+
+    def may_start(self, slot: Slot) -> bool:
+        """Whether a request may be started, by what the answers of its connection, and of all, hold that cannot leave."""
+        connection = slot.connection
+        if connection.kind is Listener.CONTROL_PLANE or connection.slots[0] is slot:
+            return True
+        if connection.behind < BEHIND_BYTES_MAX and not self.crammed:
+            return True
+        self.held_back[connection.id] = None
+        return False
+
     def behind(self, slot: Slot) -> bool:
         """Whether a request must wait for an earlier one of its connection."""
         api = slot.api
@@ -337,10 +409,18 @@ class Connections:
             connection.unread += slot.answer_bytes
             self._unread += slot.answer_bytes
         self.bytes_held -= slot.bytes_held
+        slot.bytes_held = 0
+        if connection.slots[0] is not slot:
+            slot.behind_bytes = sum(map(len, parts))
+            connection.behind += slot.behind_bytes
+            self._behind(slot.behind_bytes)
         ready: list[Buffer] = []
         while connection.slots and (first := connection.slots[0]).parts is not None:
             connection.slots.popleft()
             ready.extend(first.parts or ())
+            if first.behind_bytes:
+                connection.behind -= first.behind_bytes
+                self._behind(-first.behind_bytes)
             if first.answer_bytes:
                 connection.sent += first.answer_bytes
                 self._fresh[connection.id] = None
@@ -353,6 +433,10 @@ class Connections:
         if connection.paused:
             self._read_on(connection)
         return freed
+
+    def _behind(self, size: int) -> None:
+        self.behind_bytes += size
+        self.crammed = self.behind_bytes >= ALL_BEHIND_BYTES_MAX
 
     def first(self, place: int) -> None:
         """What was answered from `place` on, in the order of this turn's answers, leaves before the others, unless a
@@ -376,6 +460,8 @@ class Connections:
         self.bytes_held -= sum(len(frame) for frame in connection.waiting)
         self.bytes_held -= sum(slot.bytes_held for slot in connection.slots if slot.parts is None)
         self._unread -= connection.unread
+        self._behind(-connection.behind)
+        self.held_back.pop(id, None)
         connection.waiting.clear()
         for slot in connection.slots:
             slot.parked = slot.sliced = None
@@ -386,6 +472,15 @@ class Connections:
 
     def throttle(self, requests_queued: int, requests_max: int) -> None:
         """Pause or resume the reading of data connections by what is held in memory and queued."""
+        if self._letting_go:
+            left = []
+            for slot, block in self._letting_go:
+                if slot.bytes_held and not slot.connection.closed:
+                    if block() is None:
+                        self._give_back(slot)
+                    else:
+                        left.append((slot, block))
+            self._letting_go = left
         held = self.bytes_held
         throttled = held > self.bytes_max or (self._throttled and held >= self.bytes_max * 3 // 4)
         crowded = requests_queued >= (max(1, requests_max * 3 // 4) if self._crowded else requests_max)

@@ -135,6 +135,16 @@ class RequestChannel:
             if connection is not None and connection.kind is Listener.CONTROL_PLANE and connection.waiting:
                 self._outside[conn] = None
 
+    def left(self, conn: int) -> None:
+        """A connection that is not read has been closed by its peer, behind what it has sent. Nobody takes the answers to
+        what waits, so that it goes, and the connection is read to its end."""
+        connection = self.connections.get(conn)
+        if connection is not None:
+            for slot in list(connection.slots):
+                if slot.parked is not None and slot.writer is None:
+                    slot.parked = None
+                    self.answer(slot, [])
+
     def received(self, conn: int, frame: memoryview) -> bool:
         """One whole frame without its length. The buffer is the node's from now on.
 
@@ -232,10 +242,22 @@ class RequestChannel:
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> None:
         """The answer of a slot is known."""
+        connections = self.connections
         if slot.writer is not None:
             self.mailbox.go_on(slot.connection.id)
-        for frame, place in self.connections.answer(slot, parts):
+        crammed = connections.crammed
+        for frame, place in connections.answer(slot, parts):
             self._queue(slot.connection, frame, place)
+        if connections.held_back:
+            self._start_held_back(slot.connection.id, crammed and not connections.crammed)
+
+    def _start_held_back(self, conn: int, room: bool) -> None:
+        """The answers of that connection may have left; with `room`, all may start that were held back."""
+        held_back = self.connections.held_back
+        for one in list(held_back) if room else [conn]:
+            if one in held_back:
+                del held_back[one]
+                self.mailbox.go_on(one)
 
     def go_on_later(self, slot: Slot, frame: memoryview) -> None:
         """Call `slot.sliced` in the next turn, before any later request of its connection."""
@@ -285,10 +307,17 @@ class RequestChannel:
         elif slot.sliced is not None:
             go_on, slot.sliced = slot.sliced, None
             go_on()
-        elif slot.connection.waits or (slot.connection.writing and self.connections.behind(slot)):
+        elif slot.connection.waits or (
+            (slot.connection.writing or slot.connection.behind or self.connections.crammed) and self._must_wait(slot)
+        ):
             self._set_aside(frame, slot)
         elif not slot.connection.closed:
             run(slot.connection, slot, frame)
+
+    def _must_wait(self, slot: Slot) -> bool:
+        """Whether a request waits for an earlier one of its connection: for what it writes, or for its answer to leave."""
+        connections = self.connections
+        return (slot.connection.writing > 0 and connections.behind(slot)) or not connections.may_start(slot)
 
     def _look_at_muted(self, connection: Connection) -> None:
         """End the mute if it is over, else look again."""

@@ -19,6 +19,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 FAR_MS = 1 << 62
 FAR_NS = 1 << 62
+WAIT_MS_MAX = 600_000
+"""The longest wait for data that a client gets: behind it the answer leaves with what there is."""
 SWEPT_FROM = 1024
 """Timers below this number are not worth looking for cancelled ones."""
 

@@ -41,10 +41,13 @@ def raft(node: Any) -> Broken:
 def connections(node: Any) -> Broken:
     """Peers' connections: sums are sums, and the order of requests is kept."""
     held = node.requests.connections
-    unread = bytes_held = 0
+    unread = bytes_held = behind = 0
     for connection in held.all():
         slots, waiting = connection.slots, connection.waiting
         unread += connection.unread
+        behind += connection.behind
+        if connection.behind != sum(slot.behind_bytes for slot in slots):
+            yield f"connection {connection.id} has {connection.behind} bytes of answers behind others"
         bytes_held += sum(map(len, waiting)) + sum(slot.bytes_held for slot in slots if slot.parts is None)
         if connection.writing != sum(slot.writer is not None for slot in slots):
             yield f"connection {connection.id} has {connection.writing} requests that write"
@@ -58,6 +61,8 @@ def connections(node: Any) -> Broken:
             yield f"connection {connection.id} lets {len(waiting)} requests wait though only {len(slots)} are under way"
         if not 0 <= connection.sent <= connection.unread:
             yield f"connection {connection.id} was sent {connection.sent} of {connection.unread} unread bytes"
+    if held.behind_bytes != behind:
+        yield f"{held.behind_bytes} bytes of answers wait for others, those of connections are {behind}"
     if held._unread != unread:
         yield f"{held._unread} bytes are unread, those of connections are {unread}"
     if held.bytes_held != bytes_held:

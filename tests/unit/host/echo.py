@@ -44,6 +44,9 @@ class EchoNode:
     def congested(self, conn: int, congested: bool) -> None:
         self.seen.append(("congested", conn, congested))
 
+    def left(self, conn: int) -> None:
+        self.seen.append(("left", conn))
+
     def done(self, token: int, result: object) -> None:
         self.seen.append(("done", token, result))
 

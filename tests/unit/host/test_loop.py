@@ -19,7 +19,7 @@ import pytest
 from actors.config import ConfigError, node_config
 from actors.host import descriptors, handshakes
 from actors.host.certificates import authority, issue
-from actors.host.loop import Loop
+from actors.host.loop import LOOK_FOR_ENDS_S, Loop
 from actors.host.server import ConnectionLimits, Listeners, PortTaken
 from actors.ports import Work
 from tests.unit.host.echo import EchoNode
@@ -667,6 +667,28 @@ def test_a_peer_that_reads_a_long_answer_slowly_is_not_silent() -> None:
             assert exactly(slow, 4)
     finally:
         one.end()
+
+
+@pytest.mark.parametrize("end", ["close", "half", "reset"])
+def test_the_end_of_a_connection_that_is_not_read_is_seen(running: Running, end: str) -> None:
+    """Its peer has sent more than the node took before it closed."""
+    running.node.frames_max = 1
+    sock, other = running.connect(), running.connect()
+    with closing(other), closing(sock):
+        for one in (sock, other):
+            one.sendall(frame(b"first") + frame(b"second"))
+        running.until(lambda: running.node.turns and len(running.node.seen) >= 2)
+        if end == "half":
+            sock.shutdown(socket.SHUT_WR)
+        elif end == "reset":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+        else:
+            sock.close()
+        running.until(lambda: ("left", 1) in running.node.seen)
+        time.sleep(1.5 * LOOK_FOR_ENDS_S)
+        assert [one for one in running.node.seen if one[0] == "left"] == [("left", 1)], "once, and nobody else"
+        assert ("closed", 1, False) not in running.node.seen, "what it has sent may count"
 
 
 def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running: Running) -> None:

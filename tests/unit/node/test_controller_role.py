@@ -28,6 +28,7 @@ from actors.node.api import handlers as rpc
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.envelope import unwrap
 from actors.node.metrics import samples
+from actors.node.net.connections import Connections
 from actors.node.net.mailbox import Mailbox
 from actors.node.quorum import snapshots as snapshotting
 from actors.node.roles.controller.role import SILENT_MS, ControllerRole
@@ -725,7 +726,7 @@ def test_metrics_have_the_drafts_names():
     host.later(50)
     host.commit()
     idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
-    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle=idle, expired=[0, 0])
+    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle=idle, expired=[0, 0], connections=Connections(1))
     found = samples(host.runtime, requests, host.quorum, host.controller, None)
     shown = {(one.mbean, one.attribute): one.value for one in found}
     prefix = "kafka.controller:type=KafkaController,name="

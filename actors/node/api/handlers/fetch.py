@@ -37,6 +37,7 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
+from actors.node.runtime.waiting import WAIT_MS_MAX
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -309,7 +310,7 @@ class _Fetch:
         self._committed_only = request.isolation_level == READ_COMMITTED
         self._bytes_max = min(request.max_bytes, context.config.value("fetch.max.bytes"))
         # A replica's new session is answered at once: until it has one it cannot name what changes meanwhile.
-        wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
+        wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else min(request.max_wait_ms, WAIT_MS_MAX)
         self._deadline_ms = context.runtime.now.mono_ms + wait_ms
 
         self._charged: Call | None = None

@@ -32,6 +32,7 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, go_on, in_slices
+from actors.node.runtime.waiting import WAIT_MS_MAX
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
@@ -57,7 +58,7 @@ def share_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
         if refused.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return answer
         # A client asks again at once: it is held up for as long as it wanted to wait.
-        deadline_ms = context.runtime.now.mono_ms + max(0, request.max_wait_ms)
+        deadline_ms = context.runtime.now.mono_ms + max(0, min(request.max_wait_ms, WAIT_MS_MAX))
         return Parked([], deadline_ms, lambda expired: answer)
     acknowledgements = Acknowledgements(context, owner, call, renewing=request.is_renew_ack)
     yield from acknowledgements.take_in(request.topics, empty=False)
@@ -121,7 +122,7 @@ class _ShareFetch:
         if context.quotas.active:
             self._bytes_max = int(min(self._bytes_max, context.quotas.room(call)))
         self._bytes_min = min(request.min_bytes, self._bytes_max)
-        self._deadline_ms = context.runtime.now.mono_ms + max(0, request.max_wait_ms)
+        self._deadline_ms = context.runtime.now.mono_ms + max(0, min(request.max_wait_ms, WAIT_MS_MAX))
         self._limits = context.shares.settings.limits(owner.group)
         self._throttle_ms = 0
 

@@ -1,0 +1,202 @@
+"""What a connection may hold behind a request that waits: neither the frame of that one, nor answers without end."""
+
+from typing import Any
+
+import pytest
+
+from actors.node.net import connections
+from actors.node.net.connections import IN_FLIGHT_MAX
+from actors.node.runtime.waiting import WAIT_MS_MAX
+from actors.ports import Now
+from actors.wire import framing
+from actors.wire.messages import message
+from fastpath.bytes.frame_pool import Pool
+from tests.simulator.cluster import Client
+from tests.unit.node.test_lanes import PLAIN, Lab
+
+FOREVER_MS = (1 << 31) - 1
+WAIT_MS = 1500
+
+
+def parked_fetch(fields: int = 0, wait_ms: int = FOREVER_MS) -> bytes:
+    """A Fetch of an empty partition that waits for so long, with `fields` bytes in a tagged field that nobody knows."""
+    kind = message("FetchRequest")
+    one = kind.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = kind(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=[kind.FetchTopic(topic="t", partitions=[one])],
+    )
+    frame = b"".join(framing.encode_request("Fetch", 12, 7, "c", request))[4:]
+    if not fields:
+        return frame
+    assert frame[-1:] == b"\0"
+    return frame[:-1] + b"\1" + uvarint(99) + uvarint(fields) + bytes(fields)
+
+
+def uvarint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+class Host:
+    """Hands frames over as the host does: in blocks of a pool."""
+
+    def __init__(self, **settings: str | None) -> None:
+        self.lab = Lab(**settings)
+        kind = message("CreateTopicsRequest")
+        topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        client = Client(self.lab.world, "client")
+        assert client.call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+        self.lab.world.run_for(1000)
+        self.pool = Pool(0)
+
+    def send(self, conn: int, data: bytes) -> bool:
+        frame = self.pool.take(len(data))
+        frame[:] = data
+        return bool(self.lab.node.received(conn, frame))
+
+    @property
+    def held(self) -> Any:
+        return self.lab.node.requests.connections
+
+    def configs(self, conn: int) -> None:
+        """Ask for all settings of the broker, which is a long answer."""
+        kind = message("DescribeConfigsRequest")
+        resource = kind.DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+        self.send(
+            conn,
+            b"".join(
+                framing.encode_request(
+                    "DescribeConfigs", 4, 8, "c", kind(resources=[resource], include_documentation=True)
+                )
+            )[4:],
+        )
+
+
+@pytest.mark.parametrize("size", [5_000, 40_000, 700_000])
+def test_a_request_that_waits_gives_the_bytes_of_its_frame_back(size: int) -> None:
+    host = Host(**{"queued.max.request.bytes": "1000000"})
+    lab, other = host.lab, host.lab.connect(PLAIN)
+    waiting = [lab.connect(PLAIN) for _ in range(3)]
+    before = host.held.bytes_held
+    for conn in waiting:
+        host.send(conn, parked_fetch(size))
+    for _ in waiting:
+        lab.turn()
+    assert [len(host.held.get(conn).slots) for conn in waiting] == [1, 1, 1], "they wait"
+    assert host.held.bytes_held == before and host.pool.bytes_lent == 0
+    assert not any(connection.paused for connection in host.held.all())
+    assert host.lab.send(other, "ApiVersions", 3, message("ApiVersionsRequest")())
+    assert lab.answered(lab.turn()) == [other]
+
+
+def test_the_longest_wait_has_an_end() -> None:
+    host = Host()
+    host.send(host.lab.connect(PLAIN), parked_fetch())
+    host.lab.turn()
+    longest_ms = max(at_ms for at_ms, _, entry in host.lab.node.runtime.waiting._deadlines.heap if entry.connection)
+    assert longest_ms <= host.lab.process.now().mono_ms + WAIT_MS_MAX
+
+
+def test_a_peer_that_has_closed_leaves_its_place_though_it_is_not_read() -> None:
+    host = Host()
+    conn = host.lab.connect(PLAIN)
+    for _ in range(IN_FLIGHT_MAX):
+        host.send(conn, parked_fetch())
+    assert not host.send(conn, parked_fetch()), "it is not read any more"
+    host.lab.turn()
+    host.lab.node.left(conn)
+    effects = host.lab.turn()
+    assert effects.resume == [conn] and not effects.send, "so that its end is read"
+    host.lab.node.closed(conn, False)
+    host.lab.turn()
+    assert host.held.get(conn) is None
+
+
+def test_a_frame_of_which_a_view_is_left_counts_until_that_is_gone() -> None:
+    host = Host()
+    conn = host.lab.connect(PLAIN)
+    before = host.held.bytes_held
+    data = parked_fetch(100_000)
+    frame = host.pool.take(len(data))
+    frame[:] = data
+    view = frame[10:20]
+    host.lab.node.received(conn, frame)
+    del frame
+    host.lab.turn()
+    assert host.held.bytes_held == before + len(data)
+    del view
+    host.lab.turn()
+    assert host.held.bytes_held == before and host.pool.bytes_lent == 0
+
+
+def test_answers_behind_one_that_is_not_known_have_a_bound_and_leave_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BEHIND_BYTES_MAX", 200_000)
+    host = Host()
+    lab, conn = host.lab, host.lab.connect(PLAIN)
+    host.send(conn, parked_fetch(wait_ms=WAIT_MS))
+    for _ in range(IN_FLIGHT_MAX - 1):
+        host.configs(conn)
+    for _ in range(40):
+        assert conn not in lab.answered(lab.turn())
+    connection = host.held.get(conn)
+    answer = connection.slots[1].behind_bytes
+    known = sum(slot.parts is not None for slot in connection.slots)
+    assert answer > 20_000 and connection.behind == known * answer == host.held.behind_bytes
+    assert 200_000 <= connection.behind < 200_000 + answer
+    other = lab.connect(PLAIN)
+    host.configs(other)
+    assert sum(other in lab.answered(lab.turn()) for _ in range(9)) == 1, "another connection is not held back"
+
+    now = lab.process.now()
+    sent = 0
+    for _ in range(40):
+        effects = lab.node.turn(Now(now.mono_ms + WAIT_MS, now.wall_ms), 1 << 50)
+        sent += sum(len(b"".join(map(bytes, parts))) for one, parts in effects.send if one == conn)
+    assert sent > (IN_FLIGHT_MAX - 1) * answer and not connection.slots
+    assert (connection.behind, host.held.behind_bytes, host.held.held_back) == (0, 0, {})
+
+
+def test_while_all_hold_too_much_each_connection_has_one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host()
+    lab = host.lab
+    several = [lab.connect(PLAIN) for _ in range(20)]
+    monkeypatch.setattr(connections, "ALL_BEHIND_BYTES_MAX", 100_000)
+    for conn in several:
+        host.send(conn, parked_fetch(wait_ms=WAIT_MS))
+        host.configs(conn)
+        host.configs(conn)
+    good = lab.connect(PLAIN)
+    for _ in range(9):
+        host.configs(good)
+    answered = 0
+    for _ in range(200):
+        answered += sum(len(parts) for conn, parts in lab.turn().send if conn == good)
+    assert answered >= 9, "its first request leaves at once, each time"
+    one = max(connection.behind for connection in host.held.all())
+    assert 100_000 <= host.held.behind_bytes <= 100_000 + 2 * one
+    now = lab.process.now()
+    for _ in range(200):
+        lab.node.turn(Now(now.mono_ms + WAIT_MS, now.wall_ms), 1 << 50)
+    assert host.held.behind_bytes == 0 and not any(host.held.get(conn).slots for conn in several)
+
+
+def test_a_connection_that_is_closed_takes_what_it_held_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BEHIND_BYTES_MAX", 100_000)
+    host = Host()
+    lab, conn = host.lab, host.lab.connect(PLAIN)
+    host.send(conn, parked_fetch(100_000))
+    for _ in range(IN_FLIGHT_MAX - 1):
+        host.configs(conn)
+    for _ in range(20):
+        lab.turn()
+    assert host.held.behind_bytes and host.held.held_back
+    lab.node.closed(conn, False)
+    lab.turn()
+    assert (host.held.behind_bytes, host.held.held_back, host.held.bytes_held) == (0, {}, 0)
