@@ -180,6 +180,8 @@ class WorkKind(enum.Enum):
     """Cold reads, unlinking, encoding of snapshots."""
     RECORDS = "records"
     """Decompression: searches by time, checks of what is produced."""
+    TELEMETRY = "telemetry"
+    """Reading what clients push about themselves: a producer never waits for it."""
     CLEANING = "cleaning"
     """Compaction of logs."""
 

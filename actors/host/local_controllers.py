@@ -111,7 +111,7 @@ def _running(directory: Path) -> tuple[plans.Plan, int]:
 def _reads_anew(pid: int) -> bool:
     """Whether a supervisor has a handler for SIGHUP. It would end one that has none."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_bytes().decode("latin-1").split("\n"):
             if line.startswith("SigCgt:"):
                 return bool(int(line.split()[1], 16) >> signal.SIGHUP - 1 & 1)
     return False

@@ -143,7 +143,7 @@ def metrics(address: tuple[str, int]) -> dict[str, float]:
     host = f"[{address[0]}]" if ":" in address[0] else address[0] or "127.0.0.1"
     try:
         with _direct(f"http://{host}:{address[1]}/metrics", timeout=TIMEOUT_S) as reply:
-            lines = reply.read().decode().splitlines()
+            lines = reply.read().decode().split("\n")
         pairs = [line.rpartition(" ") for line in lines if line and not line.startswith("#")]
         return {name: number for name, _, text in pairs if not math.isnan(number := float(text))}
     except (OSError, ValueError, HTTPException) as error:

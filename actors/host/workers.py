@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from actors.ports import More, Owner, Work, WorkKind
 
-THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2, WorkKind.CLEANING: 4}
+THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2, WorkKind.TELEMETRY: 1, WorkKind.CLEANING: 4}
 HELD_BYTES_MAX = 256 << 20
 """The memory that jobs may hold together while they wait for their next slice."""
 

@@ -215,7 +215,7 @@ def property_of(log: Partition, name: str) -> str | None:
 
 def _property(path: Path, name: str) -> str | None:
     try:
-        lines = path.read_text("latin-1").splitlines()
+        lines = path.read_text("latin-1").split("\n")
     except OSError:
         return None
     values = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip() == name]

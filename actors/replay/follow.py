@@ -238,7 +238,7 @@ def _held_back(found: Source, ends: Mapping[Key, int]) -> dict[Key, int]:
 def high_watermarks(path: Path) -> dict[Key, int]:
     """(topic, partition) -> offset, from a node's checkpoint; empty if there is none. Raises CorruptLog."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text().split("\n")
     except FileNotFoundError:
         return {}
     try:

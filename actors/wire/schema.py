@@ -144,7 +144,7 @@ def parse_field(text: str) -> Field:
 
 def parse(text: str, source: str = "schema") -> Schema:
     """The message that `text` describes. Raises SchemaError."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     number = 1
     try:
         head = parse_head(lines[0])

@@ -8,11 +8,14 @@ that, or no protobuf, raises Malformed. All of it runs outside the loop.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 FIELDS_MAX = 500_000
 """In one payload: a consumer of a thousand partitions sends a hundred thousand. So many take about a third of a second."""
+FIELDS_FREE, FIELDS_A_POINT = 30_000, 160
+"""Fields in a payload that need not belong to data points, and for each data point: with the most labels it has so many. A
+kilobyte, decompressed, may be a million fields that say nothing."""
 POINTS_MAX = 20_000
 TEXT_BYTES_MAX = 512
 LABELS_MAX = 32
@@ -45,6 +48,12 @@ class _Reader:
 
     def __init__(self) -> None:
         self.fields = self.points = 0
+        self._told = 0
+
+    def spent(self) -> int:
+        """Fields since this was asked last."""
+        spent, self._told = self.fields - self._told, self.fields
+        return spent
 
     def of(self, data: memoryview) -> Iterator[Field]:
         """The fields of one message."""
@@ -53,6 +62,8 @@ class _Reader:
             self.fields += 1
             if self.fields > FIELDS_MAX:
                 raise Malformed(f"more than {FIELDS_MAX} fields")
+            if self.fields > FIELDS_FREE + FIELDS_A_POINT * self.points:
+                raise Malformed(f"{self.fields} fields with {self.points} data points")
             tag, at = _varint(data, at)
             kind, size, value = tag & 7, 0, 0
             if kind == _VARINT:
@@ -71,6 +82,17 @@ class _Reader:
 
 def read(data: bytes | memoryview) -> list[Point]:
     """The numbers of a MetricsData. Raises Malformed."""
+    steps = reading(data)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: list[Point] = end.value
+            return found
+
+
+def reading(data: bytes | memoryview) -> Generator[int, None, list[Point]]:
+    """The same metric by metric; it yields how many fields it has read since the last time. Raises Malformed."""
     reader, found = _Reader(), list[Point]()
     for number, kind, _, resource in reader.of(memoryview(data)):
         if (number, kind) != (1, _BYTES):
@@ -85,6 +107,7 @@ def read(data: bytes | memoryview) -> list[Point]:
             for inner, inner_kind, _, metric in reader.of(scope):
                 if (inner, inner_kind) == (2, _BYTES):
                     _metric(reader, metric, labels, found)
+                    yield reader.spent()
     return found
 
 

@@ -55,6 +55,20 @@ def test_metrics_that_are_none_are_no_answer(says: list[bytes], answer: bytes) -
         probe.metrics(("127.0.0.1", port))
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r"])
+def test_a_client_writes_no_line_of_the_page(says: list[bytes], end: str) -> None:
+    """Only a line feed ends a line of Prometheus' format; a label may hold everything else that Python takes for an end."""
+    port = int(says.pop())
+    page = f'a{{client_id="x{end}b 7{end}no number"}} 1.0\nb 2.0\n'
+    says.append(b"HTTP/1.0 200 OK\r\n\r\n" + page.encode())
+    assert probe.metrics(("127.0.0.1", port)) == {page.partition(" 1.0")[0]: 1.0, "b": 2.0}
+
+
+def test_no_text_of_others_is_cut_at_what_python_takes_for_line_ends() -> None:
+    for path in Path(probe.__file__).parents[1].rglob("*.py"):
+        assert ".splitlines(" not in path.read_text(), path
+
+
 def test_metrics_are_asked_of_the_node_and_not_of_a_proxy(says: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     port = int(says.pop())
     says.append(b"HTTP/1.0 200 OK\r\n\r\nx 1\n")

@@ -27,6 +27,9 @@ def push_telemetry(context: BrokerContext, request: Any, call: Call) -> Answer:
         return Done(Response(error_code=ErrorCode.UNSUPPORTED_VERSION))
     telemetry.refresh(call.connection)
     clients, codec, payload = telemetry.clients, request.compression_type, request.metrics
+    if payload and telemetry.busy:
+        clients.throttled += 1
+        return Done(Response(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED))
     client = clients.push(
         request.client_instance_id,
         request.subscription_id,
@@ -52,4 +55,8 @@ def push_telemetry(context: BrokerContext, request: Any, call: Call) -> Answer:
         clients.damaged(client)
         return Done(Response(error_code=ErrorCode.INVALID_RECORD))
 
-    return Later(lambda: points(codec, payload), read, WorkKind.RECORDS)
+    def over(result: object) -> None:
+        telemetry.readings -= 1
+
+    telemetry.readings += 1
+    return Later(points(codec, payload), read, WorkKind.TELEMETRY, over)

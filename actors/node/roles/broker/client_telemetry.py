@@ -5,11 +5,13 @@ Which client is asked for what, `broker/telemetry/` decides. Rules of this file:
 1. Clients are asked where the broker shows metrics itself (`rayft.metrics.listen`): there, theirs stand beside its own.
    Elsewhere ApiVersions does not name the APIs, as Apache Kafka does not without a plug-in that receives metrics.
 2. Subscriptions are looked up when a client comes and the metadata has moved, once a second at most.
-3. A payload is decompressed, to `PAYLOAD_BYTES_MAX` at most, and read outside the loop.
+3. A payload is decompressed, to `PAYLOAD_BYTES_MAX` at most, and read outside the loop, by a thread that does nothing else.
+   While `READINGS_MAX` payloads wait for it, clients are asked to come later.
 """
 
 from collections.abc import Mapping
 
+from actors.broker.slices import Sliced, Step, Steps, cost
 from actors.broker.telemetry import otlp
 from actors.broker.telemetry.clients import Clients, Subscription, subscription
 from actors.broker.telemetry.otlp import Point
@@ -25,6 +27,10 @@ CLIENT_METRICS = 16
 LOOK_MS = 1000
 EXPIRE_MS = 10_000
 PAYLOAD_BYTES_MAX = 16 << 20
+FIELD_COST = 1000
+"""What a field costs beside a byte that is decompressed."""
+READINGS_MAX = 16
+"""Payloads that are being read, or wait for it. The thread that reads them has a third of a second for each at most."""
 ATTRIBUTE_MAX = 256
 """Characters of a name that a client gives itself; what is more is not looked at."""
 NAME = "telemetry"
@@ -47,6 +53,13 @@ class ClientTelemetry:
         self._given: dict[str, dict[str, str]] = {}
         """The subscriptions as they were set, by name."""
         self._timed = False
+        self.readings = 0
+        """Payloads that are being read, or wait for it."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether so many payloads wait that no other is taken now."""
+        return self.readings >= READINGS_MAX
 
     def introduced(self, connection: int, name: str, version: str) -> None:
         """A client has said in ApiVersions what software it is."""
@@ -98,7 +111,19 @@ class ClientTelemetry:
         self.clients.closed(connection)
 
 
-def points(codec: int, payload: bytes) -> list[Point]:
-    """What a payload holds; runs outside the loop. Raises CompressionError, Malformed."""
+def points(codec: int, payload: bytes) -> Sliced[list[Point]]:
+    """A job that reads what a payload holds, outside the loop and in slices. It raises CompressionError, Malformed."""
+    return Sliced(_reading(codec, payload))
+
+
+def _reading(codec: int, payload: bytes) -> Steps[list[Point]]:
     data = payload if codec == 0 else compression.decompress(codec, memoryview(payload), PAYLOAD_BYTES_MAX)
-    return otlp.read(data)
+    yield Step(cost(codec, len(data)), len(data))
+    fields = otlp.reading(data)
+    while True:
+        try:
+            spent = next(fields)
+        except StopIteration as end:
+            found: list[Point] = end.value
+            return found
+        yield Step(spent * FIELD_COST, len(data))

@@ -8,9 +8,13 @@ from actors.broker.telemetry.otlp import Malformed
 from actors.host.metrics import named
 from actors.metadata import ops
 from actors.node import metrics
+from actors.node.api.handlers.push_telemetry import push_telemetry
 from actors.node.metrics import Sample
 from actors.node.roles.broker import client_telemetry
 from actors.node.roles.broker.client_telemetry import points
+from actors.node.runtime.answers import Later
+from actors.node.runtime.calls import Call, Listener
+from actors.ports import WorkKind, to_end
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import compression
@@ -133,14 +137,56 @@ def test_what_cannot_be_read_is_told_and_the_client_goes_on(payload: bytes, code
 
 def test_a_payload_that_unpacks_to_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_telemetry, "PAYLOAD_BYTES_MAX", 10_000)
-    assert points(4, compression.compress(4, bytes([0x10, 0]) * 4_000)) == []
+    assert to_end(points(4, compression.compress(4, bytes([0x10, 0]) * 4_000))) == []
     with pytest.raises(compression.TooLarge):
-        points(4, compression.compress(4, bytes([0x10, 0]) * 6_000))
+        to_end(points(4, compression.compress(4, bytes([0x10, 0]) * 6_000)))
     with pytest.raises(Malformed):
-        points(0, b"\xff")
+        to_end(points(0, b"\xff"))
 
 
 def test_the_names_that_a_client_gives_are_made_to_fit() -> None:
     name, labels = named(Sample("kafka.server-x", "", 1.0, (("a.b", "c,d"), ("1", "x"), ("__name__", "y"))))
     assert name == "client_kafka_server_x", "never one of the broker's own"
     assert labels == {"a_b": "c,d", "label_1": "x", "label___name__": "y"}
+
+
+def test_what_clients_push_is_read_by_a_thread_of_its_own_and_so_much_at_once() -> None:
+    lab, answers = made(LISTEN, metrics="*"), []
+    most = client_telemetry.READINGS_MAX
+    for number in range(most + 3):
+        asked = ask(lab, bytes([number + 1] * 16))
+        request = message("PushTelemetryRequest")(
+            client_instance_id=asked.client_instance_id,
+            subscription_id=asked.subscription_id,
+            metrics=point(b"org.apache.kafka.x", 1),
+        )
+        call = Call(7, Listener.CLIENT, "PLAINTEXT", 72, 0, "c", "127.0.0.1", "User:ANONYMOUS", memoryview(b""))
+        answers.append(push_telemetry(lab.nodes[1].node.dispatch.broker, request, call))
+    assert {type(one) for one in answers[:most]} == {Later} and {one.kind for one in answers[:most]} == {
+        WorkKind.TELEMETRY
+    }
+    assert [one.reply.error_code for one in answers[most:]] == [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 3
+    first = answers[0]
+    result = to_end(first.job)
+    first.seen(result)
+    assert first.then(result).reply.error_code == ErrorCode.NONE
+    assert lab.nodes[1].node.broker.telemetry.readings == most - 1
+
+
+def test_a_push_that_unpacks_to_much_costs_a_slice_each_time() -> None:
+    """Whatever the job does, others of its thread have their turn in between."""
+    metric = b"\x12\x03\x0a\x01x"  # a metric with a name and no data
+    scope = metric * 5_000
+    job = points(4, compression.compress(4, wrapped(wrapped(scope, 0x12), 0x0A)))
+    slices = 0
+    while not isinstance(job(), list):
+        slices += 1
+    assert slices >= 2
+
+
+def wrapped(data: bytes, tag: int) -> bytes:
+    size, left = b"", len(data)
+    while left > 127:
+        size += bytes([left & 127 | 128])
+        left >>= 7
+    return bytes([tag]) + size + bytes([left]) + data

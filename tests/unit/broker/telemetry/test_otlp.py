@@ -84,6 +84,42 @@ def test_a_payload_has_so_much_and_no_more(limit: str, monkeypatch: pytest.Monke
         read(data)
 
 
+@pytest.mark.parametrize("where", ["top", "resource", "metric"])
+def test_fields_that_say_nothing_cost_little(where: str) -> None:
+    """A megabyte of them is a kilobyte when it is compressed, and anybody may push that."""
+    empty = b"\x78\x00" * 500_000
+    body = {
+        "top": lambda: empty,
+        "resource": lambda: bounded(1, empty),
+        "metric": lambda: bounded(1, bounded(2, bounded(2, empty))),
+    }
+    with pytest.raises(Malformed, match=r"30001 fields with 0 data points"):
+        read(body[where]())
+
+
+def bounded(number: int, data: bytes) -> bytes:
+    size, left = b"", len(data)
+    while left > 127:
+        size += bytes([left & 127 | 128])
+        left >>= 7
+    return bytes([number << 3 | 2]) + size + bytes([left]) + data
+
+
+def test_the_largest_payloads_of_clients_are_read() -> None:
+    """A consumer of a thousand partitions, with more labels than any client has."""
+    labels = [pair(str(n), string_value="v") for n in range(20)]
+    points = [{"as_double": float(n), "attributes": labels} for n in range(1000)]
+    assert len(read(payload(*({"name": f"m{n}", "gauge": {"data_points": points}} for n in range(4))))) == 4000
+    bare = [{"as_double": float(n)} for n in range(1, 20_001)]
+    assert len(read(payload({"name": "m", "gauge": {"data_points": bare}}))) == 20_000
+
+
+def test_a_payload_is_read_in_slices() -> None:
+    data = payload(*({"name": f"m{n}", "gauge": {"data_points": [{"as_int": 1}]}} for n in range(50)))
+    slices = list(otlp.reading(data))
+    assert len(slices) == 50 and max(slices) < 20
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 120), st.integers(0, 255))
 def test_any_bytes_are_read_or_refused(noise: bytes, place: int, byte: int) -> None:
