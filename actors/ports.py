@@ -78,6 +78,11 @@ class File(Protocol):
     def size(self) -> int:
         """Bytes appended so far, durable or not."""
 
+    @property
+    def modified_ms(self) -> int | None:
+        """Wall clock time of the last write before it was opened, as the file system has it; None: it is new, or that is not
+        known."""
+
     def append(self, parts: Sequence[Buffer]) -> int:
         """Append all parts in order. Returns the new size. Raises DiskFull (nothing is kept) or DiskFailed, which is also
         raised by every other write where the file is missing."""

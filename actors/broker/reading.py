@@ -185,7 +185,7 @@ def note_failure(replicas: Replicas, partition: Partition, error: object) -> Non
     """A read has failed. If the device returned an error, its whole directory must go offline. Damaged data affects
     this replica alone."""
     if isinstance(error, DiskFailed) and error.errno is not None:
-        replicas.failed_reads[partition.log.disk] = error
+        replicas.failed_reads[error.disk or partition.log.disk] = error
 
 
 def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader) -> None:

@@ -50,9 +50,9 @@ NONE = Reserve(0)
 class LocalFile:
     """One file. Invariant: `size` is the file's size, since no other process writes it."""
 
-    __slots__ = ("_created", "_disk", "_failed", "_fd", "_pins", "_size", "path")
+    __slots__ = ("_created", "_disk", "_failed", "_fd", "_pins", "_size", "modified_ms", "path")
 
-    def __init__(self, disk: "LocalDisk", path: str, size: int, created: bool) -> None:
+    def __init__(self, disk: "LocalDisk", path: str, size: int, created: bool, modified_ms: int | None = None) -> None:
         self._disk = disk
         self.path = path
         """Relative to the disk's root. A rename changes it."""
@@ -62,6 +62,7 @@ class LocalFile:
         self._created = created
         """Its name, the first or the present one, is not durable yet: the next sync covers the directory too."""
         self._failed: DiskFailed | None = None
+        self.modified_ms = modified_ms
 
     @property
     def size(self) -> int:
@@ -270,7 +271,22 @@ class LocalFile:
         with self._disk.closing:
             if self._fd >= 0:
                 return os.dup(self._fd)
-        return os.open(self._absolute(), os.O_RDONLY | os.O_CLOEXEC)
+        while True:
+            path = self._absolute()
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                if self._renamed_since(path):
+                    continue
+                raise
+            if not self._renamed_since(path):
+                return fd
+            os.close(fd)  # another file may have got the name before it was opened
+
+    def _renamed_since(self, path: str) -> bool:
+        """Whether the file has another name than `path`. A rename that is under way is waited for."""
+        with self._disk.naming:
+            return self._absolute() != path
 
     def _absolute(self) -> str:
         return f"{self._disk.root}/{self.path}"
@@ -336,8 +352,9 @@ class LocalDisk:
         """Files whose descriptor counts towards `handles_max`, the one used longest ago first."""
         self._files: dict[str, dict[str, list[LocalFile]]] = {}
         """Every file that was opened and not closed, by directory and name, so that a rename can change its path."""
-        self._naming = threading.Lock()
-        """Held while `_files` or `_gone` changes, because a job in a thread may open an index."""
+        self.naming = threading.Lock()
+        """Held while `_files`, `_gone` or the path of a file changes: a job in a thread may open an index, or a file that is
+        being renamed."""
         self._gone: dict[str, None] = {}
         """Names that were renamed or removed, the last GONE_MAX. A small file for such a directory comes too late."""
         self._unnamed: set[str] = set()
@@ -352,9 +369,10 @@ class LocalDisk:
     def open(self, path: str, *, create: bool = False) -> LocalFile:
         """Raises FileNotFoundError, DiskFull, DiskFailed."""
         absolute = f"{self.root}/{path}"
-        created = False
+        created, modified_ms = False, None
         try:
-            size = os.stat(absolute).st_size
+            found = os.stat(absolute)
+            size, modified_ms = found.st_size, found.st_mtime_ns // 1_000_000
         except (FileNotFoundError, NotADirectoryError) as error:
             if not create:
                 raise FileNotFoundError(error.errno, error.strerror, absolute) from None
@@ -362,9 +380,9 @@ class LocalDisk:
             size, created = 0, True
         except OSError as error:
             raise self.error(error, f"open failed: {error.strerror}", absolute) from None
-        file = LocalFile(self, path, size, created)
+        file = LocalFile(self, path, size, created, modified_ms)
         directory, _, name = path.rpartition("/")
-        with self._naming:
+        with self.naming:
             self._files.setdefault(directory, {}).setdefault(name, []).append(file)
         return file
 
@@ -376,7 +394,7 @@ class LocalDisk:
                 fd = self.descriptor(absolute, flags)
             except FileNotFoundError:
                 self._make_directory(directory)
-                with self._naming:
+                with self.naming:
                     self._gone.pop(directory, None)
                 fd = self.descriptor(absolute, flags)
             os.close(fd)
@@ -416,13 +434,13 @@ class LocalDisk:
 
     def rename(self, old: str, new: str) -> None:
         """Rename; open files follow. Raises DiskFull, or DiskFailed, also where nothing has the old name."""
-        try:
-            os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
-        except OSError as error:
-            # A server of files may have renamed, and its answer was lost.
-            if error.errno == errno.ENOENT or self._exists(old) or not self._exists(new):
-                raise self.error(error, f"rename failed: {error.strerror}", old) from None
-        with self._naming:
+        with self.naming:
+            try:
+                os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
+            except OSError as error:
+                # A server of files may have renamed, and its answer was lost.
+                if error.errno == errno.ENOENT or self._exists(old) or not self._exists(new):
+                    raise self.error(error, f"rename failed: {error.strerror}", old) from None
             self._renamed(old, new)
 
     def _exists(self, path: str) -> bool:
@@ -470,7 +488,7 @@ class LocalDisk:
         absolute = f"{self.root}/{path}"
         try:
             if os.path.isdir(absolute) and not os.path.islink(absolute):
-                with self._naming:
+                with self.naming:
                     self._leave(path)
                 self.taken(lambda: shutil.rmtree(absolute))
             else:
@@ -618,7 +636,7 @@ class LocalDisk:
 
     def forget(self, file: LocalFile) -> None:
         """The owner closes the file."""
-        with self._naming:
+        with self.naming:
             directory, _, name = file.path.rpartition("/")
             names = self._files.get(directory)
             if names is not None and file in names.get(name, ()):

@@ -295,6 +295,7 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                 except Exception as error:  # whatever it is: the node that waits must learn of it
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
         if failed is not None:
-            lost.update({disk: failed for disk, _, _ in one.sync.replacements})
+            whose = getattr(failed, "disk", None)
+            lost.update({disk: failed for disk, _, _ in one.sync.replacements if whose in (None, disk)})
         results.append((one.sync.token, failed or full))
     return results

@@ -66,7 +66,7 @@ class Change:
 class Inode:
     """One file's bytes. Invariant: a power cut leaves at least `durable`; None if not even the name is durable."""
 
-    __slots__ = ("changes", "cut", "data", "durable", "ends", "named", "path")
+    __slots__ = ("changes", "cut", "data", "durable", "ends", "modified_ms", "named", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -75,6 +75,8 @@ class Inode:
         self.changes: list[Change] = []
         """Of its name, since that was durable."""
         self.data = bytearray()
+        self.modified_ms: int | None = None
+        """This disk has no clock: a test says when it was written."""
         self.durable: bytes | None = None
         self.cut = 0
         """The smallest size since it was durable: the durable bytes from there on may come back only as a whole."""
@@ -116,6 +118,10 @@ class VirtualFile:
     @property
     def size(self) -> int:
         return len(self.inode.data)
+
+    @property
+    def modified_ms(self) -> int | None:
+        return self.inode.modified_ms
 
     def append(self, parts: Sequence[Buffer]) -> int:
         self._step("append")

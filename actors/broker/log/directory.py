@@ -157,15 +157,17 @@ class LogDirectory:
         cleaned: Mapping[Partition, int] | None = None,
     ) -> list[Replacement]:
         """The files with these contents, for a sync that keeps their order; a log start of 0 need not be listed. `cleaned`
-        and the ids come last, each only if it is other than the last time."""
-        files = [
+        comes first and the ids last, each only if it is other than the last time."""
+        files = []
+        if cleaned is not None and cleaned != self._written_cleaned:
+            # First: what lies below a recovery point is not looked at again, so a log must be known by then to have gaps.
+            self._written_cleaned = dict(cleaned)
+            files.append((self.disk, CLEANED_OFFSETS, encode_offsets(cleaned)))
+        files += [
             (self.disk, RECOVERY_POINTS, encode_offsets(recovery_points)),
             (self.disk, HIGH_WATERMARKS, encode_offsets(high_watermarks)),
             (self.disk, LOG_STARTS, encode_offsets(log_starts)),
         ]
-        if cleaned is not None and cleaned != self._written_cleaned:
-            self._written_cleaned = dict(cleaned)
-            files.append((self.disk, CLEANED_OFFSETS, encode_offsets(cleaned)))
         if topic_ids != self._written_ids:
             self._written_ids = dict(topic_ids)
             files.append((self.disk, TOPIC_IDS, encode_ids(topic_ids)))

@@ -47,20 +47,29 @@ def learn(
     producers: Producers | None = None,
     now_ms: int = -1,
     indexed: Indexed | None = None,
-) -> None:
-    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking.
+) -> bool:
+    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking. Whether
+    offsets are missing between batches; that is looked at with `epochs` only.
 
     `indexed`: what of aborted transactions becomes known with `producers` is added."""
-    behind = offset
+    behind, gaps = offset, False
     for segment in segments:
         position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
         for data, found in pieces(segment, position):
             if epochs is not None:
+                gaps = gaps or _has_gaps(found, offset, behind)
                 behind = _learn_epochs(epochs, found, offset, behind)
             if producers is not None and found["producer_id"].max() >= 0:
                 entries = learn_producers(producers, data, offset, now_ms)
                 if indexed is not None and entries:
                     indexed.setdefault(segment, []).extend(entries)
+    return gaps
+
+
+def _has_gaps(found: Columns, offset: int, behind: int) -> bool:
+    wanted = found["last_offset"] >= offset
+    base_offset, last_offset = found["base_offset"][wanted], found["last_offset"][wanted]
+    return bool(len(base_offset)) and bool(base_offset[0] > behind or (base_offset[1:] > last_offset[:-1] + 1).any())
 
 
 def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) -> int:

@@ -1,12 +1,13 @@
 """Which indexes of sealed segments stay in memory: those read last, up to a number of bytes.
 
-A dropped index is read from its files when it is needed, so this only trades memory for time.
+A dropped index is read from its files when it is needed, so this only trades memory for time. To drop one may mean to write
+it first. Where that fails the disk of that segment has failed, and not that of the log that is being read.
 """
 
 from collections import OrderedDict
 
 from actors.broker.log.segment import Segment
-from actors.ports import DiskFull
+from actors.ports import Disk, DiskFailed, DiskFull
 
 INDEX_BYTES_MAX = 64 << 20
 
@@ -14,11 +15,13 @@ INDEX_BYTES_MAX = 64 << 20
 class IndexCache:
     """The cache of all logs of a broker. Invariant: `held_bytes` is the sum of the sizes in `segments`."""
 
-    __slots__ = ("bytes_max", "held_bytes", "segments")
+    __slots__ = ("bytes_max", "failing", "held_bytes", "segments")
 
     def __init__(self, bytes_max: int = INDEX_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
+        self.failing: dict[Disk, DiskFailed] = {}
+        """Disks on which an index could not be written; who shares this cache takes them from here."""
         self.segments: OrderedDict[Segment, int] = OrderedDict()
         """Sealed segments with an index in memory and its size, the one read longest ago first."""
 
@@ -39,6 +42,8 @@ class IndexCache:
                 oldest.drop_index()
             except DiskFull:
                 continue
+            except DiskFailed as error:
+                self.failing[oldest.disk] = error
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone, or takes appends again."""

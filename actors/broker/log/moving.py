@@ -331,7 +331,8 @@ class Move:
     def _copy(self, bytes_max: int) -> Copy:
         current, offset = self.current, self.future.log_end_offset
         seed = None if self.future.size else current.kept_producers(offset)
-        read = current.cold_read(offset, min(bytes_max, SLICE_BYTES))
+        # What comes behind the present end may be of an epoch that the table does not know yet.
+        read = current.cold_read(offset, min(bytes_max, SLICE_BYTES), current.log_end_offset)
         return Copy(read, current.epochs.copy(), current.generation, current.disk, seed)
 
 

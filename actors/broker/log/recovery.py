@@ -20,7 +20,8 @@ This file alone decides what is believed. Rules:
    already is that log's. What goes is gone for good before a name is given: see `cleaner.py`.
 7. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
    others a file that is not sound is.
-8. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
+8. Where a log that is not compacted has gaps above the recovery point it is sparse from then on.
+9. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
@@ -318,7 +319,9 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
         log.epochs = EpochCache()
     epochs_from = unsure if whole else log.log_start_offset
     if epochs_from < log.log_end_offset:
-        learn(log.segments_from(epochs_from), epochs_from, epochs=log.epochs)
+        gaps = learn(log.segments_from(epochs_from), epochs_from, epochs=log.epochs)
+        if gaps and not log.sparse:
+            log.cleaned_offset = log.log_start_offset  # a leader's log was compacted, though the topic is not
         log.epochs.truncate_start(log.log_start_offset)  # the log may begin inside a batch
     # Without any snapshot there was no producer when the segment of the last flushed batch began: a roll writes one, with
     # the flush that comes after it.

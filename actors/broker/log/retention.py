@@ -6,7 +6,8 @@ This file alone decides about deletion. Rules:
 2. A segment is deleted only when every record in it is below the high watermark.
 3. Time and size apply only if cleanup.policy names delete. Segments below the log's start are always deleted. A segment
    whose records have no time is as old as its last append.
-4. When even the last segment is too old, the log rolls first, so that its end offset is never lost.
+4. When even the last segment is too old, the log rolls before that one is deleted, so that its end offset is never lost. The
+   others go first: on a full disk nothing else makes room for the new file.
 5. Files are renamed to `.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
 """
 
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import Job, Segment
+from actors.ports import DiskFull
 
 
 class Retained(NamedTuple):
@@ -40,8 +42,10 @@ def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
     else:
         count = 0
     count = max(count, _below_start(log))
+    before = {segment.base_offset for segment in log.segments}
     jobs = _delete(log, count, now_ms) if count else []
-    return Retained(count, log.log_start_offset, jobs, warm)
+    deleted = len(before - {segment.base_offset for segment in log.segments})
+    return Retained(deleted, log.log_start_offset, jobs, warm)
 
 
 def _ends(log: PartitionLog) -> list[tuple[Segment, int]]:
@@ -97,6 +101,13 @@ def _below_start(log: PartitionLog) -> int:
 
 
 def _delete(log: PartitionLog, count: int, now_ms: int) -> list[Job]:
-    if count == len(log.segments):
+    if count < len(log.segments):
+        return log.drop_segments(count)
+    jobs = log.drop_segments(count - 1)
+    try:
         log.roll(now_ms)
-    return log.drop_segments(count)
+    except DiskFull:
+        if not jobs:
+            raise
+        return jobs  # they make room: the next check comes to the last segment
+    return jobs + log.drop_segments(1)

@@ -93,9 +93,11 @@ class Segment:
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
         """Wall clock time when this process first opened the segment."""
-        self.appended_ms = created_ms
-        """Wall clock time of the last append; the same as `created_ms` until this process has appended."""
         self.log: File = disk.open(self.path(LOG), create=True)
+        written_ms = self.log.modified_ms
+        self.appended_ms = created_ms if written_ms is None else min(created_ms, written_ms)
+        """Wall clock time of the last append. Before this process has appended, when its file was last written; where that
+        is not known the same as `created_ms`."""
         self.index: SegmentIndex | None = None
         self.index_file: File | None = None
         self.time_file: File | None = None

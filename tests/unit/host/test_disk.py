@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from actors.host.descriptors import Reserve
-from actors.host.disk import LocalDisk
+from actors.host.disk import LocalDisk, LocalFile
 from actors.ports import DiskFailed, DiskFull
 
 
@@ -529,3 +529,62 @@ def test_a_thread_waits_for_a_descriptor(disk: LocalDisk) -> None:
         assert thread.is_alive() and not found
     thread.join(10)
     assert found == [b"data"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_cold_read_follows_a_file_that_is_renamed_while_it_is_opened(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Another file has the old name by the time at which the thread opens it."""
+    file = disk.open("t-0/0.log", create=True)
+    file.append((b"old",))
+    disk.loosen(file)  # as when many files are open
+    path, left = LocalFile._absolute, list(range(times))
+
+    def absolute(self: LocalFile) -> str:
+        asked = path(self)
+        if self is file and left and not disk.naming.locked():
+            number = left.pop()
+            disk.rename(file.path, f"t-0/{number}.deleted")
+            disk.open(asked.removeprefix(f"{disk.root}/"), create=True).append((b"new bytes",))
+        return asked
+
+    monkeypatch.setattr(LocalFile, "_absolute", absolute)
+    assert bytes(file.read_cold(0, 100)) == b"old" and not left
+
+
+def test_a_file_says_when_it_was_written_before_it_was_opened(disk: LocalDisk, tmp_path: Path) -> None:
+    made = disk.open("t-0/0.log", create=True)
+    made.append((b"x",))
+    assert made.modified_ms is None
+    os.utime(tmp_path / "t-0" / "0.log", ns=(0, 1_700_000_000_123_456_789))
+    assert disk.open("t-0/0.log").modified_ms == 1_700_000_000_123
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE])
+def test_a_rename_that_fails_says_why_and_on_which_disk(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    disk.open("t-0/0.log", create=True)
+
+    def fails(old: str, new: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "rename", fails)
+    with pytest.raises(DiskFull if number in (errno.ENOSPC, errno.EDQUOT) else DiskFailed) as found:
+        disk.rename("t-0/0.log", "t-0/1.log")
+    assert found.value.disk is disk and found.value.errno == number and disk.exists("t-0/0.log")
+
+
+def test_a_rename_whose_answer_was_lost_has_been_done(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a server of files that is slow to answer."""
+    file = disk.open("t-0/0.log", create=True)
+    rename = os.rename
+
+    def done(old: str, new: str) -> None:
+        rename(old, new)
+        raise OSError(errno.EIO, "no answer")
+
+    monkeypatch.setattr(os, "rename", done)
+    disk.rename("t-0/0.log", "t-0/1.log")
+    assert file.path == "t-0/1.log" and disk.names("t-0") == ["1.log"]

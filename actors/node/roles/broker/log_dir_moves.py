@@ -200,11 +200,11 @@ class LogDirMoves:
         if isinstance(wanted, Next):
             STEPS[wanted](self, running)
         elif isinstance(wanted, Copy):
-            self._runtime.work(wanted.__call__, bound(self._copied, running))
+            self._runtime.work(wanted.__call__, bound(self._copied, running, wanted.generation))
         else:
             self._runtime.work(wanted.__call__, bound(self._prepared, running, wanted))
 
-    def _copied(self, running: Running, result: object) -> None:
+    def _copied(self, running: Running, generation: int, result: object) -> None:
         if self._is_over(running):
             return
         move, now = running.move, self._runtime.now
@@ -214,6 +214,10 @@ class LogDirMoves:
             return
         if isinstance(result, FileNotFoundError):  # retention has come here
             move.again()
+            self._later(running, 1)
+            return
+        if isinstance(result, CorruptBatch) and generation != move.current.generation:
+            move.again()  # it was cut while it was read
             self._later(running, 1)
             return
         if isinstance(result, CorruptBatch):
@@ -348,7 +352,7 @@ class LogDirMoves:
 
     def _failed(self, move: Move, error: DiskFailed) -> None:
         """The directory to which it is moved fails."""
-        disk = move.future.disk
+        disk = error.disk or move.future.disk
         if not self._storage.fail(self._replicas, disk, error):
             self._runtime.stop(1, f"log directory {self._storage.path(disk)} cannot be used: {error}")
         self._begin_waiting()

@@ -89,14 +89,14 @@ class BrokerStorage:
         """Logs whose place a future log has taken, until its name is on the disk."""
         self.held: dict[Partition, int] = {}
         """Replicas whose flushes wait, at most until that monotonic time: their future log is being made durable."""
-        self.failing: dict[Disk, DiskFailed] = {}
+        self._indexes = IndexCache()
+        self.failing: dict[Disk, DiskFailed] = self._indexes.failing
         """Directories in which a job has failed in this turn, by an error of the device."""
         self.in_use = False
         """Partitions follow the image: they are opened as it assigns them."""
         self.closing = False
         """This process ends: the last flush of its logs begins, or there is none. Nothing is appended any more."""
         self._counts: list[int] = []
-        self._indexes = IndexCache()
         self._retention_interval_ms = value("log.retention.check.interval.ms")
         self._checkpoint_interval_ms = value("replica.high.watermark.checkpoint.interval.ms")
         self._expiration_interval_ms = value("producer.id.expiration.check.interval.ms")
@@ -318,7 +318,7 @@ class BrokerStorage:
 
     def append_failed(self, replicas: Replicas, partition: Partition, error: DiskFailed) -> None:
         """Nothing can be appended to a partition any more: its directory goes offline, or this broker stops."""
-        if not self.fail(replicas, partition.log.disk, error):
+        if not self.fail(replicas, error.disk or partition.log.disk, error):
             self._runtime.stop(1, f"nothing can be appended to {partition!r} any more: {error}")
 
     def failed(self, disk: Disk) -> bool:

@@ -45,7 +45,8 @@ class Unreadable:
         """Directories whose device fails in reads or in jobs go offline like those in which nothing can be written. Where
         this broker cannot go on without one, it gives up only the replicas that it cannot read."""
         failed = self._replicas.failed_reads | self._storage.failing
-        self._replicas.failed_reads, self._storage.failing = {}, {}
+        self._replicas.failed_reads = {}
+        self._storage.failing.clear()
         for disk, error in failed.items():
             self._storage.fail(self._replicas, disk, error)
 

@@ -169,6 +169,24 @@ def test_what_a_look_does_not_know_is_read_by_jobs() -> None:
     assert looks and due(log, found) and found.first_uncleanable == log.segments[-1].base_offset
 
 
+@pytest.mark.parametrize("first", [-1, 0, 5, NOW])
+def test_a_first_batch_without_a_time_does_not_stop_the_cleaning_of_a_log(first: int) -> None:
+    """It says nothing of an age, and that is known once it has been read."""
+    log = new(max_compaction_lag_ms=60_000)
+    put(log, keyed(b"k", b"v", timestamp_ms=first))
+    for number in range(40):
+        put(log, keyed(b"k%d" % (number % 5), b"v"))
+    flush(log)
+    log = reopen(log).log
+    log.checkpointed_offset = log.recovery_point
+    for _ in range(3):
+        found = cleanable(log, log.log_end_offset, NOW + 60_000)
+        for job in found.warm:
+            job()
+    assert not found.warm and due(log, found)
+    assert found.delay_ms == (NOW - first if first >= 0 else 0)
+
+
 def test_nothing_above_the_checkpointed_recovery_point_is_cleaned() -> None:
     log = filled()
     log.checkpointed_offset = log.segments[2].base_offset + 1

@@ -404,6 +404,25 @@ def reopened(log: PartitionLog, power: random.Random | None) -> PartitionLog:
     ).log
 
 
+@pytest.mark.parametrize("after", [1, 5])
+def test_a_slice_ends_where_the_log_ended_when_it_was_asked_for(after: int) -> None:
+    """The thread reads later: by then a leader may have begun an epoch of which the slice knows nothing."""
+    current, future = two(segment_bytes=1 << 20)
+    for _ in range(20):
+        put(current, build())
+    flush(current)
+    move = Move(current, future)
+    wanted = move.look(1_000)
+    assert isinstance(wanted, Copy)
+    current.start_epoch(1)
+    for _ in range(after):
+        put(current, build(), epoch=1)
+    assert [one.last_offset for one in wanted().headers] == list(range(20))
+    move.take(wanted(), 1_000, 0)
+    finish(move)
+    same(current, move.future)
+
+
 @pytest.mark.parametrize("copied", [1, 2, 3, 1_000])
 def test_a_future_log_that_was_away_while_the_log_was_cleaned_brings_nothing_back(copied: int) -> None:
     """Neither a deleted key nor the data of an aborted transaction, however much of it was copied before."""

@@ -5,6 +5,8 @@ from random import Random
 
 import pytest
 
+from actors.broker.log.checkpoints import CLEANED_OFFSETS, RECOVERY_POINTS, TOPIC_IDS
+from actors.broker.log.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
 from actors.ports import DiskFull
 from fastpath.records import batch
@@ -319,3 +321,29 @@ def test_after_a_power_cut_what_was_synced_is_there(seed: int) -> None:
         again = reopen(log, recovery_point=0).log
         assert content(again) == found
         assert (again.epochs.epochs, again.epochs.starts) == (log.epochs.epochs, log.epochs.starts)
+
+
+@pytest.mark.parametrize("known", [0, 6, 21])
+def test_gaps_above_the_recovery_point_are_gaps_after_a_kill(known: int) -> None:
+    """The leader's log was compacted, the topic is not now, and no checkpoint says so yet."""
+    log = new(segment_bytes=400)
+    for base in (0, 5, 6, 20, 21, 30, 31, 40, 50):
+        data = build()
+        batch.patch(data, 0, base, 0)
+        log.append_fetched(data, 1)
+    flush(log)
+    assert log.sparse
+    again = reopen(log, recovery_point=known).log
+    assert again.sparse and again.cleaned_offset == 0
+    whole = new(segment_bytes=400)
+    for _ in range(9):
+        put(whole, build())
+    flush(whole)
+    assert not reopen(whole, recovery_point=known % 9).log.sparse
+
+
+def test_a_log_is_known_to_have_gaps_before_its_recovery_point_is() -> None:
+    """A kill between two checkpoints leaves the first ones."""
+    directory = LogDirectory(VirtualDisk())
+    names = [path for _, path, _ in directory.checkpoints({("t", 0): 9}, {}, {}, {("t", 0): bytes(16)}, {("t", 0): 0})]
+    assert names.index(CLEANED_OFFSETS) < names.index(RECOVERY_POINTS) < names.index(TOPIC_IDS)

@@ -1,7 +1,13 @@
 """What goes, what stays, and when."""
 
+import errno
+
+import pytest
+
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.retention import Retained, retain
+from actors.ports import DiskFull
+from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log.logs import DIRECTORY, build, content, new, offsets, put, reopen, settings, stop
 
 DAY = 86_400_000
@@ -121,3 +127,59 @@ def test_snapshots_of_deleted_segments_go() -> None:
         job()
     left = [int(name[:20]) for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot")]
     assert left == log.snapshots == [5, 6, 7, 8, 9, 10]
+
+
+def test_a_full_disk_keeps_nothing_but_the_last_segment_of_what_is_too_old() -> None:
+    """A new file finds no room until something has gone."""
+    log = _filled(retention_ms=5000)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "create" else 0
+    result = _run(log, 1_000_000)
+    assert result.deleted == 9 and offsets(content(log)) == [9]
+    with pytest.raises(DiskFull):
+        retain(log, 1_000_000, 1 << 60)
+    for job in result.jobs:
+        job()
+    assert not [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
+    disk.fault = None
+    assert _run(log, 1_000_000).deleted == 1 and log.log_start_offset == log.log_end_offset == 10
+
+
+def test_a_rename_without_room_leaves_what_has_not_gone_in_the_log() -> None:
+    log = _filled(retention_ms=5000)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    third = log.segments[2].log.path
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "rename" and path == third else 0
+    with pytest.raises(DiskFull):
+        _run(log, 7001)
+    assert log.log_start_offset == log.segments[0].base_offset == 2
+    assert offsets(content(log)) == list(range(2, 10))
+    disk.fault = None
+    result = _run(log, 7001)
+    assert result.deleted == 1
+    for job in result.jobs:
+        job()
+    assert not [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")], "of the first check too"
+
+
+def test_records_without_a_time_are_as_old_as_their_file_after_a_restart() -> None:
+    log = new(segment_bytes=100, retention_ms=7 * DAY)
+    for _ in range(3):
+        put(log, build(1, 20, timestamp_ms=-1), now_ms=DAY)
+    stop(log)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    for path, inode in disk.files.items():
+        inode.modified_ms = DAY if path.endswith(".log") else None
+    log = reopen(log, clean=True, now_ms=7 * DAY).log
+    assert _run(log, 8 * DAY).deleted == 0
+    assert _run(log, 8 * DAY + 1).log_start_offset == 3
+    future = new(segment_bytes=100, retention_ms=7 * DAY)
+    put(future, build(1, 20, timestamp_ms=-1), now_ms=DAY)
+    stop(future)
+    assert isinstance(future.disk, VirtualDisk)
+    for inode in future.disk.files.values():
+        inode.modified_ms = 1 << 50  # a clock that went wrong
+    assert reopen(future, clean=True, now_ms=7 * DAY).log.segments[0].appended_ms == 7 * DAY
