@@ -197,6 +197,8 @@ class Shape(NamedTuple):
     """Whether access rules, which change, decide who may do what."""
     pushed: tuple[int, ...] = ()
     """Brokers that do not pull the metadata log: controllers push it."""
+    statics: bool = False
+    """Whether half of the members have instance ids, and their processes begin again in place of leaving (KIP-345)."""
 
 
 def shape(seed: int) -> Shape:
@@ -519,7 +521,8 @@ class Simulation:
                     client.spawn(consume(client, topic, partition))
         for number in range(self.shape.members):
             topic = self.shape.topics[0]
-            member = Member(self._client(f"m{number}"), "group", topic.name, topic.partitions)
+            instance = f"m{number}" if self.shape.statics and number % 2 else None
+            member = Member(self._client(f"m{number}"), "group", topic.name, topic.partitions, instance)
             member.client.spawn(member.run())
         for number in range(self.shape.consumer_members):
             topic = self.shape.topics[0]

@@ -2,6 +2,9 @@
 
 The leader of the group assigns partitions round-robin to the members in order of their ids. A member never commits an
 offset lower than the one with which it began, so the committed offset of a group may only rise.
+
+A member with an instance id (KIP-345) does not leave: its process ends and begins again, and remembers nothing. What it
+says of itself is what it remembers, as with Java's consumers: the partitions that it had, and since which generation.
 """
 
 import struct
@@ -37,18 +40,26 @@ def read(data: bytes) -> list[int]:
 class Member:
     """One member of `group`, which reads `topic`."""
 
-    def __init__(self, client: Client, group: str, topic: str, partitions: int) -> None:
+    def __init__(self, client: Client, group: str, topic: str, partitions: int, instance: str | None = None) -> None:
         self.client = client
         self.group = group
         self.topic = topic
         self.partitions = partitions
+        self.instance = instance
         self.member_id = ""
         self.generation = -1
+        self.owned: list[int] = []
         self._coordinator: str | None = None
 
     def metadata(self) -> bytes:
-        """What it says of itself to the others: nothing, since its leader knows what all of them read."""
-        return b"\0\0"
+        """What it says of itself to the others. Without an instance id that is nothing, since its leader knows what all of
+        them read; with one it is a subscription in version 3."""
+        if self.instance is None:
+            return b"\0\0"
+        topic = struct.pack(">h", len(self.topic)) + self.topic.encode()
+        owned = struct.pack(f">i{len(self.owned)}i", len(self.owned), *self.owned)
+        had = struct.pack(">i", 1) + topic + owned if self.owned else struct.pack(">i", 0)
+        return struct.pack(">hi", 3, 1) + topic + struct.pack(">i", -1) + had + struct.pack(">ih", self.generation, -1)
 
     async def run(self) -> None:
         """Be a member until the client stops."""
@@ -58,9 +69,10 @@ class Member:
             if numbers is None:
                 await client.sleep(100)
                 continue
+            self.owned = numbers
             await self._read(numbers)
             if not client.random.randrange(8):
-                await self._leave()
+                await (self._leave() if self.instance is None else self._restart())
 
     async def _ask(self, name: str, version: int, request: Any, timeout_ms: int = 8_000) -> Any:
         """Ask the coordinator, whoever that is; None: no answer."""
@@ -82,13 +94,14 @@ class Member:
         if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
             self._coordinator = None
         if code in LOST:
-            self.member_id, self.generation = "", -1
+            self.member_id, self.generation, self.owned = "", -1, []
 
     async def _join(self) -> list[int] | None:
         kind = message("JoinGroupRequest")
         protocol = kind.JoinGroupRequestProtocol(name="range", metadata=self.metadata())
         join = kind(group_id=self.group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
-                    member_id=self.member_id, protocol_type="consumer", protocols=[protocol])  # fmt: skip
+                    member_id=self.member_id, group_instance_id=self.instance, protocol_type="consumer",
+                    protocols=[protocol])  # fmt: skip
         reply = await self._ask("JoinGroup", JOIN, join)
         if reply is None:
             return None
@@ -101,7 +114,7 @@ class Member:
         self.member_id, self.generation = reply.member_id, reply.generation_id
         kind = message("SyncGroupRequest")
         shares = []
-        if reply.leader == reply.member_id:
+        if reply.leader == reply.member_id and not reply.skip_assignment:
             members = sorted(member.member_id for member in reply.members)
             for place, member in enumerate(members):
                 numbers = list(range(place, self.partitions, len(members)))
@@ -109,7 +122,8 @@ class Member:
                     kind.SyncGroupRequestAssignment(member_id=member, assignment=written(self.topic, numbers))
                 )
         sync = kind(group_id=self.group, generation_id=self.generation, member_id=self.member_id,
-                    protocol_type="consumer", protocol_name="range", assignments=shares)  # fmt: skip
+                    group_instance_id=self.instance, protocol_type="consumer", protocol_name="range",
+                    assignments=shares)  # fmt: skip
         reply = await self._ask("SyncGroup", SYNC, sync)
         if reply is None:
             return None
@@ -170,7 +184,10 @@ class Member:
 
     async def _beat(self) -> bool:
         request = message("HeartbeatRequest")(
-            group_id=self.group, generation_id=self.generation, member_id=self.member_id
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance,
         )
         reply = await self._ask("Heartbeat", BEAT, request)
         if reply is None:
@@ -186,6 +203,7 @@ class Member:
         for number, offset in told.items():
             self.client.history.commits(self.group, self.topic, number, offset)
         request = kind(group_id=self.group, generation_id_or_member_epoch=self.generation, member_id=self.member_id,
+                       group_instance_id=self.instance,
                        topics=[kind.OffsetCommitRequestTopic(name=self.topic, partitions=partitions)])  # fmt: skip
         reply = await self._ask("OffsetCommit", COMMIT, request)
         if reply is None:
@@ -200,9 +218,13 @@ class Member:
                                           told[partition.partition_index])  # fmt: skip
         return True
 
+    async def _restart(self) -> None:
+        self.member_id, self.generation, self.owned = "", -1, []
+        await self.client.sleep(self.client.random.randint(100, 2_000))
+
     async def _leave(self) -> None:
         kind = message("LeaveGroupRequest")
         request = kind(group_id=self.group, members=[kind.MemberIdentity(member_id=self.member_id)])
         if await self._ask("LeaveGroup", LEAVE, request) is not None:
-            self.member_id, self.generation = "", -1
+            self.member_id, self.generation, self.owned = "", -1, []
         await self.client.sleep(self.client.random.randint(100, 2_000))

@@ -224,6 +224,11 @@ def _offsets_cleaned(seed: int) -> Shape:
     return _members(seed)._replace(cleaned=(OFFSETS_TOPIC,))
 
 
+def _statics(seed: int) -> Shape:
+    found = _shape("statics", [_topic("t0", 4, 3, 1)], REBALANCED, members=4, churn=True)(seed)
+    return found._replace(statics=True)
+
+
 def _consumers(seed: int) -> Shape:
     """Members of KIP-848 alone, four for four partitions."""
     found = _shape("consumers", [_topic("t0", 4, 3, 1)], REBALANCED | CONSUMER_GROUPS, producers=1)(seed)
@@ -364,6 +369,14 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=GROUPS),
         operator=_looking,
         faulty_ms=15_000,
+        pause_ms=(200, 2_000),
+        commits_ms=(10, 200),
+    ),
+    "statics": Kind(
+        _statics,
+        partial(AimedFaults, menu=GROUPS),
+        operator=_looking,
+        faulty_ms=20_000,
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
     ),
