@@ -3,6 +3,7 @@
 #
 #   make run        a cluster of 3 controllers and 3 brokers in the foreground; Ctrl-C stops it
 #   make test       everything that is quick            make test-slow   what takes minutes
+#   make check      lint and the quick unit tests: before each commit
 #   make build      compile what changed                make lint        ruff and mypy
 #   make dev        that, and what tests need           make kafka       Apache Kafka's jars and kcat, for tests
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
@@ -22,7 +23,7 @@ SOURCES := $(wildcard fastpath/*.p[yx][xd] fastpath/*/*.p[yx][xd])
 # Each node is a process: where nothing that is compiled may be kept, each compiles every module anew when it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-slow build dev wheel lint bench sim mutants kips demo kafka clean help
+.PHONY: run test test-slow check build dev wheel lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -70,6 +71,10 @@ lint: dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+# The tests of the code in one process; those of whole clusters are in `make test`.
+check: lint
+	$(PY) -m pytest -m "not slow" -n auto -q tests/unit tests/transcripts $(ARGS)
 
 bench: dev kafka
 	$(PY) -m pytest bench -s $(ARGS)

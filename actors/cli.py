@@ -40,10 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
+def _version() -> str:
+    import rayft
+
+    return rayft.__version__
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rayft", description="A Kafka in Python: controllers and brokers on this machine."
     )
+    parser.add_argument("--version", action="version", version=f"rayft {_version()}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     up = commands.add_parser("up", help="start a cluster and run it until Ctrl-C")

@@ -3,9 +3,13 @@
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import rayft
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -15,3 +19,13 @@ def test_make_alone_lists_every_verb() -> None:
     (verbs,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     said = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"\bmake ([a-z-]+)", said)) == set(verbs.split()) - {"help"}
+
+
+def test_the_version_stands_in_one_place() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "actors.cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert said == f"rayft {rayft.__version__}\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "rayft.__version__"}
