@@ -8,6 +8,11 @@ log is clean; where there is no such log there is no such file). They are writte
 They name a topic and not its id, so after a crash an entry may be of a deleted namesake. rayft keeps a fifth file in the
 same form, `topic-id-checkpoint` with entries "topic partition id", and replaces it last: an entry of the others counts
 where this one has the id of the partition's directory. Apache Kafka has no such file, and where it is missing all count.
+
+A topic's id is not enough either: a replica may be moved away and back, or be given up and fetched anew, and its successor
+has the same id. So each log has a number of its own in its log directory, its `instance`, which partition.metadata has in a
+third line and the fifth file in eight bytes behind the id. A log of Apache Kafka has none: that counts as 0, and nothing is
+behind the id.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -62,13 +67,23 @@ def parse_offsets(data: Buffer) -> dict[Partition, int]:
     return _parse(data, int, "offset")
 
 
+def identity(topic_id: bytes, instance: int) -> bytes:
+    """What the fifth file has of a log."""
+    return topic_id + instance.to_bytes(8, "big") if instance else topic_id
+
+
+def instance_of(found: bytes) -> int:
+    """The instance in what the fifth file has of a log."""
+    return int.from_bytes(found[16:], "big")
+
+
 def encode_ids(ids: Mapping[Partition, bytes]) -> bytes:
-    """A file of topic ids, 16 bytes each, by (topic, number), sorted."""
+    """A file of identities by (topic, number), sorted."""
     return text(f"{topic} {number} {topic_id.hex()}" for (topic, number), topic_id in sorted(ids.items()))
 
 
 def parse_ids(data: Buffer) -> dict[Partition, bytes]:
-    """The topic ids by (topic, number). Raises CorruptCheckpoint."""
+    """The identities by (topic, number). Raises CorruptCheckpoint."""
     return _parse(data, bytes.fromhex, "id")
 
 

@@ -5,7 +5,8 @@ This file alone knows Apache Kafka's names:
     <topic>-<partition>/                        a partition's log
     <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: its topic is not known)
     <topic>-<partition>.<32 hex digits>-future  a replica on its way here from another directory of this broker (KIP-113)
-    <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
+    <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end; rayft adds
+                                                "instance: <number>", which Apache Kafka does not read
     <partition>/leaving, <partition>/arrived    "version: 0", "move: <32 hex digits>": this replica is about to be, or has
                                                 been, moved by that move. Of two copies with the same move the one that has
                                                 arrived counts. Files of rayft's own
@@ -29,6 +30,8 @@ from actors.broker.log.checkpoints import (
     T,
     encode_ids,
     encode_offsets,
+    identity,
+    instance_of,
     parse_ids,
     parse_offsets,
 )
@@ -57,6 +60,8 @@ class PartitionDirectory(NamedTuple):
     """Empty, or one of SUFFIXES; then `topic` may be cut to fit a name."""
     topic_id: bytes | None
     """16 bytes; None when partition.metadata is missing or unreadable."""
+    instance: int = 0
+    """Which of the logs of this log directory it is (`checkpoints.py`); 0: it does not say."""
 
 
 class Checkpointed(NamedTuple):
@@ -73,8 +78,8 @@ class LogDirectory:
     """The content of a log directory's small files at the start."""
 
     __slots__ = (
-        "_ids", "_written_cleaned", "_written_ids", "broker_epoch", "clean", "cleaned_offsets", "disk", "faults",
-        "high_watermarks", "log_starts", "recovery_points",
+        "_ids", "_instances", "_written_cleaned", "_written_ids", "broker_epoch", "clean", "cleaned_offsets", "disk",
+        "faults", "high_watermarks", "log_starts", "recovery_points",
     )  # fmt: skip
 
     def __init__(self, disk: Disk) -> None:
@@ -96,6 +101,8 @@ class LogDirectory:
         """The topics to which the three files belong; None: there is no such file."""
         self._written_ids = self._ids
         """The topic ids that were last given to be written."""
+        self._instances = max(map(instance_of, (self._ids or {}).values()), default=0)
+        """The highest instance that a log has here, or had when the checkpoints were written."""
         disk.remove(CLEAN_SHUTDOWN)
 
     def _clean_epoch(self) -> int:
@@ -121,14 +128,21 @@ class LogDirectory:
             parsed = parse_name(name)
             if parsed is None or parsed[0] in METADATA_LOGS:
                 continue
-            topic_id = read_topic_id(self.disk, name)
+            topic_id, instance = read_identity(self.disk, name)
+            self._instances = max(self._instances, instance)
             if topic_id is not None or parsed[2] or self.disk.names(name):
-                found.append(PartitionDirectory(name, *parsed, topic_id))
+                found.append(PartitionDirectory(name, *parsed, topic_id, instance))
         return found
 
-    def checkpointed(self, partition: Partition, topic_id: bytes) -> Checkpointed:
-        """The checkpointed offsets of a partition of this topic id, and not of another topic of the same name."""
-        if self._ids is not None and self._ids.get(partition) != topic_id:
+    def next_instance(self) -> int:
+        """That of a log that begins here now."""
+        self._instances += 1
+        return self._instances
+
+    def checkpointed(self, partition: Partition, topic_id: bytes, instance: int = 0) -> Checkpointed:
+        """The checkpointed offsets of this log, and not of another topic of the same name, or of an earlier log of this
+        topic."""
+        if self._ids is not None and self._ids.get(partition) != identity(topic_id, instance):
             return Checkpointed(0, 0, 0, -1)
         return Checkpointed(
             self.recovery_points.get(partition, 0),
@@ -144,7 +158,7 @@ class LogDirectory:
 
     def had(self, partition: Partition, topic_id: bytes) -> bool:
         """Whether the checkpoints say that a replica of that topic had records here, or is known to be lost."""
-        if self._ids is None or self._ids.get(partition) != topic_id:
+        if self._ids is None or self._ids.get(partition, b"")[:16] != topic_id:
             return False
         return self.high_watermarks.get(partition, 1) > 0 or self.recovery_points.get(partition, 1) > 0
 
@@ -236,27 +250,35 @@ def read_move(disk: Disk, directory: str, mark: str) -> str | None:
         return None
 
 
-def write_topic_id(disk: Disk, directory: str, topic_id: bytes) -> None:
+def write_identity(disk: Disk, directory: str, topic_id: bytes, instance: int = 0) -> None:
     """partition.metadata of a partition, if it has none. Raises DiskFull, DiskFailed."""
     path = f"{directory}/{PARTITION_METADATA}"
     file = disk.open(path, create=True)
     try:
         if not file.size:
             text = base64.urlsafe_b64encode(topic_id).rstrip(b"=")
-            file.append((b"version: 0\ntopic_id: " + text,))
+            number = b"\ninstance: %d" % instance if instance else b""
+            file.append((b"version: 0\ntopic_id: " + text + number,))
     finally:
         file.close()
 
 
 def read_topic_id(disk: Disk, directory: str) -> bytes | None:
     """The topic id in partition.metadata, 16 bytes; None when it is missing or unreadable. Start-up only."""
+    return read_identity(disk, directory)[0]
+
+
+def read_identity(disk: Disk, directory: str) -> tuple[bytes | None, int]:
+    """Topic id and instance in partition.metadata; (None, 0) when it is missing or unreadable. Start-up only."""
     try:
         lines = _content(disk, f"{directory}/{PARTITION_METADATA}").decode().split("\n")
         values = dict(line.split(": ", 1) for line in lines if line)
         topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
+        instance = int(values.get("instance", 0))
     except (FileNotFoundError, ValueError, KeyError):
-        return None
-    return topic_id if len(topic_id) == 16 and values.get("version") == "0" else None
+        return None, 0
+    sound = len(topic_id) == 16 and values.get("version") == "0" and 0 <= instance < 1 << 63
+    return (topic_id, instance) if sound else (None, 0)
 
 
 def _content(disk: Disk, path: str) -> bytes:

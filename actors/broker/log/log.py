@@ -28,7 +28,7 @@ from actors.broker.log import markers
 from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, AllAborted, Content, Part, built_again
 from actors.broker.log.checkpoints import LEADER_EPOCHS
 from actors.broker.log.cutting import INSIDE_BYTES_MAX, Preparation, Prepared
-from actors.broker.log.directory import PARTITION_METADATA, write_topic_id
+from actors.broker.log.directory import PARTITION_METADATA, write_identity
 from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
@@ -142,7 +142,7 @@ class PartitionLog:
     __slots__ = (
         "_durable_generation", "_durable_names", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name",
         "_named", "_names", "_pending", "_placed", "_unlinks", "_unsynced_file", "aborting", "active",
-        "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs", "indexes", "layout",
+        "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs", "indexes", "instance", "layout",
         "log_end_offset", "log_start_offset", "producers", "rebuilt", "recovery_point", "segments", "settings",
         "shortened", "snapshots", "standing", "topic_id", "torn",
     )  # fmt: skip
@@ -155,6 +155,7 @@ class PartitionLog:
         topic_id: bytes | None = None,
         start_offset: int = 0,
         indexes: IndexCache | None = None,
+        instance: int = 0,
     ) -> None:
         """An empty log; `recovery.recover` opens one that may have files. `topic_id` is written beside the first file."""
         self.disk = disk
@@ -162,6 +163,8 @@ class PartitionLog:
         """`<topic>-<partition>`, on `disk`."""
         self.settings = settings
         self.topic_id = topic_id
+        self.instance = instance
+        """Which of the logs of its log directory it is: a successor of the same topic id has another (`checkpoints.py`)."""
         self.indexes = IndexCache() if indexes is None else indexes
         """Shared by the logs of a broker."""
         self.segments: list[Segment] = []
@@ -372,7 +375,7 @@ class PartitionLog:
 
     def _open_first(self, base_offset: int, now_ms: int) -> Segment:
         if self.topic_id is not None:
-            write_topic_id(self.disk, self.directory, self.topic_id)
+            write_identity(self.disk, self.directory, self.topic_id, self.instance)
         self._unsynced_file = True
         return self._add_segment(base_offset, now_ms)
 

@@ -82,13 +82,14 @@ def recover(
     topic_id: bytes | None = None,
     now_ms: int = 0,
     indexes: IndexCache | None = None,
+    instance: int = 0,
 ) -> Recovered:
     """Open a log. `recovery_point`, `log_start_offset` and `cleaned_offset` (-1: none) are those of the checkpoints.
     Start-up only: it blocks.
 
     Raises DiskFailed, naming file and position, where the disk cannot be read.
     """
-    log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes)
+    log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes, instance)
     log.cleaned_offset = max(log.cleaned_offset, cleaned_offset)
     doubtful = _finish_swaps(log)
     bases, aborting, leftovers = _tidy(log)

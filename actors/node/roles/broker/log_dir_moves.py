@@ -118,7 +118,10 @@ class LogDirMoves:
             partition = self._replicas.get(topic_id, number)
             future = self._storage.adopt_resumed(partition) if partition is not None else None
             if partition is None or future is None:
-                resumed.pop((topic_id, number), None)  # its files are found again by the next start
+                gone = resumed.pop((topic_id, number), None)  # its files are found again by the next start
+                if gone is not None:
+                    gone.forget_indexes()
+                    gone.release()
                 continue
             self._runtime.log.info(f"{partition!r} is moved on to {self._storage.path(future.disk)}")
             self._waiting[partition] = Move(partition.log, future)

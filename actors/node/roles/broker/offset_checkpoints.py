@@ -9,6 +9,7 @@ This file alone decides that. Rules:
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from actors.broker.log.checkpoints import identity
 from actors.broker.log.directory import LogDirectory, Replacement
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.losses import Losses
@@ -57,7 +58,15 @@ class OffsetCheckpoints:
     def changed(self, replicas: Replicas) -> bool:
         """Whether there is something to write since the last call."""
         state = [
-            (topic_id, log.recovery_point, high_watermark, log.log_start_offset, log.cleaned_offset)
+            (
+                topic_id,
+                log.disk,
+                log.instance,
+                log.recovery_point,
+                high_watermark,
+                log.log_start_offset,
+                log.cleaned_offset,
+            )
             for _, topic_id, log, high_watermark in self._logs(replicas)
         ]
         if state == self._written:
@@ -83,7 +92,8 @@ class OffsetCheckpoints:
             points, marks, starts, ids, cleaned = {}, {}, {}, {}, {}
             for key, topic_id, log, high_watermark in self._logs(replicas):
                 if log.disk is directory.disk and log.segments:
-                    points[key], marks[key], ids[key] = log.recovery_point, high_watermark, topic_id
+                    points[key], marks[key] = log.recovery_point, high_watermark
+                    ids[key] = identity(topic_id, log.instance)
                     if log.log_start_offset > log.segments[0].base_offset:
                         starts[key] = log.log_start_offset
                     if log.sparse:

@@ -216,12 +216,14 @@ class BrokerStorage:
                 self._retire(place.disk, one.name, topic, number, settings)
         claimed, futures = self._claim_futures(topic, topic_id, number, claimed)
         if claimed is None:
+            disk = self._place(topic_id, number)
             log = PartitionLog(
-                self._place(topic_id, number),
+                disk,
                 partition_name(topic, number),
                 settings,
                 topic_id,
                 indexes=self._indexes,
+                instance=self._next_instance(disk),
             )
             self._count(log.disk, 1)
             return log, settings, 0
@@ -235,7 +237,7 @@ class BrokerStorage:
         if log.damaged is not None:
             self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
         self._note_compacted(log)
-        known = directory.checkpointed((topic, number), topic_id)
+        known = directory.checkpointed((topic, number), topic_id, found.instance)
         high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
         if futures and log.damaged is None:
             self._resume(*futures[0], topic_id, settings)
@@ -245,7 +247,7 @@ class BrokerStorage:
         self, directory: LogDirectory, found: PartitionDirectory, topic_id: bytes, settings: TopicSettings
     ) -> Recovered | None:
         """Open a log that the start found; None: it cannot be opened, and its directory fails."""
-        known = directory.checkpointed((found.topic, found.number), topic_id)
+        known = directory.checkpointed((found.topic, found.number), topic_id, found.instance)
         try:
             recovered = recover(
                 directory.disk,
@@ -258,6 +260,7 @@ class BrokerStorage:
                 topic_id=topic_id,
                 now_ms=self._runtime.now.wall_ms,
                 indexes=self._indexes,
+                instance=found.instance,
             )
         except (DiskFull, DiskFailed) as error:
             self._runtime.log.error(
@@ -416,7 +419,8 @@ class BrokerStorage:
     def begin_future(self, partition: Partition, disk: Disk, name: str) -> PartitionLog:
         """An empty log that a replica is to be copied into."""
         topic_id = partition.topic_id
-        future = PartitionLog(disk, name, partition.settings, topic_id, indexes=self._indexes)
+        instance = self._next_instance(disk)
+        future = PartitionLog(disk, name, partition.settings, topic_id, indexes=self._indexes, instance=instance)
         self.futures[partition] = future
         self._count(disk, 1)
         return future
@@ -496,6 +500,7 @@ class BrokerStorage:
             self.resumed[topic_id, found.number] = recovered.log
         else:
             self._count(directory.disk, -1)
+            recovered.log.forget_indexes()  # one that leaves memory later would be written, in a new directory of that name
             recovered.log.release()
             self._retire_futures([(directory, found)])
 
@@ -511,6 +516,9 @@ class BrokerStorage:
             if directory.disk not in self._failed:
                 settings = self._cache.settings(one.topic)
                 self._retire(directory.disk, one.name, one.topic, one.number, settings)
+
+    def _next_instance(self, disk: Disk) -> int:
+        return next(one for one in self._directories if one.disk is disk).next_instance()
 
     def _count(self, disk: Disk, by: int) -> None:
         for place, directory in enumerate(self._directories):

@@ -4,17 +4,21 @@ from pathlib import Path
 
 import pytest
 
+from actors.broker.log.checkpoints import identity
 from actors.broker.log.directory import (
     LogDirectory,
     parse_name,
     partition_name,
+    read_identity,
     read_topic_id,
     retired_name,
-    write_topic_id,
+    write_identity,
 )
+from actors.broker.log.log import PartitionLog
 from actors.host.disk import LocalDisk
 from actors.ports import Sync
 from tests.simulator.disk import VirtualDisk
+from tests.unit.broker.log.logs import build, flush, put, settings
 
 ID = bytes(range(240, 256))
 
@@ -50,8 +54,8 @@ def test_names_of_retired_directories_fit() -> None:
 
 def test_partition_metadata_is_kafkas() -> None:
     disk = VirtualDisk()
-    write_topic_id(disk, "t-0", ID)
-    write_topic_id(disk, "t-0", bytes(16))
+    write_identity(disk, "t-0", ID)
+    write_identity(disk, "t-0", bytes(16))
     assert bytes(disk.files["t-0/partition.metadata"].data) == b"version: 0\ntopic_id: 8PHy8_T19vf4-fr7_P3-_w"
     assert read_topic_id(disk, "t-0") == ID
     assert read_topic_id(disk, "none-0") is None
@@ -69,22 +73,22 @@ def test_unreadable_partition_metadata_is_none(content: bytes) -> None:
 
 def test_a_directory_tells_its_partitions() -> None:
     disk = VirtualDisk()
-    write_topic_id(disk, "t-1", ID)
+    write_identity(disk, "t-1", ID)
     disk.open("u-0/00000000000000000000.log", create=True)
     disk.open("__cluster_metadata-0/00000000000000000000.log", create=True)
     disk.open("__kafka_metadata-0/00000000000000000000.log", create=True)
     disk.open("meta.properties", create=True)
     retired = retired_name("v", 2, "delete", ID)
-    write_topic_id(disk, retired, ID)
+    write_identity(disk, retired, ID)
     found = LogDirectory(disk).partitions()
-    assert found == [("t-1", "t", 1, "", ID), ("u-0", "u", 0, "", None), (retired, "v", 2, "delete", ID)]
+    assert found == [("t-1", "t", 1, "", ID, 0), ("u-0", "u", 0, "", None, 0), (retired, "v", 2, "delete", ID, 0)]
 
 
 def test_a_file_with_a_name_like_a_partitions_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes-1").write_text("somebody's")
     disk = LocalDisk(str(tmp_path))
-    write_topic_id(disk, "t-1", ID)
-    assert LogDirectory(disk).partitions() == [("t-1", "t", 1, "", ID)]
+    write_identity(disk, "t-1", ID)
+    assert LogDirectory(disk).partitions() == [("t-1", "t", 1, "", ID, 0)]
     assert (tmp_path / "notes-1").read_text() == "somebody's"
 
 
@@ -140,3 +144,40 @@ def test_an_empty_mark_of_a_clean_stop_has_no_epoch() -> None:
     disk.replace(".kafka_cleanshutdown", b"")
     found = LogDirectory(disk)
     assert (found.clean, found.broker_epoch) == (True, -1)
+
+
+def test_what_the_checkpoints_say_of_a_log_is_not_for_its_successor() -> None:
+    """The same topic id: the replica was moved away and back, and a kill came before the next checkpoint."""
+    disk, key = VirtualDisk(), ("t", 0)
+    directory = LogDirectory(disk)
+    first = PartitionLog(disk, "t-0", settings(), ID, instance=directory.next_instance())
+    put(first, build())
+    flush(first)
+    offsets = {key: 1}
+    ids = {key: identity(ID, first.instance)}
+    disk.sync(Sync(0, (), directory.checkpoints(offsets, offsets, offsets, ids, offsets)))
+    directory = LogDirectory(disk)
+    assert directory.partitions()[0].instance == first.instance == 1
+    assert directory.checkpointed(key, ID, 1) == (1, 1, 1, 1)
+    disk.remove("t-0")
+    second = PartitionLog(disk, "t-0", settings(), ID, instance=directory.next_instance())
+    put(second, build())
+    flush(second)
+    directory = LogDirectory(disk)
+    found = directory.partitions()[0]
+    assert found.topic_id == ID and found.instance == second.instance == 2
+    assert directory.checkpointed(key, ID, found.instance) == (0, 0, 0, -1)
+    assert directory.had(key, ID), "that there was a replica of the topic it says still"
+    assert directory.next_instance() == 3
+    disk.remove("t-0")
+    assert LogDirectory(disk).next_instance() == 2, "the checkpoints know of the first one"
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "", str(1 << 63)])
+def test_an_instance_that_is_none_makes_the_file_unreadable(number: str) -> None:
+    disk = VirtualDisk()
+    write_identity(disk, "t-0", ID, 5)
+    whole = bytes(disk.files["t-0/partition.metadata"].data)
+    assert read_identity(disk, "t-0") == (ID, 5)
+    disk.replace("t-0/partition.metadata", whole.replace(b"instance: 5", b"instance: " + number.encode()))
+    assert read_identity(disk, "t-0") == (None, 0)
