@@ -10,6 +10,7 @@ answers (`host/zookeeper.py`), or the simulator does. Rules:
    an earlier session need be there: who needs either reads and writes anew.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -118,8 +119,41 @@ class Rejected(Exception):
         """The first change of a Multi that was refused; -1: not known."""
 
 
+class Unsendable(Rejected):
+    """A request that no ZooKeeper can be sent: to send it again is no use."""
+
+
 class Away(Exception):
     """The connection or the session ended before the answer came: the changes were made or not."""
+
+
+REQUEST_BYTES_MAX = 1_000_000
+"""ZooKeeper closes the connection of a request above jute.maxbuffer, which is 1 MiB unless somebody has raised it."""
+CHANGE_BYTES = 64
+"""Of a change beside its path and data, more than ZooKeeper has."""
+PATH = re.compile(r"/|(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]+)+")
+"""Paths that ZooKeeper has: no part is empty, `.` or `..`, and some characters never stand in one."""
+
+
+def is_path(path: str) -> bool:
+    """Whether there can be a znode at this path."""
+    return PATH.fullmatch(path) is not None
+
+
+def change_bytes(change: Change) -> int:
+    """How much of a request a change takes, or a little more."""
+    data = len(change.data) if isinstance(change, Create | Write) else 0
+    return len(change.path.encode("utf-8", "replace")) + data + CHANGE_BYTES
+
+
+def unsendable(changes: Sequence[Change]) -> Unsendable | None:
+    """Why these changes cannot be asked for in one request; None: they can."""
+    for place, one in enumerate(changes):
+        if not is_path(one.path if not (isinstance(one, Create) and one.sequential) else one.path + "0"):
+            return Unsendable(f"{ascii(one.path)[:100]} is no path of a znode", place)
+    if (size := sum(map(change_bytes, changes))) > REQUEST_BYTES_MAX:
+        return Unsendable(f"{size} bytes are more than one request has (jute.maxbuffer)")
+    return None
 
 
 class Began(NamedTuple):

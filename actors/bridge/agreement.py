@@ -18,7 +18,7 @@ from actors.bridge import changes, rules, settings, token_changes, topics, writi
 from actors.bridge.asks import Here, Job, Look, Tell
 from actors.bridge.reading import Snapshot, read, settings_and_rules
 from actors.bridge.znodes import BadZnode
-from actors.zookeeper import Children, Get, Znode
+from actors.zookeeper import Children, Get, Znode, is_path
 
 TOPICS_AT_ONCE = 250
 
@@ -57,7 +57,7 @@ def _differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str])
         return row >= 0 or bool(numbers)
     there = topics.topic(path, znode)
     if row < 0:
-        return bool(numbers)
+        return bool(numbers)  # whether it was deleted here is asked where it is removed
     if len(there.replicas) > image.partition_count(row) and there.id in (b"", image.topic_id(row)):
         return False
     have = topics.topic(path, Znode(topics.topic_data(image, row)))
@@ -67,6 +67,9 @@ def _differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str])
 def _settings(here: Here, snapshot: Snapshot) -> Job:
     for entity in dict.fromkeys([*settings.every(here.image), *snapshot.entities()]):
         path = settings.path_of(entity)
+        if not is_path(path):
+            yield from writing.entity(here, entity)
+            continue
         try:
             there = settings.settings(path, snapshot.get(path))
             if not settings.same(there, settings.merged(there, settings.here(here.image, entity), entity)):

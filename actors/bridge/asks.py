@@ -6,15 +6,17 @@ raised where the job waits for it (`Rejected`). A job whose session ends is drop
 session.
 """
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 from actors.bridge.stages import Happens
+from actors.bridge.znodes import BadZnode
 from actors.controller.pushes import Ending
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint, Op
-from actors.zookeeper import Change, Read
+from actors.zookeeper import Change, Read, Unsendable
 
 
 class Look(NamedTuple):
@@ -87,6 +89,19 @@ Ask = Look | Make | Apply | Settle | Follow | Become | Hold | Tell | TellAgain |
 Job = Generator[Ask, Any, Any]
 
 
+def apart(job: Callable[..., Job]) -> Callable[..., Job]:
+    """A job about one subject: where that cannot be written or read, this is told, and what comes after it goes on."""
+
+    @wraps(job)
+    def alone(here: "Here", subject: Any) -> Job:
+        try:
+            return (yield from job(here, subject))
+        except (Unsendable, BadZnode) as error:
+            yield Tell(f"{subject} is left out: {error}", error=True)
+
+    return alone
+
+
 class Claim(NamedTuple):
     """That this controller is in /controller."""
 
@@ -121,6 +136,9 @@ class Here:
         """Whether this node can make the secrets of delegation tokens."""
         self.claim: Claim | None = None
         self.wall_ms = 0
+        self.unbroken = False
+        """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
+        was deleted by rayft."""
         self.names: dict[bytes, str] = {}
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}

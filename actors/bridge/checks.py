@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from actors.bridge import rules, settings, tokens, znodes
+from actors.bridge.asks import Here
 from actors.bridge.brokers import broker, listeners
 from actors.bridge.reading import Snapshot
 from actors.bridge.topics import Topic, partition, state_path, topic
@@ -31,6 +32,7 @@ PARTITION_SETTINGS = {
     TRANSACTIONS_TOPIC: "transaction.state.log.num.partitions",
 }
 """A coordinator's topic -> the setting by which brokers of 2.8 say, from their start on, how many partitions it has."""
+UNDER_WAY = "/migration is there: Apache Kafka's own controllers have begun to take this cluster over (KIP-866)."
 _EMPTY = Image()
 
 
@@ -57,8 +59,9 @@ class Findings(NamedTuple):
     """Delegation tokens."""
 
 
-def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
-    """Judge what was read. `controllers`: ids of our quorum."""
+def findings(snapshot: Snapshot, controllers: Collection[int] = (), again: bool = False) -> Findings:
+    """Judge what was read. `controllers`: ids of our quorum. `again`: the log has taken this cluster over already, so
+    entries of our controllers and topics that are being deleted may be left of that."""
     refusals: list[str] = []
     present = [
         one
@@ -85,7 +88,7 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
     for _ in _sound(refusals, tokens.token, snapshot.below(znodes.TOKENS)):
         pass
     ruled = sum(len(found) for found in _sound(refusals, rules.rules, snapshot.rule_znodes()))
-    refusals += _reasons(snapshot, present, read, controllers)
+    refusals += _reasons(snapshot, present, read, controllers, again)
     refusals += (reason for one in read for reason in _topic_reasons(one, snapshot))
     users = {entity.split("/")[1] for entity in snapshot.entities() if entity.startswith("users/")}
     return Findings(
@@ -103,6 +106,30 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = ()) -> Findings:
         credentials,
         len(snapshot.children(znodes.TOKENS)),
     )
+
+
+def fits(snapshot: Snapshot, here: Here) -> Iterator[str]:
+    """Why this is not the cluster that the log has taken over, or is one no more. It is asked in every session, before
+    anything is claimed: a connect string may lead elsewhere, and an ensemble may have been restored."""
+    try:
+        id = cluster_id(snapshot)
+    except BadZnode as error:
+        yield f"{error}: see rayft.bridge.zookeeper.connect."
+        return
+    if id != here.cluster_id:
+        yield (
+            f"the ZooKeeper cluster has the id {id} and this quorum {here.cluster_id}: give "
+            f"rayft.bridge.zookeeper.connect the ensemble and the chroot of the cluster that was taken over."
+        )
+    if snapshot.get(znodes.MIGRATION) is not None:
+        yield UNDER_WAY
+    present = [one for one in _sound([], broker, snapshot.below(znodes.BROKER_IDS)) if one.id not in here.controllers]
+    ours = {one.name for one in here.endpoints}
+    taken = {one.id for one in here.image.brokers() if not one.zookeeper} & {one.id for one in present}
+    if taken:
+        yield f"broker {min(taken)} in ZooKeeper has the id of a broker of rayft: stop one of them."
+    if present and ours and not ours & set(listeners(present)):
+        yield f"the controllers have the listeners {', '.join(sorted(ours))}, and no broker has one of these names."
 
 
 def _sound(refusals: list[str], read: Callable[..., Any], found: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -150,11 +177,11 @@ def cluster_id(snapshot: Snapshot) -> str:
 
 
 def _reasons(
-    snapshot: Snapshot, present: list[LiveBroker], read: list[Topic], controllers: Collection[int]
+    snapshot: Snapshot, present: list[LiveBroker], read: list[Topic], controllers: Collection[int], again: bool
 ) -> Iterator[str]:
     if not present:
         yield "no broker is registered in /brokers/ids: start the cluster's brokers first."
-    is_ours = _held(snapshot, controllers)
+    is_ours = again or _held(snapshot, controllers)
     # A broker that has seen the entry of one that holds may have placed a new topic on it (`following.without_controllers`).
     placed = (one for one in read if not is_ours or snapshot.get(state_path(one.name, 0)) is not None)
     named = {id for one in placed for replicas in one.replicas.values() for id in replicas} & set(controllers)
@@ -165,11 +192,11 @@ def _reasons(
         yield "the brokers have no listener name in common, so no controller can be reached by all of them."
     if snapshot.get(znodes.REASSIGN) is not None:
         yield "a reassignment is under way (/admin/reassign_partitions): wait until it has ended."
-    if snapshot.children(znodes.DELETE_TOPICS):
+    if snapshot.children(znodes.DELETE_TOPICS) and not again:
         name = snapshot.children(znodes.DELETE_TOPICS)[0]
         yield f"topic {name} is being deleted (/admin/delete_topics): wait until it is gone."
     if snapshot.get(znodes.MIGRATION) is not None:
-        yield "/migration is there: Apache Kafka's own controllers have begun to take this cluster over (KIP-866)."
+        yield UNDER_WAY
     if (held := len(snapshot.children(znodes.TOKENS))) > TOKENS_MAX:
         yield f"there are {held} delegation tokens, and rayft has {TOKENS_MAX} at most: let some of them expire."
     folded: dict[str, str] = {}

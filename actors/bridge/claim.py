@@ -8,16 +8,19 @@ This file alone decides the transactions. Rules:
    it stays when the session ends, and the next active controller overwrites it.
 3. Each later change checks the version of /controller_epoch: a controller that does not know yet that another has
    claimed changes nothing any more.
+4. The transaction of a claim notes its epoch in /rayft_bridge/claimed. /controller_epoch says the same as long as nobody
+   but rayft has claimed: an unbroken chain. Only such a chain proves that what ZooKeeper has and the log has not
+   was deleted by rayft.
 """
 
 from collections.abc import Mapping, Sequence
 
-from actors.bridge import brokers
+from actors.bridge import brokers, znodes
 from actors.bridge.asks import Claim, Here, Job, Look, Make
 from actors.bridge.checks import controller_epoch, holder
 from actors.bridge.reading import Snapshot
-from actors.bridge.znodes import BRIDGE, CONTROLLER, CONTROLLER_EPOCH, WANTED, written
-from actors.zookeeper import Change, Check, Create, Delete, Get, Write
+from actors.bridge.znodes import BRIDGE, CLAIMED, CONTROLLER, CONTROLLER_EPOCH, WANTED, BadZnode, fields, put, written
+from actors.zookeeper import Change, Check, Children, Create, Delete, Get, Write
 
 DRIVING = "driving"
 WROTE_NOTED_MAX = 100
@@ -25,10 +28,13 @@ WROTE_NOTED_MAX = 100
 
 
 def look() -> Job:
-    """What a claim needs to know."""
-    paths = (CONTROLLER, CONTROLLER_EPOCH, BRIDGE, WANTED)
-    results = yield Look([Get(path) for path in paths])
-    return Snapshot({path: znode for path, znode in zip(paths, results, strict=True) if znode is not None}, {})
+    """What a claim needs to know, and what tells whether this is the cluster still: brokers among it."""
+    paths = [CONTROLLER, CONTROLLER_EPOCH, BRIDGE, WANTED, CLAIMED, znodes.CLUSTER_ID, znodes.MIGRATION]
+    *results, names = yield Look([*map(Get, paths), Children(znodes.BROKER_IDS)])
+    there = [f"{znodes.BROKER_IDS}/{name}" for name in names or ()]
+    results += (yield Look([Get(path) for path in there], watch=False)) if there else ()
+    found = {path: znode for path, znode in zip([*paths, *there], results, strict=True) if znode is not None}
+    return Snapshot(found, {znodes.BROKER_IDS: tuple(names or ())})
 
 
 def claim(here: Here, snapshot: Snapshot) -> Job:
@@ -45,9 +51,27 @@ def claim(here: Here, snapshot: Snapshot) -> Job:
     else:
         changes += [Delete(CONTROLLER, known.version)] if known is not None else []
         changes.append(Create(CONTROLLER, data))
-    yield Make(changes)
+    changes += [Create(BRIDGE)] if snapshot.get(BRIDGE) is None else []
+    yield Make([*changes, put(CLAIMED, number, snapshot.get(CLAIMED))])
     here.claim = Claim(epoch, 0 if before is None else before.version + 1)
     return here.claim
+
+
+def last_claimed(snapshot: Snapshot) -> int:
+    """The controller epoch that rayft has claimed last, as ZooKeeper has it; -1: none is noted."""
+    claimed, noted = snapshot.get(CLAIMED), snapshot.get(BRIDGE)
+    try:
+        if claimed is not None:
+            return znodes.number(CLAIMED, claimed.data.decode("ascii", "replace"), "its content")
+        found = {} if noted is None or not noted.data else fields(BRIDGE, noted)  # rayft 1.0 noted it there alone
+        return znodes.number(BRIDGE, found.get("controller_epoch"), "controller_epoch")
+    except BadZnode:
+        return -1
+
+
+def is_unbroken(snapshot: Snapshot) -> bool:
+    """Whether every claim since rayft's last one was rayft's (rule 4)."""
+    return controller_epoch(snapshot) == last_claimed(snapshot)
 
 
 def present(here: Here) -> Job:

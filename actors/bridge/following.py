@@ -14,7 +14,7 @@ and topics (of settings and rules: `changes.py`; of tokens: `token_changes.py`),
 
 from collections.abc import Callable, Mapping
 
-from actors.bridge import brokers, changes, token_changes, topics, writing, znodes
+from actors.bridge import brokers, changes, settings, token_changes, topics, writing, znodes
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
 from actors.bridge.returning import ENDS
@@ -171,8 +171,15 @@ def _new(here: Here, found: topics.Topic) -> Job:
         )
         yield Tell(f"topic {found.name} is not taken over: {why}", error=True)
         return
+    entity = f"topics/{found.name}"
+    path = settings.path_of(entity)
+    (configured,) = yield Look([Get(path)], watch=False)  # a broker writes them first, and tells nobody
     placed = found._replace(replicas=without_controllers(here, found))
     group: list[Op] = [TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable())]
+    try:
+        group += settings.differences(here.image, entity, settings.settings(path, configured))
+    except BadZnode as error:
+        yield Tell(f"settings are not taken over: {error}", error=True)
     yield op_groups([group])
     yield Tell(f"topic {found.name} was made in ZooKeeper and is taken over: {len(placed.replicas)} partitions")
     yield from writing.topic(here, found.name)

@@ -33,6 +33,7 @@ SINGLE = (
     znodes.MIGRATION,
     znodes.BRIDGE,
     znodes.WANTED,
+    znodes.CLAIMED,
 )
 """Read whole, where they are there."""
 SETTINGS_AND_RULES = (

@@ -30,7 +30,7 @@ from actors.bridge.znodes import (
 from actors.controller.acls import KIND
 from actors.metadata.image import RULE_FIELDS, Image
 from actors.metadata.ops import EntityGone, EntitySet, Op
-from actors.zookeeper import Znode
+from actors.zookeeper import Znode, is_path
 
 KINDS = {
     "Topic": Kind.TOPIC,
@@ -57,6 +57,11 @@ def path_of(resource: Resource) -> str:
     """The path of the znode with a resource's rules."""
     root = RULES if resource.pattern == Pattern.LITERAL else PREFIXED
     return f"{root}/{KIND_NAMES[resource.kind]}/{resource.name}"
+
+
+def is_written(resource: Resource) -> bool:
+    """Whether brokers in ZooKeeper mode can know the rules of this resource: its name is one part of a path."""
+    return "/" not in resource.name and is_path(path_of(resource))
 
 
 def changes_of(resource: Resource) -> str:

@@ -5,10 +5,14 @@ is committed, drive. Rules:
 
 1. What forbids a takeover is found before anything is claimed. What is found later, since something changed in between,
    gives the claim back.
-2. Before the log says MIGRATION, ZooKeeper has the truth, and all of it is written (again). From then on the log has
-   it.
+2. Before the log says MIGRATION, ZooKeeper has the truth, and all of it is written (again): what it has no more, be it a
+   user, goes. From then on the log has it.
 3. Brokers are registered before partitions are written: one that dies meanwhile is fenced like any other.
-4. A topic with its partitions and settings is one batch; a portion has PARTITIONS_A_PORTION partitions.
+4. In every session it is looked at whether this is the cluster still (`checks.fits`). One that does not fit is refused: it
+   is not claimed, and nobody is fenced or told anything.
+5. Where another controller has led since, what it has made and changed is taken over beside what the log has. What one
+   side alone has stays: absence proves no deletion.
+6. A topic with its partitions and settings is one batch; a portion has PARTITIONS_A_PORTION partitions.
 """
 
 from collections.abc import Iterator
@@ -26,13 +30,13 @@ from actors.bridge import (
 )
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
-from actors.bridge.claim import absent, claim, guarded, is_ours, look, present, wanted
+from actors.bridge.claim import absent, claim, guarded, is_ours, is_unbroken, last_claimed, look, present, wanted
 from actors.bridge.notifications import PREFIXES, recall, remembered
 from actors.bridge.reading import Snapshot, everything, read
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
-from actors.zookeeper import Delete, Get, Rejected
+from actors.zookeeper import Delete, Get, Rejected, is_path
 
 AGAIN_MS = 1000
 REFUSED_AGAIN_MS = 15_000
@@ -47,6 +51,14 @@ def take_over(here: Here) -> Job:
     while True:
         known = progress(here.image) == Progress.MIGRATION
         snapshot = yield from (look() if known else read(everything()))
+        if known and not (reasons := list(checks.fits(snapshot, here))):
+            here.unbroken = is_unbroken(snapshot)
+            if not here.unbroken:
+                snapshot = yield from read(everything())
+                reasons = checks.findings(snapshot, here.controllers, again=True).refusals
+        if known and reasons:
+            yield from _refused(reasons)
+            continue
         if not known and wanted(snapshot) == "back":
             yield from _stay_back(here, snapshot)
             continue
@@ -67,6 +79,8 @@ def take_over(here: Here) -> Job:
         if known:
             (noted,) = yield Look([Get(znodes.BRIDGE)], watch=False)  # the one before may have written until the claim
             recall(here, noted)
+            if not here.unbroken:
+                yield from _again(here, snapshot)
             yield from _go_on(here)
         else:
             yield from _begin(here)
@@ -96,6 +110,7 @@ def _begin(here: Here) -> Job:
         count += sum(len(part) for part in group)
     yield Apply([_producer_ids(here.image, snapshot), reached(Progress.MIGRATION)])
     yield Settle()
+    here.unbroken = True
     here.names.update(
         {topics.topic(path, one).id: topics.topic(path, one).name for path, one in snapshot.below(znodes.TOPICS)}
     )
@@ -109,6 +124,22 @@ def _begin(here: Here) -> Job:
     yield Become(Happens.COMMITTED)
 
 
+def _again(here: Here, before: Snapshot) -> Job:
+    """Another controller led since rayft's last claim (`before`: what was read before this one): what it has made and
+    changed is taken over, and what the log has beside that stays. Nothing is deleted."""
+    last = last_claimed(before)
+    yield Tell(
+        f"another controller has led since rayft's controller epoch {last}: what it has made and changed is taken over, "
+        f"and nothing is deleted",
+        error=True,
+    )
+    yield from present(here)
+    snapshot = yield from read(everything())
+    for group in returned(here, snapshot, last):
+        yield op_groups(group)
+    yield Settle()
+
+
 def _go_on(here: Here) -> Job:
     """The log has the truth: brokers are told at once, and both sides are compared."""
     assert here.claim is not None
@@ -116,6 +147,7 @@ def _go_on(here: Here) -> Job:
     yield from following.live(here)
     yield Become(Happens.READ)
     yield from agree(here)
+    here.unbroken = True
     yield from token_changes.usable(here)
     yield from remembered(here)
     yield Become(Happens.COMMITTED)
@@ -145,7 +177,7 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
             portion, room = [], PARTITIONS_A_PORTION
     yield portion
     for entity in dict.fromkeys(
-        [*snapshot.entities(), *(one for one in settings.every(image) if one.startswith("topics/"))]
+        [*snapshot.entities(), *(one for one in settings.every(image) if is_path(settings.path_of(one)))]
     ):
         path = settings.path_of(entity)
         if ops := settings.differences(image, entity, settings.settings(path, snapshot.get(path))):
@@ -156,6 +188,50 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
         if more := list(rules.differences(ruled.get(about, frozenset()), rules.rules(path, snapshot.get(path)))):
             yield [more]
     yield from tokens.taken_over(image, snapshot)
+
+
+def returned(here: Here, snapshot: Snapshot, last: int) -> Iterator[list[list[Op]]]:
+    """The ops that add to the image what a controller has made and changed that led after rayft's epoch `last`: portions,
+    as those of `groups`. A topic in /admin/delete_topics is left to the deletion that is under way."""
+    image = here.image
+    doomed = set(snapshot.children(znodes.DELETE_TOPICS))
+    for path, znode in snapshot.below(znodes.TOPICS):
+        topic = topics.topic(path, znode)
+        row, group = image.topic(topic.name), list[Op]()
+        if topic.name in doomed:
+            continue
+        if row >= 0 and topic.id != image.topic_id(row):
+            group.append(TopicGone(image.topic_id(row) or b"", topic.name))
+            row = -1
+        if row < 0:
+            group.append(TopicSet(topic.name, topic.id))
+        rows = {} if row < 0 else {image.number(one): one for one in image.topic_partitions(row)}
+        states = {
+            number: topics.partition(one, known, replicas)
+            for number, replicas in topic.replicas.items()
+            if (known := snapshot.get(one := topics.state_path(topic.name, number))) is not None
+        }
+        numbers = [
+            number
+            for number in topic.replicas
+            if number not in rows or (number in states and states[number].controller_epoch > last)
+        ]
+        if numbers:
+            placed = topic._replace(replicas=following.without_controllers(here, topic))
+            told = {number: image.partition_epoch(one) for number, one in rows.items()}
+            group.append(topics.taken_over(placed, states, here.usable(), numbers, told))
+        if group:
+            here.names[topic.id] = topic.name
+            yield [group]
+    for entity in snapshot.entities():
+        path = settings.path_of(entity)
+        if ops := settings.differences(image, entity, settings.settings(path, snapshot.get(path))):
+            yield [ops]
+    ruled = rules.by_resource(image)
+    for path, znode in snapshot.rule_znodes():
+        have = ruled.get(rules.resource(path), frozenset())
+        if more := list(rules.differences(have, rules.rules(path, znode))):
+            yield [more]
 
 
 def _is_another(image: Image, row: int, found: dict[str, topics.Topic]) -> bool:

@@ -14,7 +14,7 @@ changes of a token are whose. Rules:
 from itertools import islice
 
 from actors.bridge import tokens
-from actors.bridge.asks import Here, Job, Look, Settle, Tell, op_groups
+from actors.bridge.asks import Here, Job, Look, Settle, Tell, apart, op_groups
 from actors.bridge.notifications import PREFIXES, make_noted, mark_of, notified
 from actors.bridge.znodes import BRIDGE, TOKEN_CHANGES, TOKEN_ROOT, TOKENS, BadZnode, shown
 from actors.controller.delegation_tokens import TOKENS_MAX
@@ -27,6 +27,7 @@ def changed(here: Here) -> Job:
     yield from notified(here, TOKEN_CHANGES, _id, _take)
 
 
+@apart
 def write(here: Here, id: str) -> Job:
     """One token as the log has it."""
     yield Settle()

@@ -50,6 +50,8 @@ class Partition(NamedTuple):
     isr: tuple[int, ...]
     version: int
     """Of the znode: how often the state has changed."""
+    controller_epoch: int = 0
+    """Of the controller that has written it."""
 
 
 def path_of(name: str) -> str:
@@ -94,17 +96,24 @@ def partition(path: str, znode: Znode, replicas: Sequence[int]) -> Partition:
     leader = NO_LEADER if leader == NO_LEADER else number(path, leader, "leader")
     if leader != NO_LEADER and leader not in isr:
         raise BadZnode(path, f"has broker {leader} as the leader, which is not in the ISR")
-    return Partition(leader, number(path, found.get("leader_epoch"), "leader_epoch"), isr, znode.version)
+    by = number(path, found.get("controller_epoch", 0), "controller_epoch")
+    return Partition(leader, number(path, found.get("leader_epoch"), "leader_epoch"), isr, znode.version, by)
 
 
 def taken_over(
-    one: Topic, states: Mapping[int, Partition], alive: Collection[int], numbers: Sequence[int] | None = None
+    one: Topic,
+    states: Mapping[int, Partition],
+    alive: Collection[int],
+    numbers: Sequence[int] | None = None,
+    above: Mapping[int, int] | None = None,
 ) -> PartitionsSet:
     """The op that begins partitions of a topic here, all or those given. `alive`: brokers that may lead and be in sync;
-    if none of an ISR is alive, the ISR stays and nobody leads. A partition without a state is new."""
+    if none of an ISR is alive, the ISR stays and nobody leads. A partition without a state is new. `above`: epochs by
+    partition, of which brokers were told already."""
     numbers = range(len(one.replicas)) if numbers is None else numbers
     begun = [_begun(one.replicas[number], states.get(number), alive) for number in numbers]
-    epochs = [epoch for _, _, epoch in begun]
+    told = above or {}
+    epochs = [max(epoch, told.get(number, -1) + 1) for number, (_, _, epoch) in zip(numbers, begun, strict=True)]
     return PartitionsSet(
         one.id,
         numbers,

@@ -8,22 +8,24 @@ alone decides which znodes a change of metadata becomes (of tokens: `token_chang
 2. What is written is committed before.
 3. Settings and access rules come with a notification in the same transaction. That of settings says that it is rayft's;
    those of rules cannot (`notifications.py`, rule 5). Brokers obey it, and the bridge passes over it.
-4. A transaction has CHANGES_MAX changes at most. A topic with more partitions needs several; its own znode comes first,
-   as brokers do not look at the states of partitions.
+4. A transaction has CHANGES_MAX changes and BYTES_A_TRANSACTION at most, but for one change that is larger. A topic with
+   more partitions needs several; its own znode comes first, as brokers do not look at the states of partitions.
 5. A topic that is deleted keeps its znodes, with one in /admin/delete_topics, until every broker in ZooKeeper mode that
    has a replica has answered that it gave it up, as Apache Kafka has it. So the next active controller, and the old one if
    the cluster is handed back, tell those that were away. If its name is in use before, the new topic's znodes take their
    place.
+6. A topic that controllers have seen is deleted for a proof only: it is in /admin/delete_topics, or the chain of claims
+   is unbroken (`claim.py`, rule 4), so that the log has had it.
+7. What no znode can be named after, or is larger than a request, is told of and left out; the others go on.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
 from actors.bridge import rules, settings, token_changes, tokens, topics, znodes
-from actors.bridge.asks import End, Here, Job, Look, Settle
+from actors.bridge.asks import End, Here, Job, Look, Settle, Tell, apart
 from actors.bridge.claim import guarded
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
 from actors.bridge.rules import Resource
@@ -31,9 +33,21 @@ from actors.bridge.znodes import written
 from actors.controller.pushes import Ending
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
-from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
+from actors.zookeeper import (
+    REQUEST_BYTES_MAX,
+    Change,
+    Children,
+    Create,
+    Delete,
+    Get,
+    Write,
+    Znode,
+    change_bytes,
+    is_path,
+)
 
 CHANGES_MAX = 300
+BYTES_A_TRANSACTION = REQUEST_BYTES_MAX // 2
 
 
 class Subject(NamedTuple):
@@ -67,6 +81,7 @@ def job(here: Here, subject: Subject) -> Job:
     return JOBS[subject.kind](here, subject.name)
 
 
+@apart
 def topic(here: Here, name: str) -> Job:
     """A topic with its assignments; or nothing of it, if it is gone."""
     yield Settle()
@@ -96,14 +111,18 @@ def topic(here: Here, name: str) -> Job:
             state = topics.state_data(image, partition, epoch, image.leader_epoch(partition))
             changes += topics.state_znodes(name, number, state)
     yield from _made(here, changes)
-    if is_other:  # what is there are the settings of the topic before
+    if known is None or is_other:  # what is there are the settings of the topic before
         yield from entity(here, f"topics/{name}")
 
 
+@apart
 def entity(here: Here, name: str) -> Job:
     """The settings of one entity."""
     yield Settle()
     path = settings.path_of(name)
+    if not is_path(path):
+        yield _left_out(f"the settings of {name}")
+        return
     parents = list(_parents(path, znodes.CONFIG))
     known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
     have = settings.here(here.image, name)
@@ -118,10 +137,14 @@ def entity(here: Here, name: str) -> Job:
     yield guarded(here, [*changes, Create(f"{znodes.CONFIG_CHANGES}/config_change_", notice, sequential=True)])
 
 
+@apart
 def resource(here: Here, about: Resource) -> Job:
     """The access rules of one resource."""
     yield Settle()
     path = rules.path_of(about)
+    if not rules.is_written(about):
+        yield _left_out(f"the access rules of {about.name}")
+        return
     folder = rules.changes_of(about)
     parents = [*_parents(path, ""), *_parents(f"{folder}/x", "")]
     known, noted, *above = yield Look([Get(path), Get(znodes.BRIDGE), *map(Get, parents)], watch=False)
@@ -135,6 +158,14 @@ def resource(here: Here, about: Resource) -> Job:
         changes.append(Write(path, rules.data(have), known.version) if have else Delete(path, known.version))
     changes.append(Create(f"{folder}/{PREFIXES[folder]}", _rule_notice(about), sequential=True))
     yield from make_noted(here, noted, changes, folder, rules.key_of(about), rules.mark_of(have))
+
+
+def _left_out(what: str) -> Tell:
+    return Tell(
+        f"{what} are not written into ZooKeeper, which cannot have a znode of that name: brokers in ZooKeeper mode do not "
+        f"know them",
+        error=True,
+    )
 
 
 def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:
@@ -175,6 +206,11 @@ def _removed(here: Here, name: str) -> Job:
         [Get(path), Children(f"{path}/partitions"), Get(config), Get(wish)], watch=False
     )
     numbers = there or ()
+    if known is not None and numbers and wished is None and not here.unbroken:
+        yield Tell(
+            f"topic {name} is in ZooKeeper and not in the log, and stays: nothing proves that it was deleted here"
+        )
+        return
     if known is not None and numbers and not (yield from _given_up(here, path, known)):
         marks: list[Change] = [Create(wish)] if wished is None else []
         marks += [Delete(config)] if configured is not None else []
@@ -209,8 +245,15 @@ def _wish(name: str) -> str:
 
 
 def _made(here: Here, changes: Sequence[Change]) -> Job:
-    rest = iter(changes)
-    while portion := list(islice(rest, CHANGES_MAX)):
+    portion: list[Change] = []
+    room = BYTES_A_TRANSACTION
+    for change in changes:
+        if portion and (len(portion) >= CHANGES_MAX or room < change_bytes(change)):
+            yield guarded(here, portion)
+            portion, room = [], BYTES_A_TRANSACTION
+        portion.append(change)
+        room -= change_bytes(change)
+    if portion:
         yield guarded(here, portion)
 
 

@@ -33,6 +33,8 @@ BRIDGE = "/rayft_bridge"
 """rayft's own: what the bridge has done."""
 WANTED = "/rayft_bridge/wanted"
 """What the operator wants: `back` or `finish`; no such znode: that the bridge drives."""
+CLAIMED = "/rayft_bridge/claimed"
+"""The controller epoch that rayft has claimed last."""
 REFUSED = "/rayft_bridge/refused"
 """Why that is not done, until something is wanted again."""
 SHOWN_BYTES = 60

@@ -33,6 +33,7 @@ from actors.zookeeper import (
     Reads,
     Rejected,
     Request,
+    Unsendable,
     Write,
     Znode,
 )
@@ -61,10 +62,14 @@ class Door:
             self.close()
         elif self._client is None:
             self._told(request.token, Away("no session is open"))
-        elif isinstance(request, Reads):
-            _Gathered(request, self._client, self._told, self._watch if request.watch else None)
         else:
-            self._multi(self._client, request)
+            try:
+                if isinstance(request, Reads):
+                    _Gathered(request, self._client, self._told, self._watch if request.watch else None)
+                else:
+                    self._multi(self._client, request)
+            except (ValueError, TypeError) as error:  # kazoo's word on a path or a value: no request is sent
+                self._told(request.token, Unsendable(str(error)))
 
     def close(self) -> None:
         """End the session. May be called more than once."""

@@ -12,7 +12,7 @@ from actors.bridge.writing import Subject
 from actors.bridge.writing import job as write
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint, Op, records
-from actors.zookeeper import Changed, Event, Multi, Reads, Rejected
+from actors.zookeeper import Changed, Event, Multi, Reads, Rejected, unsendable
 from tests.simulator.zookeeper import ZooKeeper
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -91,7 +91,7 @@ class Bridge:
         if isinstance(ask, Look):
             return self.zookeeper.answer(self.session, Reads(0, ask.reads, ask.watch))
         if isinstance(ask, Make):
-            return self.zookeeper.answer(self.session, Multi(0, ask.changes))
+            return unsendable(ask.changes) or self.zookeeper.answer(self.session, Multi(0, ask.changes))
         if isinstance(ask, Apply):
             self.apply(*(op for item in ask.ops for op in (item if isinstance(item, list) else [item])))
         elif isinstance(ask, Become):

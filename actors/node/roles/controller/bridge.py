@@ -9,7 +9,8 @@ fails. Rules:
 3. What happens to a subject while it waits is one thing: its state at the time of the job counts.
 4. A job that ZooKeeper refuses, or whose znodes cannot be read, is run again after a pause; whose claim is gone is
    found by the job for /controller, which runs before it. A connection that is lost ends every job, and the next
-   session begins the way anew; so does a refusal while the cluster is handed back.
+   session begins the way anew; so does a refusal while the cluster is handed back. A subject that cannot be
+   sent is told of and left out (`asks.apart`).
 5. One turn writes one portion into the log at most.
 """
 
@@ -43,11 +44,12 @@ from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint, Op, TopicGone
 from actors.node.quorum.replica import Quorum
 from actors.node.runtime.runtime import Runtime
-from actors.zookeeper import Away, Began, Changed, Close, Event, Lost, Open, Rejected
+from actors.zookeeper import Away, Began, Changed, Close, Event, Lost, Open, Rejected, Unsendable, is_path, unsendable
 
 AGAIN_MS = 1000
 STEPS_A_TURN = 20
 """Asks that are answered at once."""
+UNFORESEEN = (ValueError, LookupError, TypeError, RecursionError)
 WAITS = object()
 """The answer to an ask comes later."""
 WORKS_OFF = frozenset({Stage.DRIVING})
@@ -201,6 +203,9 @@ class Bridge:
         except (Rejected, BadZnode) as error:
             self._failed(error)
             return
+        except UNFORESEEN as error:  # of what others have written: it may end a job, and never the controller
+            self._failed(error)
+            return
         answered = ASKS[type(ask)](self, ask)
         if answered is not WAITS and self._job is job:
             self._answer = answered
@@ -279,10 +284,15 @@ class Bridge:
         return None
 
     def _look(self, ask: Look) -> Any:
+        for one in ask.reads:
+            if not is_path(one.path):
+                return Unsendable(f"{ascii(one.path)[:100]} is no path of a znode")
         self._runtime.read_zookeeper(ask.reads, ask.watch, self._told_to(self._job))
         return WAITS
 
     def _make(self, ask: Make) -> Any:
+        if (why := unsendable(ask.changes)) is not None:
+            return why
         self._runtime.change_zookeeper(ask.changes, self._told_to(self._job))
         return WAITS
 
