@@ -7,6 +7,8 @@ answered when that is committed. Rules:
 2. What was committed for a name that no kind has, in an open transaction too, is a classic group without members, so that it
    can be listed and deleted.
 3. A group without members gives way to any other kind (`gives_way` of `Kind`).
+4. Of all groups together UNUSED_MAX member ids that were given out are kept until they are used. A further one takes the
+   place of the oldest, and a group of which nothing else is left goes with it: any name makes a group.
 """
 
 import heapq
@@ -24,6 +26,7 @@ from actors.broker.groups.shard import Shard
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
+UNUSED_MAX = 20_000
 FORMER_MAX = 1000
 """Keys of a former kind that are removed in one write."""
 
@@ -51,6 +54,8 @@ class ClassicGroups(Kind[Group]):
         self.deadlines: list[tuple[int, str]] = []
         """(when, group): looks that are planned."""
         self._scheduled: dict[str, int] = {}
+        self._unused: dict[tuple[str, str], None] = {}
+        """(group, member id) of ids that were given out, the oldest first. Some have lapsed."""
 
     # ---- the log
 
@@ -134,6 +139,10 @@ class ClassicGroups(Kind[Group]):
         write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.ports.answers, held)
         if group.members or group.pending:
             groups[id] = group
+        if request.fresh_id in group.pending:
+            self._gave(id, request.fresh_id)
+        elif request.member_id:
+            self._unused.pop((id, request.member_id), None)
         self._after(shard, group, write, now, held)
 
     def classic_sync(self, shard: Shard, group: Group, ticket: int, request: SyncRequest, now: Now) -> None:
@@ -266,6 +275,19 @@ class ClassicGroups(Kind[Group]):
         return _removal(group)
 
     # ---- inside
+
+    def _gave(self, id: str, member_id: str) -> None:
+        self._unused[id, member_id] = None
+        if len(self._unused) <= UNUSED_MAX:
+            return
+        oldest = next(iter(self._unused))
+        del self._unused[oldest]
+        shard = self.ports.shard_of(oldest[0])
+        group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(oldest[0])
+        if group is None or isinstance(shard, ErrorCode) or not group.forget_id(oldest[1]):
+            return
+        if not (group.members or group.pending or group.recorded or group.former or shard.keys(group.id)):
+            self.groups(shard).pop(group.id)
 
     def _write(self, shard: Shard, group: Group, then: Then) -> None:
         """Write the group, behind the removal of what the log may still have of its former kind."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from actors.broker.coordination import Record
+from actors.broker.groups.classic import groups as classic_groups
 from actors.broker.groups.classic import records as classic
 from actors.broker.groups.classic import state
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
@@ -567,6 +568,36 @@ def test_ids_that_are_given_out_and_not_used_have_a_bound_and_the_oldest_goes(mo
     late = world.join(ids[-1])
     world.pass_time(30_000)
     assert world.joined(late).generation == 1
+
+
+def test_ids_of_all_groups_that_are_not_used_have_a_bound_and_a_group_of_nothing_else_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of these requests invents a group."""
+    monkeypatch.setattr(classic_groups, "UNUSED_MAX", 100)
+    world = World()
+    commit(world, 5)
+    member = world.joined(world.join(version=3)).member_id
+    kept = world.joined(world.join()).member_id
+    for number in range(500):
+        request = JoinRequest(9, "", None, "c", "/h", 30_000, 10_000, "consumer", world.protocols(), f"x{number}")
+        world.machine.join(f"g{number}", 10_000 + number, request, world.now)
+        world.drain()
+    groups = {group.id: list(group.pending) for group in world.machine.groups()}
+    assert len(groups) == 101 and groups["g"] == [], "it has a member, and stays; the id that it gave out is gone"
+    assert groups["g499"] == ["x499"] and "g399" not in groups and groups["g400"] == ["x400"]
+    assert world.joined(world.join(kept)).error is ErrorCode.UNKNOWN_MEMBER_ID
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and member in group.members
+
+
+def test_an_id_that_is_used_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic_groups, "UNUSED_MAX", 3)
+    world = World(delay_ms=100, size_max=100)
+    for _ in range(20):
+        world.join(world.joined(world.join()).member_id)
+    late = [world.joined(world.join()).member_id for _ in range(3)]
+    assert all(world.join(id) not in world.verdicts for id in late)
 
 
 def rejoining() -> tuple[World, int]:
