@@ -12,16 +12,22 @@ name that does not begin as those of Kafka's clients do is told apart from the b
     queue.size                                                ->  client_queue_size
 """
 
+import gzip
+import ipaddress
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from urllib.parse import parse_qs
 
 from actors.config import ConfigError
+from actors.host.http_door import Asked, HttpDoor
 from actors.host.server import PortTaken
 from actors.node.metrics import Sample
 
 SETTING = "rayft.metrics.listen"
 CLIENTS = "org_apache_kafka_"
+FORMS_MAX = 8
+"""Forms of one page that are kept while it is sent."""
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]*):(?P<port>[0-9]{1,5})")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -52,60 +58,85 @@ def _label(key: str) -> str:
 
 
 class Endpoint:
-    """The HTTP server of one node. Its threads call `read`, which returns the present values."""
+    """The HTTP server of one node: one thread, which calls `read` for the present values."""
 
     def __init__(self, where: tuple[str, int], read: Callable[[], Sequence[Sample]]) -> None:
         """Raises ConfigError if prometheus-client is not installed, and PortTaken if the port is not free."""
         try:
-            from prometheus_client import CollectorRegistry, start_http_server
+            import prometheus_client.exposition  # noqa: F401
         except ImportError:
             raise ConfigError(
                 f"{SETTING} needs the package prometheus-client: install rayft[metrics], or leave the setting out."
             ) from None
-        registry = CollectorRegistry()
-        registry.register(_Collector(read))
         host, port = where
         try:
-            self._server, self._thread = start_http_server(port, host or "0.0.0.0", registry)
+            self._door = HttpDoor(host or "127.0.0.1", port, lambda: _Page(read()))
         except OSError as error:
             raise PortTaken(
                 f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop the process that "
                 f"uses it, or write another."
             ) from None
-        self.port: int = self._server.server_port
+        self.port: int = self._door.port
+        self.open_to_others = not ipaddress.ip_address(self._door.host.partition("%")[0]).is_loopback
+        """Whether other machines may reach it."""
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._door.close()
 
 
-class _Collector:
-    """Asks the node for its metrics at each scrape."""
+class _Page:
+    """The values of one moment, in each form that somebody asks for."""
 
-    def __init__(self, read: Callable[[], Sequence[Sample]]) -> None:
-        self._read = read
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._families = list(_families(samples))
+        self._forms: dict[tuple[str, bool, tuple[str, ...]], tuple[dict[str, str], bytes]] = {}
 
-    def describe(self) -> list[Any]:
-        """Nothing: before the node runs, its metrics are not known."""
-        return []
+    def form(self, asked: Asked) -> tuple[dict[str, str], bytes]:
+        """(headers, body) as a request asks for them. Equal ones are encoded once."""
+        from prometheus_client.exposition import choose_encoder, gzip_accepted
 
-    def collect(self) -> Iterator[Any]:
-        """The present samples. Those with the same name form a family."""
-        from prometheus_client.core import GaugeMetricFamily
+        encoder, kind = choose_encoder(asked.headers.get("accept", ""))
+        packed = gzip_accepted(asked.headers.get("accept-encoding", ""))
+        names = tuple(parse_qs(asked.query).get("name[]", ()))
+        found = self._forms.get((kind, packed, names))
+        if found is None:
+            body = bytes(encoder(_Families([one for one in self._families if not names or one.name in names])))
+            headers = {"Content-Type": kind}
+            if packed:
+                headers["Content-Encoding"], body = "gzip", gzip.compress(body)
+            found = headers, body
+            if len(self._forms) < FORMS_MAX:
+                self._forms[kind, packed, names] = found
+        return found
 
-        families: dict[str, Any] = {}
-        seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
-        for sample in self._read():
-            name, labels = named(sample)
-            if sample.labels is not None:
-                # Two of a client's names may have become one, and Prometheus takes nothing of a page with a number twice.
-                if (name, frozenset(labels.items())) in seen:
-                    continue
-                seen.add((name, frozenset(labels.items())))
-            family = families.get(name)
-            if family is None:
-                family = families[name] = GaugeMetricFamily(name, sample.mbean.partition(",")[0])
-            family.add_sample(name, labels, sample.value)
-        yield from families.values()
+
+class _Families:
+    """What an encoder of prometheus-client takes for a registry."""
+
+    def __init__(self, families: Sequence[Any]) -> None:
+        self._families = families
+
+    def collect(self) -> Sequence[Any]:
+        """All of them."""
+        return self._families
+
+
+def _families(samples: Sequence[Sample]) -> Iterable[Any]:
+    """Samples with the same name form a family."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    families: dict[str, Any] = {}
+    seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
+    for sample in samples:
+        name, labels = named(sample)
+        if sample.labels is not None:
+            # Two of a client's names may have become one, and Prometheus takes nothing of a page with a number twice.
+            if (name, frozenset(labels.items())) in seen:
+                continue
+            seen.add((name, frozenset(labels.items())))
+        family = families.get(name)
+        if family is None:
+            family = families[name] = GaugeMetricFamily(name, sample.mbean.partition(",")[0])
+        family.add_sample(name, labels, sample.value)
+    return families.values()

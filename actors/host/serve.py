@@ -126,6 +126,10 @@ def serve(
             if endpoint is not None:
                 kept.callback(endpoint.close)
                 log.info(f"metrics are at http://{config.value(SETTING)}/metrics, port {endpoint.port}")
+                if endpoint.open_to_others:
+                    log.warning(
+                        f"{SETTING}={config.value(SETTING)}: whoever reaches that port reads them. Bind 127.0.0.1."
+                    )
             stop = loop.run(lambda: _node(config, found, log, reserve), event)
         except (ConfigError, PortTaken) as error:
             return REFUSED, str(error)

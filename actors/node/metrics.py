@@ -12,7 +12,7 @@ Rules:
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -55,6 +55,7 @@ RELEASED_STATE = {State.INITIAL: 1, State.FENCED: 3, State.ACTIVE: 3, State.SHUT
 STOPPING = 6
 QUOTAS = {PRODUCER: ("Produce", "byte-rate"), CONSUMER: ("Fetch", "byte-rate"), REQUEST: ("Request", "request-time")}
 """Key -> (type of the MBean, attribute)."""
+PUSHED_A_PART = 200
 ACCOUNTS_SHOWN_MAX = 100
 """Of each key, those charged last: clients choose their ids, so there may be many."""
 
@@ -95,6 +96,24 @@ def histogram(mbean: str, of: Histogram) -> list[Sample]:
     ]
 
 
+def parts(
+    runtime: Runtime,
+    requests: RequestChannel,
+    quorum: Quorum,
+    controller: ControllerRole | None,
+    broker: BrokerRole | None,
+) -> Iterator[list[Sample]]:
+    """Everything that a node knows, part by part: between two parts the node may go on."""
+    yield _requests(runtime, requests)
+    if controller is not None:
+        yield _controller(controller, runtime, quorum)
+    if broker is not None:
+        yield _broker(broker, runtime, quorum)
+        if broker.telemetry.on:
+            yield _telemetry(broker.telemetry.clients)
+            yield from _pushed(broker.telemetry.clients)
+
+
 def samples(
     runtime: Runtime,
     requests: RequestChannel,
@@ -102,13 +121,8 @@ def samples(
     controller: ControllerRole | None,
     broker: BrokerRole | None,
 ) -> list[Sample]:
-    """Everything that a node knows."""
-    found = _requests(runtime, requests)
-    if controller is not None:
-        found += _controller(controller, runtime, quorum)
-    if broker is not None:
-        found += _broker(broker, runtime, quorum)
-    return found
+    """All of it at once."""
+    return [one for part in parts(runtime, requests, quorum, controller, broker) for one in part]
 
 
 def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
@@ -158,8 +172,6 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
     found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
     found += _cleaner(role, now_ms)
-    if role.telemetry.on:
-        found += _clients(role.telemetry.clients)
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     found += _quotas(role, now_ms)
@@ -232,17 +244,24 @@ def _of_client(type: str, name: Charged) -> str:
     return f"kafka.server:type={type},user={quote(name.user)},client-id={quote(name.client_id)}"
 
 
-def _clients(clients: Clients) -> list[Sample]:
-    """What clients push (KIP-714), and how that goes."""
+def _telemetry(clients: Clients) -> list[Sample]:
+    """How it goes with what clients push (KIP-714)."""
     found = gauge(TELEMETRY + "ClientMetricsInstanceCount", len(clients))
     found += gauge(TELEMETRY + "ClientMetricsUnknownSubscriptionRequestCount", clients.unknown_subscriptions)
     found += gauge(TELEMETRY + "ClientMetricsThrottleCount", clients.throttled)
     found += gauge(TELEMETRY + "ClientMetricsPluginErrorCount", clients.malformed)
     found += gauge(TELEMETRY + "SeriesPassedOverCount", clients.passed_over)
-    for client, name, labels, value in clients.told():
-        own = [(key, client.attributes.get(key, "")) for key in SHOWN]
-        found.append(Sample(name, "", value, (*labels, *own)))
     return found
+
+
+def _pushed(clients: Clients) -> Iterator[list[Sample]]:
+    """What they push, `PUSHED_A_PART` numbers at a time. A client that comes or goes meanwhile may be missing."""
+    for client in clients.known():
+        own = [(key, client.attributes.get(key, "")) for key in SHOWN]
+        series = list(client.series.items())
+        for begin in range(0, len(series), PUSHED_A_PART):
+            portion = series[begin : begin + PUSHED_A_PART]
+            yield [Sample(name, "", value, (*labels, *own)) for (name, labels), value in portion]
 
 
 def _cleaner(role: BrokerRole, now_ms: int) -> list[Sample]:

@@ -14,7 +14,7 @@ Hosts import it, and nothing inside the node does.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from actors.config import NodeConfig
@@ -22,7 +22,7 @@ from actors.node.api import handlers, table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
 from actors.node.api.own_requests import OwnRequests
-from actors.node.metrics import Sample, samples
+from actors.node.metrics import Sample, parts, samples
 from actors.node.net.channels import Channels
 from actors.node.net.dial_login import DialLogins
 from actors.node.net.request_channel import RequestChannel
@@ -220,6 +220,10 @@ class Node:
     def metrics(self) -> list[Sample]:
         """What the node can be asked about itself, as of its last turn."""
         return samples(self.runtime, self.requests, self.quorum, self.controller, self.broker)
+
+    def metric_parts(self) -> Iterator[list[Sample]]:
+        """The same part by part; turns may come in between."""
+        return parts(self.runtime, self.requests, self.quorum, self.controller, self.broker)
 
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""

@@ -16,7 +16,7 @@ This file alone decides that, as Apache Kafka does. Rules:
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.broker.patterns import Pattern, Refused
@@ -198,11 +198,9 @@ class Clients:
         client.error = ErrorCode.INVALID_RECORD
         self.malformed += 1
 
-    def told(self) -> Iterator[tuple[Client, str, Labels, float]]:
-        """Every number of every client."""
-        for client in self._by_id.values():
-            for (name, labels), value in client.series.items():
-                yield client, name, labels, value
+    def known(self) -> list[Client]:
+        """Every client, with its numbers."""
+        return list(self._by_id.values())
 
     def closed(self, connection: int) -> None:
         """A connection is gone, and the client that came over it."""

@@ -1,6 +1,6 @@
 """A node that answers each frame with itself, to test the loop without Kafka in between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from actors.node.runtime.effects import Effects, Stop
@@ -22,6 +22,7 @@ class EchoNode:
         """It has enough of a connection when it holds so many frames, of whomever."""
         self.act: Callable[[int, memoryview], None] | None = None
         self.controlled = False
+        self.metrics: Iterable[list[Any]] = []
         self.settings = {"max.connections": 1 << 30, "max.connections.per.ip": 1 << 30}
         """As they are now."""
 
@@ -65,8 +66,8 @@ class EchoNode:
         extra, self.extra = self.extra, {}
         return Effects(**{"send": send, "stop": self.stopping, **extra})
 
-    def metrics(self) -> list[Any]:
-        return []
+    def metric_parts(self) -> Iterator[list[Any]]:
+        return iter(self.metrics)
 
     def deadline_ms(self) -> int:
         return self.deadline

@@ -12,15 +12,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from actors.config import ConfigError, node_config
 from actors.host import descriptors, handshakes
+from actors.host import loop as loop_module
 from actors.host.certificates import authority, issue
 from actors.host.loop import LOOK_FOR_ENDS_S, Loop
 from actors.host.server import ConnectionLimits, Listeners, PortTaken
+from actors.node.metrics import Sample
 from actors.ports import Work
 from tests.unit.host.echo import EchoNode
 
@@ -689,6 +692,41 @@ def test_the_end_of_a_connection_that_is_not_read_is_seen(running: Running, end:
         time.sleep(1.5 * LOOK_FOR_ENDS_S)
         assert [one for one in running.node.seen if one[0] == "left"] == [("left", 1)], "once, and nobody else"
         assert ("closed", 1, False) not in running.node.seen, "what it has sent may count"
+
+
+def test_metrics_are_put_together_in_slices_and_turns_come_between(running: Running) -> None:
+    """A page as large as clients like, and nobody waits for the whole of it."""
+    turns = []
+
+    def parts() -> Iterator[list[Any]]:
+        for _ in range(30):
+            running.loop._schedule()
+            turns.append(running.node.turns)
+            time.sleep(0.002)
+            yield [Sample("a:type=b", "Value", 1.0)]
+
+    running.node.metrics = parts()
+    found = running.loop.metrics()
+    assert sum(one.mbean == "a:type=b" for one in found) == 30
+    assert turns[-1] - turns[0] >= 28, "a turn behind each slice"
+
+
+def test_metrics_for_which_nobody_waits_any_more_are_left(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "METRICS_TIMEOUT_S", 0.1)
+    told = []
+
+    def parts() -> Iterator[list[Any]]:
+        for number in range(1000):
+            told.append(number)
+            time.sleep(0.01)
+            yield []
+
+    running.node.metrics = parts()
+    assert running.loop.metrics() == []
+    time.sleep(0.1)
+    count = len(told)
+    time.sleep(0.1)
+    assert len(told) == count < 100
 
 
 def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running: Running) -> None:

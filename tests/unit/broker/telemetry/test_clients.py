@@ -146,7 +146,7 @@ def test_what_a_push_may_not_be() -> None:
 
 def told(w: World) -> dict[str, float]:
     w.clients.check()
-    return {name: value for _, name, _, value in w.clients.told()}
+    return {name: value for client in w.clients.known() for (name, _), value in client.series.items()}
 
 
 def test_what_counts_from_the_push_before_is_added_up() -> None:

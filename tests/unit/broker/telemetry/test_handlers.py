@@ -65,7 +65,7 @@ def push(lab: Lab, asked: Any, payload: bytes, codec: int = 0, **changes: Any) -
 def page(lab: Lab) -> dict[tuple[str, str], float]:
     """(name, client id) of what clients have pushed."""
     node = lab.nodes[1].node
-    found = metrics._clients(node.broker.telemetry.clients)
+    found = [one for part in metrics._pushed(node.broker.telemetry.clients) for one in part]
     return {(named(one)[0], named(one)[1]["client_id"]): one.value for one in found if one.labels is not None}
 
 
