@@ -22,7 +22,7 @@ from actors.wire.messages import changed
 
 ENTRIES_A_PORTION = 50
 """The size of a portion: an entry takes 10 to 130 microseconds."""
-LOOKED_AT_ONCE = 2000
+LOOKED_AT_ONCE = 1000
 """The number of entries that are sorted into portions between two yields."""
 
 
@@ -41,7 +41,10 @@ class Flat(NamedTuple):
     def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
         """The portions, in order. None: none is complete yet, and other requests may run."""
         for field in self.fields:
-            for portion in _portions((self.key(entry), entry) for entry in getattr(request, field) or ()):
+            entries = getattr(request, field)
+            if not entries:
+                continue
+            for portion in _portions((self.key(entry), entry) for entry in entries):
                 yield (
                     None
                     if portion is None
@@ -76,6 +79,8 @@ class Nested(NamedTuple):
         topics = getattr(request, self.topics)
         if topics is None:
             return image.row_end > LOOKED_AT_ONCE
+        if len(topics) > ENTRIES_A_PORTION:
+            return True
         return sum(len(getattr(topic, self.partitions) or ()) for topic in topics) > ENTRIES_A_PORTION
 
     def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
@@ -105,9 +110,10 @@ class Nested(NamedTuple):
             else:
                 results.append(result)
 
-    def _named(self, topics: Any) -> Iterator[tuple[Hashable, tuple[str, Any]]]:
+    def _named(self, topics: Any) -> Iterator[tuple[Hashable, tuple[str, Any]] | None]:
         for topic in topics:
             name = getattr(topic, self.name)
+            yield None
             for entry in getattr(topic, self.partitions) or ():
                 yield (name, self.key(entry)), (name, entry)
 
@@ -129,14 +135,18 @@ class Nested(NamedTuple):
 Cut = Flat | Nested
 
 
-def _portions(entries: Iterator[tuple[Hashable, Any]]) -> Iterator[list[Any] | None]:
+def _portions(entries: Iterator[tuple[Hashable, Any] | None]) -> Iterator[list[Any] | None]:
+    """Portions of entries by key; None among the entries: something else was looked at. At least one portion."""
     groups: dict[Hashable, list[Any]] = {}
-    for count, (key, entry) in enumerate(entries, 1):
-        group = groups.setdefault(key, [])
-        if len(group) < 2:
-            group.append(entry)
+    for count, found in enumerate(entries, 1):
+        if found is not None:
+            group = groups.setdefault(found[0], [])
+            if len(group) < 2:
+                group.append(found[1])
         if count % LOOKED_AT_ONCE == 0:
             yield None
+    if not groups:
+        yield []
     portion: list[Any] = []
     for group in groups.values():
         portion += group

@@ -22,6 +22,7 @@ with three replicas each."""
 _BY_API = {
     "JoinGroup": 1_000,  # protocols: each is kept for each member of the group
     "AlterUserScramCredentials": 1_000,  # decided in one go, 15 microseconds each
+    "UpdateFeatures": 1_000,  # decided in one go; a node knows a handful
     "CreateDelegationToken": 1_000,  # renewers: the controller takes a hundred
     "AlterIsr": 50_000,  # decided in one go; a broker asks for fewer
     "AlterPartition": 50_000,

@@ -14,7 +14,7 @@ answers leave when that is committed. What is denied is one line in the log, and
 `rayft.authorizer.log.allowed`; what is only left out of a list is not told.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from actors.authorization.index import RuleIndex
@@ -24,6 +24,7 @@ from actors.node.api.rights import NODE_MAY
 from actors.node.api.speakers import named
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.slices import Pace
 from actors.wire.errors import ErrorCode
 
 NOT_ASKED = -(1 << 31)
@@ -81,13 +82,36 @@ class Authorizer:
         may = self._may if self.enabled else lambda *_: True
         return sum(1 << one for one in OPERATIONS[resource] if may(call, one, resource, name))
 
-    def allowed_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
-        """Those of the names on which the principal may do that."""
-        return {name for name in dict.fromkeys(names) if self.allowed(call, operation, resource, name)}
+    def allowed_names(
+        self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]
+    ) -> Generator[None, None, set[str]]:
+        """Those of the names on which the principal may do that. Judged in slices."""
+        return self._names(self.allowed, call, operation, resource, names)
 
-    def shown_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
+    def shown_names(
+        self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]
+    ) -> Generator[None, None, set[str]]:
         """The same, for what is only left out of a list."""
-        return {name for name in dict.fromkeys(names) if self.shown(call, operation, resource, name)}
+        return self._names(self.shown, call, operation, resource, names)
+
+    def _names(
+        self,
+        judge: Callable[[Call, Operation, Resource, str], bool],
+        call: Call,
+        operation: Operation,
+        resource: Resource,
+        names: Iterable[str],
+    ) -> Generator[None, None, set[str]]:
+        if not self.enabled:
+            return set(names)
+        verdicts: dict[str, bool] = {}
+        pace = Pace()
+        for name in names:
+            if name not in verdicts:
+                verdicts[name] = judge(call, operation, resource, name)
+            if pace.over():
+                yield
+        return {name for name, allowed in verdicts.items() if allowed}
 
     def shuts_out(self, principal: str, host: str) -> bool:
         """Whether a rule keeps a node out that its certificate would let in."""

@@ -9,6 +9,7 @@ from typing import Any
 from actors.controller.portions import Flat
 from actors.controller.refusals import refusal
 from actors.node.runtime.answers import Answer, Done, mapped
+from actors.node.runtime.slices import Pace, Steps, go_on
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import changed
 
@@ -17,34 +18,47 @@ Judge = Callable[[Any], ErrorCode]
 
 
 def allowed_entries(request: Any, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Answer:
-    """The answer to a request whose entries are judged one by one. `submit` does what is left of the request."""
-    denied: dict[ErrorCode, dict[str, list[Any]]] = {}
+    """The answer to a request whose entries are judged one by one, in slices. `submit` does what is left of the request."""
+    return go_on(_judged(request, cut, judge, submit))
+
+
+def _judged(request: Any, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Steps:
+    refused: Any = None
     left: dict[str, Sequence[Any]] = {}
+    pace = Pace()
     for field in cut.fields:
-        kept = []
+        kept: list[Any] = []
+        denied: dict[ErrorCode, list[Any]] = {}
         for entry in getattr(request, field) or ():
             code = judge(entry)
             if code is ErrorCode.NONE:
                 kept.append(entry)
             else:
-                denied.setdefault(code, {}).setdefault(field, []).append(entry)
+                denied.setdefault(code, []).append(entry)
+            if pace.over():
+                refused = _refused(request, cut, field, denied, refused)
+                denied = {}
+                yield
+        refused = _refused(request, cut, field, denied, refused)
         left[field] = kept
-    if not denied:
+    if refused is None:
         return submit(request)
-    refused = [refusal(changed(request, **_only(cut, fields)), code, -1) for code, fields in denied.items()]
 
     def joined(reply: Any) -> Any:
-        for more in refused:
-            cut.join(reply, more)
+        cut.join(reply, refused)
         return reply
 
     if any(left.values()):
         return mapped(submit(changed(request, **left)), joined)
-    first, *others = refused
-    for more in others:
-        cut.join(first, more)
-    return Done(first)
+    return Done(refused)
 
 
-def _only(cut: Flat, fields: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    return {field: fields.get(field, []) for field in cut.fields}
+def _refused(request: Any, cut: Flat, field: str, denied: Mapping[ErrorCode, list[Any]], before: Any) -> Any:
+    """`before`, the reply to what was denied in earlier slices, with what was denied in this one."""
+    for code, entries in denied.items():
+        more = refusal(changed(request, **{other: [] for other in cut.fields} | {field: entries}), code, -1)
+        if before is None:
+            before = more
+        else:
+            cut.join(before, more)
+    return before

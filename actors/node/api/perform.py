@@ -12,7 +12,8 @@ from actors.authorization.rights import Checked
 from actors.node.api.contexts import Context
 from actors.node.api.denied import denied
 from actors.node.api.speakers import kinds, named
-from actors.node.runtime.answers import Answer, Done
+from actors.node.net.long_refusals import answered_in_pieces
+from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call
 
 WHOLE = Checked.WHOLE
@@ -23,7 +24,7 @@ NODES_DO = Operation.CLUSTER_ACTION
 def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
     """The answer of the API's handler, if the principal may ask for it. Raises what the handler raises."""
     if api.right.checked is WHOLE and not _may(context, api, request, call):
-        return Done(denied(api, request))
+        return answered_in_pieces(request, lambda piece: denied(api, piece))
     return api.handler(context, request, call)
 
 

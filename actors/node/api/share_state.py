@@ -5,15 +5,15 @@ which is begun in a turn of its own. The answer leaves when all of them have end
 group, or with a topic that names no partition, is answered with no result.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.share_state.coordinator import Told, Verdict
 from actors.node.api.contexts import BrokerContext
-from actors.node.runtime.answers import Answer, Close, joined
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps
+from actors.node.runtime.answers import Answer, Close
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, joined
 from actors.wire.messages import message
 
 Ask = Callable[[SharePartitionKey, Any, Told], None]
@@ -28,22 +28,31 @@ def answered(context: BrokerContext, request: Any, name: str, topic_result: str,
     kind = message(f"{name}Response")
     answers: list[Answer] = []
     for portion in _portions(request):
+        if portion is None:
+            yield
+            continue
         if answers:
             yield
         asks = [partial(ask, SharePartitionKey(request.group_id, topic, one.partition), one) for topic, one in portion]
         places = [(topic, one.partition) for topic, one in portion]
         answers.append(context.share_state.answer(asks, partial(_placed, places)))
-    return joined(answers, lambda results: _reply(kind, topic_result, (one for portion in results for one in portion)))
+    return joined(answers, partial(_reply, kind, topic_result))
 
 
 def _placed(places: list[tuple[bytes, int]], verdicts: list[Verdict]) -> list[tuple[tuple[bytes, int], Verdict]]:
     return list(zip(places, verdicts, strict=True))
 
 
-def _portions(request: Any) -> Iterator[list[tuple[bytes, Any]]]:
-    """Entries by topic id, a slice's worth each."""
-    if not request.group_id or not all(topic.partitions for topic in request.topics):
+def _portions(request: Any) -> Iterator[list[tuple[bytes, Any]] | None]:
+    """Entries by topic id, a slice's worth each; None: the slice is over before one is."""
+    if not request.group_id:
         return
+    pace = Pace()
+    for topic in request.topics:
+        if not topic.partitions:
+            return
+        if pace.over():
+            yield None
     portion: list[tuple[bytes, Any]] = []
     left = ENTRIES_A_SLICE
     for topic in request.topics:
@@ -57,12 +66,20 @@ def _portions(request: Any) -> Iterator[list[tuple[bytes, Any]]]:
         yield portion
 
 
-def _reply(kind: Any, topic_result: str, results: Iterable[tuple[tuple[bytes, int], Verdict]]) -> Any:
-    topics: dict[bytes, list[Any]] = {}
-    for (topic_id, number), verdict in results:
-        topics.setdefault(topic_id, []).append(_result(kind, number, verdict))
-    found = getattr(kind, topic_result)
-    return kind(results=[found(topic_id=topic_id, partitions=parts) for topic_id, parts in topics.items()])
+def _reply(
+    kind: Any, topic_result: str, results: list[list[tuple[tuple[bytes, int], Verdict]]]
+) -> Generator[None, None, Any]:
+    found, pace = getattr(kind, topic_result), Pace()
+    topics: dict[bytes, Any] = {}
+    for portion in results:
+        for (topic_id, number), verdict in portion:
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = found(topic_id=topic_id, partitions=[])
+            topic.partitions.append(_result(kind, number, verdict))
+            if pace.over(1 + (len(verdict.state.batches) if not verdict.error else 0)):
+                yield
+    return kind(results=list(topics.values()))
 
 
 def _result(kind: Any, number: int, verdict: Verdict) -> Any:

@@ -5,7 +5,6 @@ A handler does not wait and does not call back. What it cannot answer now it ret
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from actors.ports import WorkKind
@@ -109,29 +108,3 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
         sliced = answer
         return Sliced(lambda: mapped(sliced.again(), change))
     return answer
-
-
-def joined(answers: Sequence[Answer], finish: Callable[[list[Any]], Any]) -> Answer:
-    """One answer of several, each Done or Parked: its reply is `finish` of theirs, once the last of them is known."""
-    return _joined(list(answers), [], finish)
-
-
-def _joined(left: list[Answer], replies: list[Any], finish: Callable[[list[Any]], Any]) -> Answer:
-    for place in range(len(replies), len(left)):
-        answer = left[place]
-        if isinstance(answer, Parked):  # its key may have been signalled while others were begun, in earlier slices
-            answer = left[place] = answer.again(False)
-        if isinstance(answer, Parked):
-            return answer._replace(again=partial(_again, left, place, replies, finish))
-        assert isinstance(answer, Done)
-        replies.append(answer.reply)
-    return Done(finish(replies))
-
-
-def _again(
-    left: list[Answer], place: int, replies: list[Any], finish: Callable[[list[Any]], Any], expired: bool
-) -> Answer:
-    answer = left[place]
-    assert isinstance(answer, Parked)
-    left[place] = answer.again(expired)
-    return _joined(left, replies, finish)

@@ -6,11 +6,12 @@ new metadata, the end of a lease. So a handler looks up again, after a yield, wh
 that closes, or that may not be answered any more, takes the rest of the work with it.
 """
 
-from collections.abc import Callable, Generator
-from functools import wraps
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial, wraps
+from heapq import merge
 from typing import Any, TypeVar
 
-from actors.node.runtime.answers import Answer, Sliced
+from actors.node.runtime.answers import Answer, Done, Parked, Sliced
 from actors.node.runtime.calls import Call
 
 ENTRIES_A_SLICE = 300
@@ -22,6 +23,8 @@ Steps = Generator[None, None, Answer]
 
 C = TypeVar("C")
 """The context of a handler."""
+K = TypeVar("K", str, tuple[str, int])
+"""What names something."""
 
 
 def in_slices(handler: Callable[[C, Any, Call], Steps]) -> Callable[[C, Any, Call], Answer]:
@@ -44,7 +47,7 @@ def go_on(steps: Steps) -> Answer:
 
 
 class Pace:
-    """Counts the entries of a slice."""
+    """Counts the entries of a slice: those that are looked at, whether or not anything is kept or said of them."""
 
     __slots__ = ("_left",)
 
@@ -52,9 +55,64 @@ class Pace:
         self._left = ENTRIES_A_SLICE
 
     def over(self, entries: int = 1) -> bool:
-        """Count entries that were worked on; whether the slice is over. Then the next one has begun."""
+        """Count entries that were looked at; whether the slice is over. Then the next one has begun."""
         self._left -= entries
         if self._left > 0:
             return False
         self._left = ENTRIES_A_SLICE
         return True
+
+
+def put_in_order(names: Iterable[K], pace: Pace) -> Generator[None, None, list[K]]:
+    """Names, sorted and each once. However many these are, no slice sorts or compares more than its part."""
+    runs: list[list[K]] = []
+    run: list[K] = []
+    for name in names:
+        run.append(name)
+        if pace.over():
+            runs.append(sorted(run))
+            run = []
+            yield
+    runs.append(sorted(run))
+    if len(runs) == 1:
+        return list(dict.fromkeys(runs[0]))
+    found: list[K] = []
+    for name in merge(*runs):
+        if not found or found[-1] != name:
+            found.append(name)
+        if pace.over():
+            yield
+    return found
+
+
+def joined(answers: Sequence[Answer], finish: Callable[[list[Any]], Generator[None, None, Any]]) -> Answer:
+    """One answer of several, each Done or Parked: its reply is `finish` of theirs, once the last of them is known."""
+    return go_on(_joined(list(answers), [], finish))
+
+
+def _joined(left: list[Answer], replies: list[Any], finish: Callable[[list[Any]], Generator[None, None, Any]]) -> Steps:
+    pace = Pace()
+    for place in range(len(replies), len(left)):
+        answer = left[place]
+        if isinstance(answer, Parked):  # its key may have been signalled while others were begun, in earlier slices
+            answer = left[place] = answer.again(False)
+        if isinstance(answer, Parked):
+            return answer._replace(again=partial(_again, left, place, replies, finish))
+        assert isinstance(answer, Done)
+        replies.append(answer.reply)
+        if pace.over():
+            yield
+    return Done((yield from finish(replies)))
+
+
+def _again(
+    left: list[Answer],
+    place: int,
+    replies: list[Any],
+    finish: Callable[[list[Any]], Generator[None, None, Any]],
+    expired: bool,
+) -> Answer:
+    answer = left[place]
+    assert isinstance(answer, Parked)
+    left[place] = answer.again(expired)
+    return go_on(_joined(left, replies, finish))

@@ -143,8 +143,8 @@ def metadata_of_all_topics_shows_all() -> Sequence[Patch]:
     """The list of topics is not filtered."""
     denied = metadata._denied
 
-    def lists(context: Any, kind: Any, request: Any, call: Any, found: Any, wanted: Any) -> Any:
-        return None if wanted is None else denied(context, kind, request, call, found, wanted)
+    def lists(context: Any, kind: Any, request: Any, call: Any, found: Any, wanted: Any, by_id: bool) -> Any:
+        return None if wanted is None else denied(context, kind, request, call, found, wanted, by_id)
 
     return [instead(metadata, "_denied", lists)]
 

@@ -14,7 +14,8 @@ INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
@@ -22,9 +23,9 @@ from actors.broker.transactions.state import TopicPartition
 from actors.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done, joined
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import Pace, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -81,25 +82,33 @@ def add_partitions_to_txn(context: BrokerContext, request: Any, call: Call) -> S
         transactions.setdefault(id, _Transaction(id, producer_id, producer_epoch, verify_only, list(partitions)))
     answers: list[Answer] = []
     for one in transactions.values():
-        answers.append(_one(context, one, call, batched))
-        if pace.over(1 + len(one.partitions)):
+        answers.append((yield from _one(context, one, call, batched, pace)))
+        if pace.over():
             yield
     if not batched:
-        return joined(answers, lambda replies: _classic(replies[0], call.api_version))
+        return joined(answers, partial(_classic, call.api_version))
     return joined(answers, _batched)
 
 
-def _one(context: BrokerContext, one: _Transaction, call: Call, batched: bool) -> Answer:
+def _one(
+    context: BrokerContext, one: _Transaction, call: Call, batched: bool, pace: Pace
+) -> Generator[None, None, Answer]:
     """The reply is (transaction, error of each partition)."""
     machine = context.transactions.machine
+    if pace.over(len(one.partitions)):
+        yield
     if not batched and not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, one.id):
         return Done((one, [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(one.partitions)))
     allowed: set[str] | None = None
     if not batched:
         topics = (topic for topic, _ in one.partitions)
-        allowed = context.authorizer.allowed_names(call, Operation.WRITE, Resource.TOPIC, topics)
+        allowed = yield from context.authorizer.allowed_names(call, Operation.WRITE, Resource.TOPIC, topics)
     if not batched or not one.verify_only:
-        codes = [_place_error(context, partition, allowed) for partition in one.partitions]
+        codes = []
+        for partition in one.partitions:
+            codes.append(_place_error(context, partition, allowed))
+            if pace.over():
+                yield
         if any(code is not ErrorCode.NONE for code in codes):
             return Done(
                 (one, [ErrorCode.OPERATION_NOT_ATTEMPTED if code is ErrorCode.NONE else code for code in codes])
@@ -138,28 +147,37 @@ def _place_error(context: BrokerContext, partition: TopicPartition, allowed: set
     return ErrorCode.NONE
 
 
-def _results(kind: Any, one: _Transaction, codes: Sequence[ErrorCode]) -> list[Any]:
-    topics: dict[str, list[Any]] = {}
-    for (topic, number), code in zip(one.partitions, codes, strict=True):
-        topics.setdefault(topic, []).append(
+def _results(kind: Any, one: _Transaction, codes: Sequence[ErrorCode], pace: Pace) -> Generator[None, None, list[Any]]:
+    topics: dict[str, Any] = {}
+    for (name, number), code in zip(one.partitions, codes, strict=True):
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = kind.AddPartitionsToTxnTopicResult(name=name, results_by_partition=[])
+        topic.results_by_partition.append(
             kind.AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
         )
-    return [kind.AddPartitionsToTxnTopicResult(name=name, results_by_partition=parts) for name, parts in topics.items()]
+        if pace.over():
+            yield
+    return list(topics.values())
 
 
-def _classic(reply: tuple[_Transaction, Sequence[ErrorCode]], version: int) -> Any:
-    kind = message("AddPartitionsToTxnResponse")
-    one, codes = reply
+def _classic(version: int, replies: list[tuple[_Transaction, Sequence[ErrorCode]]]) -> Generator[None, None, Any]:
+    kind, pace = message("AddPartitionsToTxnResponse"), Pace()
+    one, codes = replies[0]
     if version < FENCED_FROM:
-        codes = [ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code for code in codes]
-    return kind(results_by_topic_v3_and_below=_results(kind, one, codes))
+        fenced, old = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH
+        codes = [old if code is fenced else code for code in codes]
+    return kind(results_by_topic_v3_and_below=(yield from _results(kind, one, codes, pace)))
 
 
-def _batched(replies: list[tuple[_Transaction, Sequence[ErrorCode]]]) -> Any:
-    kind = message("AddPartitionsToTxnResponse")
-    return kind(
-        results_by_transaction=[
-            kind.AddPartitionsToTxnResult(transactional_id=one.id, topic_results=_results(kind, one, codes))
-            for one, codes in replies
-        ]
-    )
+def _batched(replies: list[tuple[_Transaction, Sequence[ErrorCode]]]) -> Generator[None, None, Any]:
+    kind, pace = message("AddPartitionsToTxnResponse"), Pace()
+    reply = kind()
+    for one, codes in replies:
+        topics = yield from _results(kind, one, codes, pace)
+        reply.results_by_transaction.append(
+            kind.AddPartitionsToTxnResult(transactional_id=one.id, topic_results=topics)
+        )
+        if pace.over():
+            yield
+    return reply

@@ -30,8 +30,11 @@ def consumer_group_describe(context: BrokerContext, request: Any, call: Call) ->
     """Show groups with their members."""
     kind = message("ConsumerGroupDescribeResponse")
     groups = []
+    pace = Pace()
     for id in dict.fromkeys(request.group_ids):
         found = _group(context, call, id)
+        if pace.over():
+            yield
         if not isinstance(found, ConsumerGroup):
             code, text = found
             groups.append(kind.DescribedGroup(group_id=id, error_code=code, error_message=text))
@@ -39,7 +42,7 @@ def consumer_group_describe(context: BrokerContext, request: Any, call: Call) ->
         operations = NOT_ASKED
         if request.include_authorized_operations:
             operations = context.authorizer.operations(call, Resource.GROUP, id)
-        groups.append((yield from _describe(context, call, kind, found, operations)))
+        groups.append((yield from _describe(context, call, kind, found, operations, pace)))
     return Done(kind(groups=groups))
 
 
@@ -63,9 +66,8 @@ def _group(context: BrokerContext, call: Call, id: str) -> ConsumerGroup | tuple
 
 
 def _describe(
-    context: BrokerContext, call: Call, kind: Any, group: ConsumerGroup, operations: int
+    context: BrokerContext, call: Call, kind: Any, group: ConsumerGroup, operations: int, pace: Pace
 ) -> Generator[None, None, Any]:
-    pace = Pace()
     default = context.groups.machine.settings.consumer.assignors[0]
     shown = kind.DescribedGroup(
         group_id=group.id,
@@ -97,6 +99,8 @@ def _describe(
         if pace.over(1 + len(told.topics)):
             yield
     for topic in may_see:
+        if pace.over():
+            yield
         if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
             return kind.DescribedGroup(
                 group_id=group.id,

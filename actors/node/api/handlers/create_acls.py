@@ -11,7 +11,8 @@ from actors.controller.portions import RULES_MADE
 from actors.controller.refusals import refusal
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done, Forward
+from actors.node.net.long_refusals import answered_in_pieces
+from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
@@ -20,7 +21,7 @@ from actors.wire.errors import ErrorCode
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     if not context.authorizer.enabled:
-        return Done(refusal(request, ErrorCode.SECURITY_DISABLED, -1))
+        return answered_in_pieces(request, lambda piece: refusal(piece, ErrorCode.SECURITY_DISABLED, -1))
     return context.role.submit(create_acls, request, call, RULES_MADE)
 
 

@@ -4,15 +4,15 @@ Errors, each group its own: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDIN
 COORDINATOR_NOT_AVAILABLE (it is being deleted, or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done, joined
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, in_slices
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -30,15 +30,18 @@ def delete_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
         may = [one for one in portion if context.authorizer.allowed(call, Operation.DELETE, Resource.GROUP, one)]
         denied = [(name, ErrorCode.GROUP_AUTHORIZATION_FAILED) for name in sorted(set(portion) - set(may))]
         deleted += [Done(denied), _delete(context, may)] if may else [Done(denied)]
+    return joined(deleted, _reply)
+
+
+def _reply(results: list[list[tuple[str, ErrorCode]]]) -> Generator[None, None, Any]:
     kind = message("DeleteGroupsResponse")
-    return joined(
-        deleted,
-        lambda results: kind(
-            results=[
-                kind.DeletableGroupResult(group_id=name, error_code=code) for codes in results for name, code in codes
-            ]
-        ),
-    )
+    reply, pace = kind(), Pace()
+    for codes in results:
+        for name, code in codes:
+            reply.results.append(kind.DeletableGroupResult(group_id=name, error_code=code))
+            if pace.over():
+                yield
+    return reply
 
 
 def _delete(context: BrokerContext, names: list[str]) -> Answer:

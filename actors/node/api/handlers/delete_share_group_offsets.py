@@ -15,23 +15,26 @@ from actors.broker.groups.share.beginnings import Told
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share_groups import denied
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import Steps, in_slices
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import ZERO_UUID, message
 
 
 @rpc(92, "DeleteShareGroupOffsets", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
-def delete_share_group_offsets(context: BrokerContext, request: Any, call: Call) -> Answer:
+@in_slices
+def delete_share_group_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Have share partitions of topics end; answer when their share coordinators have forgotten them."""
     kind = message("DeleteShareGroupOffsetsResponse")
     why = denied(context, call, Operation.DELETE, request.group_id)
     if why is not None:
         return Done(kind(error_code=why[0], error_message=why[1]))
-    names = list(dict.fromkeys(topic.topic_name for topic in request.topics))
-    allowed = [name for name in names if context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, name)]
+    names = dict.fromkeys(topic.topic_name for topic in request.topics)
+    may = yield from context.authorizer.allowed_names(call, Operation.READ, Resource.TOPIC, names)
+    allowed = [name for name in names if name in may]
     forbidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    found = {name: Told(forbidden, text(forbidden)) for name in names if name not in allowed}
+    found = {name: Told(forbidden, text(forbidden)) for name in names if name not in may}
     whole: list[Told] = []
 
     def start(then: Callable[[ErrorCode], None]) -> None:

@@ -55,7 +55,7 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
         return reply
 
     answer = allowed_entries(request, TOPICS_GONE, judge, submit)
-    return mapped(answer, named) if told else answer
+    return mapped(answer, named) if may.enabled else answer
 
 
 @rpc(

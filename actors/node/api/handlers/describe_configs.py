@@ -14,7 +14,7 @@ INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 """
 
 import itertools
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation
@@ -101,20 +101,23 @@ def describe_on_controller(context: ControllerContext, request: Any, call: Call)
 
 def _describe(node: Node, request: Any, call: Call) -> Generator[None, None, Any]:
     kind = message("DescribeConfigsResponse")
-    asked = {
-        (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one for one in request.resources
-    }
-    reply = kind()
     pace = Pace()
+    asked: dict[tuple[int, str, tuple[str, ...]], Any] = {}
+    for one in request.resources:
+        keys = tuple(one.configuration_keys or ())
+        asked[one.resource_type, one.resource_name, keys] = one
+        if pace.over(1 + len(keys)):
+            yield
+    reply = kind()
     for one in asked.values():
-        result = _result(node, kind, one, request, call)
+        result = yield from _result(node, kind, one, request, call, pace)
         reply.results.append(result)
-        if pace.over(1 + len(result.configs)):
+        if pace.over():
             yield
     return reply
 
 
-def _result(node: Node, kind: Any, one: Any, request: Any, call: Call) -> Any:
+def _result(node: Node, kind: Any, one: Any, request: Any, call: Call, pace: Pace) -> Generator[None, None, Any]:
     result = kind.DescribeConfigsResult(
         error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
     )
@@ -122,18 +125,27 @@ def _result(node: Node, kind: Any, one: Any, request: Any, call: Call) -> Any:
     if code is not ErrorCode.NONE:
         result.error_code, result.error_message = code, code.text
         return result
-    error, rows = _rows(node, one)
+    if pace.over(len(one.configuration_keys or ())):
+        yield
+    keys = set(one.configuration_keys) if one.configuration_keys else None
+    error, rows = _rows(node, one, keys)
     if error is not None:
         result.error_code, result.error_message = error
         return result
-    keys = None if not one.configuration_keys else set(one.configuration_keys)
-    for key, shown in rows:
-        if keys is None or key.name in keys:
-            result.configs.append(_config(kind, key, shown, request, one.resource_type))
+    for row in rows:
+        if row is not None:
+            result.configs.append(_config(kind, *row, request, one.resource_type))
+        if pace.over():
+            yield
     return result
 
 
-def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, Shown]]]:
+Row = tuple[ConfigKey, Shown] | None
+"""A setting with what is shown of it; None: it was looked at and is not shown."""
+
+
+def _rows(node: Node, one: Any, keys: set[str] | None) -> tuple[tuple[ErrorCode, str] | None, Iterable[Row]]:
+    """The settings of a resource, put together one by one when they are asked for. `keys`: what is wanted; None: all."""
     image = node.image
     if one.resource_type == TOPIC:
         if image.topic(one.resource_name) < 0:
@@ -141,34 +153,57 @@ def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(one.resource_name) else ErrorCode.INVALID_TOPIC_EXCEPTION
             )
             return (code, code.text), ()
-        overrides = image.config(TOPIC, one.resource_name)
-        rows = [(key, _of_topic(node, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
-        return None, [(key, shown) for key, shown in rows if shown.synonyms or not key.name.startswith(INTERNAL)]
+        return None, _topic_rows(node, image.config(TOPIC, one.resource_name), _chosen(TOPIC_CONFIGS, keys))
     if one.resource_type == BROKER:
         if one.resource_name == "":
-            defaults = image.config(BROKER, "")
-            return None, [
-                (key, _first([Value(name, text, DYNAMIC_DEFAULT)]))
-                for name, text in sorted(defaults.items())
-                if (key := _broker_key(name)).dynamic
-            ]
+            return None, _default_rows(image.config(BROKER, ""), _chosen(image.config(BROKER, ""), keys))
         if one.resource_name != str(node.id):
             text = f"this is node {node.id}; ask node {one.resource_name} for its own settings"
             return (ErrorCode.INVALID_REQUEST, text), ()
-        names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
-        rows = [(key, _first(_broker_values(node, key))) for key in map(_broker_key, sorted(names))]
-        return None, [(key, shown) for key, shown in rows if key.name not in UNSHOWN or shown.source != DEFAULT]
+        places = (BROKER_CONFIGS, image.config(BROKER, ""), image.config(BROKER, one.resource_name))
+        found = {name for place in places for name in _chosen(place, keys)}
+        return None, _broker_rows(node, sorted(found))
     if one.resource_type == CLIENT_METRICS:
         if not one.resource_name:
             return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()
         given = image.config(CLIENT_METRICS, one.resource_name)
-        return None, [(key, _of_subscription(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
+        wanted = [key for name, key in CLIENT_METRICS_CONFIGS.items() if keys is None or name in keys]
+        return None, ((key, _of_subscription(key, given)) for key in wanted)
     if one.resource_type == GROUP:
         if not one.resource_name:
             return (ErrorCode.INVALID_REQUEST, "the name of a group must not be empty"), ()
         given = image.config(GROUP, one.resource_name)
-        return None, [(key, _first(_group_values(node, key, given))) for key in GROUP_CONFIGS.values()]
+        wanted = [key for name, key in GROUP_CONFIGS.items() if keys is None or name in keys]
+        return None, ((key, _first(_group_values(node, key, given))) for key in wanted)
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
+
+
+def _chosen(known: Mapping[str, object], keys: set[str] | None) -> list[str]:
+    """Names of those settings that are wanted, sorted. Costs as much as the shorter one of both has."""
+    if keys is None:
+        return sorted(known)
+    few, many = (keys, known) if len(keys) < len(known) else (known, keys)
+    return sorted(name for name in few if name in many)
+
+
+def _topic_rows(node: Node, overrides: Mapping[str, str], names: Iterable[str]) -> Iterator[Row]:
+    for name in names:
+        key = TOPIC_CONFIGS[name]
+        shown = _of_topic(node, key, overrides)
+        yield (key, shown) if shown.synonyms or not name.startswith(INTERNAL) else None
+
+
+def _default_rows(defaults: Mapping[str, str], names: Iterable[str]) -> Iterator[Row]:
+    for name in names:
+        key = _broker_key(name)
+        yield (key, _first([Value(name, defaults[name], DYNAMIC_DEFAULT)])) if key.dynamic else None
+
+
+def _broker_rows(node: Node, names: Iterable[str]) -> Iterator[Row]:
+    for name in names:
+        key = _broker_key(name)
+        shown = _first(_broker_values(node, key))
+        yield (key, shown) if key.name not in UNSHOWN or shown.source != DEFAULT else None
 
 
 def _broker_key(name: str) -> ConfigKey:

@@ -35,7 +35,7 @@ def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
         if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, id):
             group = context.groups.machine.group(id)
         operations = NOT_ASKED
-        if request.include_authorized_operations:
+        if request.include_authorized_operations and not isinstance(group, ErrorCode):
             operations = context.authorizer.operations(call, Resource.GROUP, id)
         if isinstance(group, ErrorCode):
             groups.append(Response.DescribedGroup(group_id=id, error_code=group))

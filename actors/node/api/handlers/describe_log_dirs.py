@@ -40,12 +40,21 @@ def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Ans
 def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Every directory, with the partitions asked for."""
     kind = message("DescribeLogDirsResponse")
-    wanted = None
-    if request.topics is not None:
-        wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-    results = []
+    wanted: set[tuple[str, int]] | None = None
     pace = Pace()
+    if request.topics is not None:
+        wanted = set()
+        for topic in request.topics:
+            if pace.over():
+                yield
+            for number in topic.partitions:
+                wanted.add((topic.topic, number))
+                if pace.over():
+                    yield
+    results = []
     for path, disk in context.storage.paths():
+        if pace.over():
+            yield
         space = None
         if not context.storage.failed(disk):
             try:

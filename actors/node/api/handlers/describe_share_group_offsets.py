@@ -8,7 +8,7 @@ INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS. A partition: TO
 leader says whose end the lag is counted from.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
@@ -18,9 +18,9 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.share_groups import denied
 from actors.node.api.table import rpc
 from actors.node.roles.broker.end_offsets import Ends
-from actors.node.runtime.answers import Answer, Done, joined
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import Pace, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import ZERO_UUID, message
 
@@ -42,13 +42,18 @@ def describe_share_group_offsets(context: BrokerContext, request: Any, call: Cal
     answers: list[Answer] = []
     pace = Pace()
     for one in request.groups:
-        answers.append(_describe(context, call, kind, one))
-        if pace.over(1 + sum(len(topic.partitions) for topic in one.topics or ())):
+        answers.append((yield from _describe(context, call, kind, one, pace)))
+        if pace.over():
             yield
-    return joined(answers, lambda groups: kind(groups=list(groups)))
+
+    def finish(groups: list[Any]) -> Generator[None, None, Any]:
+        yield from ()
+        return kind(groups=groups)
+
+    return joined(answers, finish)
 
 
-def _describe(context: BrokerContext, call: Call, kind: Any, one: Any) -> Answer:
+def _describe(context: BrokerContext, call: Call, kind: Any, one: Any, pace: Pace) -> Generator[None, None, Answer]:
     """One group; the reply is its part of the response."""
     why = denied(context, call, Operation.DESCRIBE, one.group_id)
     group = None if why is not None else context.groups.machine.find(one.group_id)
@@ -61,10 +66,10 @@ def _describe(context: BrokerContext, call: Call, kind: Any, one: Any) -> Answer
         return Done(shown)
     others: list[Any] = []
     if one.topics is None:
-        places = _all(context, call, group)
+        places = yield from _all(context, call, group, pace)
     else:
-        places, others = _named(context, call, kind, one)
-    told = _beyond(context, places)
+        places, others = yield from _named(context, call, kind, one, pace)
+    told = yield from _beyond(context, places, pace)
     ends: dict[tuple[str, int], int | ErrorCode] = {}
 
     def start(then: Callable[[ErrorCode], None]) -> None:
@@ -85,10 +90,12 @@ def _describe(context: BrokerContext, call: Call, kind: Any, one: Any) -> Answer
     return context.groups.commit(start, reply)
 
 
-def _all(context: BrokerContext, call: Call, group: Any) -> list[_Place]:
+def _all(context: BrokerContext, call: Call, group: Any, pace: Pace) -> Generator[None, None, list[_Place]]:
     """All that has begun for a group, of topics that the principal may describe."""
     places = []
-    for topic_id, begun in group.initialized.items() if isinstance(group, ShareGroup) else ():
+    for topic_id, begun in list(group.initialized.items()) if isinstance(group, ShareGroup) else ():
+        if pace.over(1 + len(begun.partitions)):
+            yield
         name = context.cache.topic_name(topic_id)
         if name is not None and context.authorizer.shown(call, Operation.DESCRIBE, Resource.TOPIC, name):
             places += [
@@ -97,45 +104,62 @@ def _all(context: BrokerContext, call: Call, group: Any) -> list[_Place]:
     return places
 
 
-def _named(context: BrokerContext, call: Call, kind: Any, one: Any) -> tuple[list[_Place], list[Any]]:
+def _named(
+    context: BrokerContext, call: Call, kind: Any, one: Any, pace: Pace
+) -> Generator[None, None, tuple[list[_Place], list[Any]]]:
     """What the request names: partitions to be asked about, and topics that are answered without."""
     places: dict[_Place, None] = {}
     others = []
-    image = context.cache.image
     for topic in one.topics:
+        if pace.over():
+            yield
+        image = context.cache.image
         row = image.topic(topic.topic_name)
         denied = not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic.topic_name)
         if denied or row < 0:
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if denied else ErrorCode.NONE
-            others.append(_unknown(kind, topic, code))
+            others.append((yield from _unknown(kind, topic, code, pace)))
         else:
             topic_id = image.topic_id(row) or ZERO_UUID
             for number in topic.partitions:
                 places[_Place(topic.topic_name, SharePartitionKey(one.group_id, topic_id, number))] = None
+                if pace.over():
+                    yield
     return list(places), others
 
 
-def _beyond(context: BrokerContext, places: list[_Place]) -> dict[SharePartitionKey, Any]:
+def _beyond(
+    context: BrokerContext, places: list[_Place], pace: Pace
+) -> Generator[None, None, dict[SharePartitionKey, Any]]:
     """What is told of partitions that do not exist, without a share coordinator: nothing is known of them."""
-    image = context.cache.image
-    counts = {name: len(image.topic_partitions(image.topic(name))) for name in {place.topic for place in places}}
     nothing = message("ReadShareGroupStateSummaryResponse").PartitionResult(start_offset=NO_OFFSET)
-    return {place.key: nothing for place in places if not 0 <= place.key.number < counts[place.topic]}
+    image, counts, told = context.cache.image, dict[str, int](), dict[SharePartitionKey, Any]()
+    for place in places:
+        if place.topic not in counts:
+            row = image.topic(place.topic)
+            counts[place.topic] = len(image.topic_partitions(row)) if row >= 0 else 0
+        if not 0 <= place.key.number < counts[place.topic]:
+            told[place.key] = nothing
+        if pace.over():
+            yield
+            image = context.cache.image
+    return told
 
 
-def _unknown(kind: Any, topic: Any, code: ErrorCode) -> Any:
-    return kind.DescribeShareGroupOffsetsResponseTopic(
-        topic_name=topic.topic_name,
-        partitions=[
+def _unknown(kind: Any, topic: Any, code: ErrorCode, pace: Pace) -> Generator[None, None, Any]:
+    shown = kind.DescribeShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, partitions=[])
+    for number in topic.partitions:
+        shown.partitions.append(
             kind.DescribeShareGroupOffsetsResponsePartition(
                 partition_index=number,
                 start_offset=NO_OFFSET,
                 error_code=code,
                 error_message=text(code) if code else None,
             )
-            for number in topic.partitions
-        ],
-    )
+        )
+        if pace.over():
+            yield
+    return shown
 
 
 def _ask(

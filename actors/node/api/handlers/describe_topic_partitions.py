@@ -6,6 +6,8 @@ most; its cursor names the next partition.
 Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, INVALID_REQUEST.
 """
 
+from bisect import bisect_left
+from collections.abc import Generator
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
@@ -15,9 +17,11 @@ from actors.node.api.handlers.metadata import legal
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import Pace, Steps, in_slices, put_in_order
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+GONE = -1
 
 
 @rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
@@ -25,37 +29,45 @@ from actors.wire.messages import message
 def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) -> Steps:
     """One page of partitions."""
     kind = message("DescribeTopicPartitionsResponse")
-    image, cursor = context.cache.image, request.cursor
-    everything = not request.topics
-    names = (
-        [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
-    )
-    may = context.authorizer
-    denied: list[str] = []
-    if may.enabled:
-        check = may.shown if everything else may.allowed
-        denied = [name for name in names if not check(call, Operation.DESCRIBE, Resource.TOPIC, name)]
-        names = sorted(set(names) - set(denied))
-    if cursor is not None and cursor.partition_index < 0:
-        refused = [
-            kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=one.name)
-            for one in request.topics
-        ]
-        return Done(kind(topics=refused, next_cursor=None))
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
-    left = min(max(request.response_partition_limit, 1), context.config.value("max.request.partition.size.limit"))
-    topics: list[Any] = [
-        kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-        for name in denied
-        if not everything
-    ]
+    cursor, everything = request.cursor, not request.topics
     pace = Pace()
+    if cursor is not None and cursor.partition_index < 0:
+        refused = []
+        for one in request.topics:
+            refused.append(
+                kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=one.name)
+            )
+            if pace.over():
+                yield
+        return Done(kind(topics=refused, next_cursor=None))
+    left = min(max(request.response_partition_limit, 1), context.config.value("max.request.partition.size.limit"))
+    topics: list[Any] = []
+    if everything:
+        first = "" if cursor is None else cursor.topic_name
+        names = yield from _first_names(context, call, first, left + 1, pace)
+    else:
+        names = yield from put_in_order((topic.name for topic in request.topics), pace)
+        if context.authorizer.enabled:
+            allowed = yield from context.authorizer.allowed_names(call, Operation.DESCRIBE, Resource.TOPIC, names)
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            kept = []
+            for name in names:
+                if name in allowed:
+                    kept.append(name)
+                else:
+                    topics.append(kind.DescribeTopicPartitionsResponseTopic(error_code=code, name=name))
+                if pace.over():
+                    yield
+            names = kept
+        if cursor is not None:
+            names = names[bisect_left(names, cursor.topic_name) :]
+    may = context.authorizer
     for name in names:
         if pace.over():
             yield
         if left == 0:
             return Done(kind(topics=topics, next_cursor=kind.Cursor(topic_name=name, partition_index=0)))
+        image = context.cache.image
         row = image.topic(name)
         if row < 0:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -68,21 +80,56 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
             )
             continue
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        rows = [one for one in image.topic_partitions(row) if image.number(one) >= start]
-        topics.append(
-            kind.DescribeTopicPartitionsResponseTopic(
-                name=name,
-                topic_id=image.topic_id(row),
-                is_internal=name in INTERNAL_TOPICS,
-                partitions=[_partition(context, kind, one) for one in rows[:left]],
-                topic_authorized_operations=may.operations(call, Resource.TOPIC, name),
-            )
+        topic = kind.DescribeTopicPartitionsResponseTopic(
+            name=name,
+            topic_id=image.topic_id(row),
+            is_internal=name in INTERNAL_TOPICS,
+            partitions=[],
+            topic_authorized_operations=may.operations(call, Resource.TOPIC, name),
         )
-        if len(rows) > left:
-            following = kind.Cursor(topic_name=name, partition_index=image.number(rows[left]))
-            return Done(kind(topics=topics, next_cursor=following))
-        left -= len(rows)
+        following = yield from _partitions(context, kind, topic, row, start, left, pace)
+        if following == GONE:
+            continue
+        topics.append(topic)
+        if following is not None:
+            return Done(kind(topics=topics, next_cursor=kind.Cursor(topic_name=name, partition_index=following)))
+        left -= len(topic.partitions)
     return Done(kind(topics=topics, next_cursor=None))
+
+
+def _first_names(
+    context: BrokerContext, call: Call, first: str, most: int, pace: Pace
+) -> Generator[None, None, list[str]]:
+    """The first `most` names of topics from `first` on that the principal may describe."""
+    may, image, found = context.authorizer, context.cache.image, list[str]()
+    for row in image.topics():
+        name = image.topic_name(row)
+        if name >= first and may.shown(call, Operation.DESCRIBE, Resource.TOPIC, name):
+            found.append(name)
+            if len(found) == most:
+                break
+        if pace.over():
+            yield
+    return found
+
+
+def _partitions(
+    context: BrokerContext, kind: Any, topic: Any, row: int, start: int, most: int, pace: Pace
+) -> Generator[None, None, int | None]:
+    """Put the partitions of a topic into its part of the answer. The number of the next one, if `most` are there; None: they
+    are all; GONE: the topic was deleted meanwhile."""
+    image = context.cache.image
+    for partition in image.topic_partitions(row):
+        if image.number(partition) >= start:
+            if len(topic.partitions) == most:
+                return image.number(partition)
+            topic.partitions.append(_partition(context, kind, partition))
+        if pace.over():
+            yield
+            image = context.cache.image
+            if image.topic_by_id(topic.topic_id) != row:
+                return GONE
+    return None
 
 
 def _partition(context: BrokerContext, kind: Any, row: int) -> Any:

@@ -12,7 +12,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import Pace, Steps, in_slices, put_in_order
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -31,16 +31,16 @@ def describe_transactions(context: BrokerContext, request: Any, call: Call) -> S
             found = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if isinstance(found, ErrorCode):
             reply.transaction_states.append(kind.TransactionState(transactional_id=id, error_code=found))
-            partitions = 0
         else:
             topics: dict[str, list[int]] = {}
-            names = (topic for topic, _ in found.partitions)
-            seen = context.authorizer.shown_names(call, Operation.DESCRIBE, Resource.TOPIC, names)
-            for topic, number in sorted(found.partitions):
-                if topic not in seen:
-                    continue
-                topics.setdefault(topic, []).append(number)
-            partitions = len(found.partitions)
+            within = list(found.partitions)
+            names = (topic for topic, _ in within)
+            seen = yield from context.authorizer.shown_names(call, Operation.DESCRIBE, Resource.TOPIC, names)
+            for topic, number in (yield from put_in_order(within, pace)):
+                if topic in seen:
+                    topics.setdefault(topic, []).append(number)
+                if pace.over():
+                    yield
             reply.transaction_states.append(
                 kind.TransactionState(
                     transactional_id=id,
@@ -52,6 +52,6 @@ def describe_transactions(context: BrokerContext, request: Any, call: Call) -> S
                     topics=[kind.TopicData(topic=name, partitions=numbers) for name, numbers in topics.items()],
                 )
             )
-        if pace.over(1 + partitions):
+        if pace.over():
             yield
     return Done(reply)

@@ -112,14 +112,14 @@ def _missing(context: Shown, request: Any, call: Call, wanted: Wanted) -> Genera
         return missing
     pace = Pace()
     for name, topic_id in wanted:
+        if pace.over():
+            yield
         if name is not None and topic_id == NO_ID and context.cache.image.topic(name) < 0 and legal(name):
             if not _may_make(context, call, name):
                 continue
             missing.append(name)
             if len(missing) == CREATED_MAX:
                 break
-        if pace.over():
-            yield
     return missing
 
 
@@ -219,8 +219,8 @@ def _reply(context: Shown, request: Any, call: Call, wanted: Wanted) -> Steps:
         reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     topics = _Packed(reply.topics, version)
     pace = Pace()
-    for found in _found(context.cache.image, wanted):
-        denied = _denied(context, kind, request, call, found, wanted) if context.authorizer.enabled else None
+    for found, by_id in _found(context.cache.image, wanted):
+        denied = _denied(context, kind, request, call, found, wanted, by_id) if context.authorizer.enabled else None
         if denied is not None:
             topic = denied or None
         elif isinstance(found, int):
@@ -249,7 +249,13 @@ def _may_make(context: Shown, call: Call, name: str) -> bool:
 
 
 def _denied(
-    context: Shown, kind: Any, request: Any, call: Call, found: int | tuple[str | None, bytes], wanted: Wanted
+    context: Shown,
+    kind: Any,
+    request: Any,
+    call: Call,
+    found: int | tuple[str | None, bytes],
+    wanted: Wanted,
+    by_id: bool,
 ) -> Any | None:
     """What is said of a topic that the principal may not describe: False if nothing is. None: it may. Who may not describe a
     topic does not learn whether it exists, nor which name an id has."""
@@ -264,7 +270,7 @@ def _denied(
     if wanted is None:
         return None if context.authorizer.shown(call, Operation.DESCRIBE, Resource.TOPIC, name) else False
     if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, name):
-        if (None, topic_id) in wanted:
+        if by_id:
             return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
         return kind.MetadataResponseTopic(
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS
@@ -291,14 +297,15 @@ class _Packed:
         self._count = len(entries)
 
 
-def _found(image: Any, wanted: Wanted) -> Iterator[int | tuple[str | None, bytes]]:
-    """The row of each topic asked for, or what it was asked by if there is none."""
+def _found(image: Any, wanted: Wanted) -> Iterator[tuple[int | tuple[str | None, bytes], bool]]:
+    """The row of each topic asked for, or what it was asked by if there is none; and whether that was an id alone."""
     if wanted is None:
-        yield from image.topics()
+        for row in image.topics():
+            yield row, False
         return
     for name, topic_id in wanted:
         row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
-        yield row if row >= 0 else (name, topic_id)
+        yield row if row >= 0 else (name, topic_id), name is None
 
 
 def _absent(kind: Any, name: str | None, topic_id: bytes) -> Any:

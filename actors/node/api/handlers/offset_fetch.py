@@ -36,11 +36,12 @@ UNSTABLE = CommittedOffset(-1, -1, "", -2)
 def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Read committed offsets."""
     Response = message("OffsetFetchResponse")
-    version = call.api_version
+    version, pace = call.api_version, Pace()
     if version < GROUPS:
         error, topics = yield from _group(
             context,
             call,
+            pace,
             request.group_id,
             request.topics,
             version,
@@ -50,14 +51,17 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
         )
         return Done(Response(topics=topics, error_code=error))
     groups = []
-    stale = _stale(context, call, request) if version >= MEMBERS else {}
-    for group_id, wanted in _by_group(request).items():
+    stale = (yield from _stale(context, call, request, pace)) if version >= MEMBERS else {}
+    for group_id, wanted in (yield from _by_group(request, pace)).items():
+        if pace.over():
+            yield
         if group_id in stale:
             groups.append(Response.OffsetFetchResponseGroup(group_id=group_id, topics=[], error_code=stale[group_id]))
             continue
         error, topics = yield from _group(
             context,
             call,
+            pace,
             group_id,
             wanted,
             version,
@@ -69,10 +73,12 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Done(Response(groups=groups))
 
 
-def _stale(context: BrokerContext, call: Call, request: Any) -> dict[str, ErrorCode]:
+def _stale(context: BrokerContext, call: Call, request: Any, pace: Pace) -> Generator[None, None, dict[str, ErrorCode]]:
     """Groups of which the one that asks is no member, or not in that epoch."""
     found: dict[str, ErrorCode] = {}
     for asked in request.groups:
+        if pace.over():
+            yield
         if asked.member_id is None and asked.member_epoch < 0:
             continue
         if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, asked.group_id):
@@ -82,7 +88,7 @@ def _stale(context: BrokerContext, call: Call, request: Any) -> dict[str, ErrorC
     return found
 
 
-def _by_group(request: Any) -> dict[str, list[Any] | None]:
+def _by_group(request: Any, pace: Pace) -> Generator[None, None, dict[str, list[Any] | None]]:
     """Topics that are asked for; None: all."""
     wanted: dict[str, list[Any] | None] = {}
     for group in request.groups:
@@ -91,12 +97,15 @@ def _by_group(request: Any) -> dict[str, list[Any] | None]:
             wanted[group.group_id] = None
         elif topics is not None:
             topics.extend(group.topics)
+        if pace.over():
+            yield
     return wanted
 
 
 def _group(
     context: BrokerContext,
     call: Call,
+    pace: Pace,
     group_id: str,
     topics: Sequence[Any] | None,
     version: int,
@@ -125,7 +134,6 @@ def _group(
         return found_or_error, []
     else:
         error = found_or_error
-    pace = Pace()
     wanted: dict[Any, dict[int, CommittedOffset]] = {}
     if topics is None:
         for (name, number), committed in offsets.copy().items():
@@ -146,6 +154,8 @@ def _group(
     unknown: list[Any] = []
     for key, found in wanted.items():
         topic_error = error
+        if pace.over():
+            yield
         topic_name = _name(image, key) if version >= TOPIC_IDS and topics is not None else key
         if (
             topic_name is not None
@@ -183,8 +193,6 @@ def _group(
             )
             if pace.over():
                 yield
-        if pace.over():
-            yield
     return error if version >= 2 else ErrorCode.NONE, answer + unknown
 
 

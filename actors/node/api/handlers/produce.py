@@ -93,16 +93,17 @@ def produce(context: BrokerContext, request: Any, call: Call) -> Answer:
     if not context.lookups.serving:
         return Close("this broker is fenced")
     if context.authorizer.enabled:
-        return _authorized(context, request, call)
+        return go_on(_authorized(context, request, call))
     return _begun(context, request, call)
 
 
-def _authorized(context: BrokerContext, request: Any, call: Call) -> Answer:
+def _authorized(context: BrokerContext, request: Any, call: Call) -> Steps:
     """What may be written is; the topics that may not be are answered beside it."""
     may, id = context.authorizer, request.transactional_id
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     kept: list[Any] = []
     denied: list[Any] = []
+    pace = Pace()
     if id is not None and not may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, id):
         code, denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, list(request.topic_data)
     else:
@@ -110,6 +111,8 @@ def _authorized(context: BrokerContext, request: Any, call: Call) -> Answer:
             name = context.cache.topic_name(topic.topic_id) if call.api_version >= IDS_FROM else topic.name
             allowed = name is None or may.allowed(call, Operation.WRITE, Resource.TOPIC, name)
             (kept if allowed else denied).append(topic)
+            if pace.over():
+                yield
     if not denied:
         return _begun(context, request, call)
     if request.acks == 0:
@@ -117,13 +120,16 @@ def _authorized(context: BrokerContext, request: Any, call: Call) -> Answer:
             return Close("a produce request without acknowledgement is not authorized")
         return _begun(context, changed(request, topic_data=kept), call, refused=True)
     refused = Refused(code, code.text)
-    answers = [
-        _RESPONSE.TopicProduceResponse(
-            **({"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"name": topic.name}),
-            partition_responses=[_refusal(one.index, refused) for one in topic.partition_data],
-        )
-        for topic in denied
-    ]
+    answers: list[Any] = []
+    for topic in denied:
+        named = {"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"name": topic.name}
+        answers.append(_RESPONSE.TopicProduceResponse(**named, partition_responses=[]))
+        for one in topic.partition_data:
+            answers[-1].partition_responses.append(_refusal(one.index, refused))
+            if pace.over():
+                yield
+        if pace.over():
+            yield
 
     def joined(reply: Any) -> Any:
         reply.responses += answers

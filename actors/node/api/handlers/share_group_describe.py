@@ -28,8 +28,11 @@ def share_group_describe(context: BrokerContext, request: Any, call: Call) -> St
     """Show groups with their members."""
     kind = message("ShareGroupDescribeResponse")
     groups = []
+    pace = Pace()
     for id in dict.fromkeys(request.group_ids):
         found = share_group(context, call, Operation.DESCRIBE, id)
+        if pace.over():
+            yield
         if not isinstance(found, ShareGroup):
             code, text = found
             groups.append(kind.DescribedGroup(group_id=id, error_code=code, error_message=text))
@@ -37,14 +40,13 @@ def share_group_describe(context: BrokerContext, request: Any, call: Call) -> St
         operations = NOT_ASKED
         if request.include_authorized_operations:
             operations = context.authorizer.operations(call, Resource.GROUP, id)
-        groups.append((yield from _describe(context, call, kind, found, operations)))
+        groups.append((yield from _describe(context, call, kind, found, operations, pace)))
     return Done(kind(groups=groups))
 
 
 def _describe(
-    context: BrokerContext, call: Call, kind: Any, group: ShareGroup, operations: int
+    context: BrokerContext, call: Call, kind: Any, group: ShareGroup, operations: int, pace: Pace
 ) -> Generator[None, None, Any]:
-    pace = Pace()
     shown = kind.DescribedGroup(
         group_id=group.id,
         group_state=group.state(),
@@ -71,6 +73,8 @@ def _describe(
         if pace.over(1 + len(told.topics)):
             yield
     for topic in may_see:
+        if pace.over():
+            yield
         if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
             return kind.DescribedGroup(
                 group_id=group.id,

@@ -30,8 +30,11 @@ def streams_group_describe(context: BrokerContext, request: Any, call: Call) -> 
     """Show groups with their members."""
     kind = message("StreamsGroupDescribeResponse")
     groups = []
+    pace = Pace()
     for id in dict.fromkeys(request.group_ids):
         found = _group(context, call, id)
+        if pace.over():
+            yield
         if not isinstance(found, StreamsGroup):
             code, text = found
             groups.append(kind.DescribedGroup(group_id=id, error_code=code, error_message=text))
@@ -39,7 +42,7 @@ def streams_group_describe(context: BrokerContext, request: Any, call: Call) -> 
         operations = NOT_ASKED
         if request.include_authorized_operations:
             operations = context.authorizer.operations(call, Resource.GROUP, id)
-        groups.append((yield from _describe(context, call, kind, found, operations)))
+        groups.append((yield from _describe(context, call, kind, found, operations, pace)))
     return Done(kind(groups=groups))
 
 
@@ -65,9 +68,8 @@ def _group(context: BrokerContext, call: Call, id: str) -> StreamsGroup | tuple[
 
 
 def _describe(
-    context: BrokerContext, call: Call, kind: Any, group: StreamsGroup, operations: int
+    context: BrokerContext, call: Call, kind: Any, group: StreamsGroup, operations: int, pace: Pace
 ) -> Generator[None, None, Any]:
-    pace = Pace()
     shown = kind.DescribedGroup(
         group_id=group.id,
         group_state=group.state(),

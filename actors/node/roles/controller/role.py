@@ -38,6 +38,7 @@ from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSI
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
 from actors.node.net.channels import Channels
+from actors.node.net.long_refusals import answered_in_pieces
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.quorum.snapshots import Snapshotting
@@ -311,9 +312,9 @@ class ControllerRole:
         run between its portions."""
         self.requests.mark(1, self._runtime.now.mono_ms)
         if not self.active or self._quorum.raft.overdue(self._runtime.now):
-            return Done(refusal(request, ErrorCode.NOT_CONTROLLER, self._quorum.raft.leader_id))
+            return self._not_active(request, self._quorum.raft.leader_id)
         if call.listener is Listener.BRIDGE and self.soft.zookeeper_epoch is None:
-            return Done(refusal(request, ErrorCode.NOT_CONTROLLER, -1))
+            return self._not_active(request, -1)
         if cut is not None and cut.is_long(request, self.image):
             return go_on(self._in_portions(operation, request, call, cut))
         result = self._run(operation, request)
@@ -325,6 +326,9 @@ class ControllerRole:
             )
         seen = self.image.next_offset if result.seen is None else result.seen
         return Held(seen - 1, result.reply)
+
+    def _not_active(self, request: Any, active: int) -> Answer:
+        return answered_in_pieces(request, lambda piece: refusal(piece, ErrorCode.NOT_CONTROLLER, active))
 
     def mutation_quota(self, call: Call, strict_from: int) -> MutationQuota | None:
         """What a client may have made and deleted; None: whatever it likes. `strict_from`: the first version of the API that
