@@ -26,10 +26,21 @@ SETTING = "rayft.metrics.listen"
 ID_TAKEN = 78
 
 
+INDENTED = "\n    "
+
+
+def one_line(text: str) -> str:
+    """A text in which nothing ends the line, or cannot be printed."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 class Journal:
-    """The log of a node: one line for each event, with the time and the level. Lines that repeat are counted
-    (`Repeats`). A line that cannot be written is lost: the disk that is full may be the log's too, and the node must go
-    on."""
+    """The log of a node: one line for each event, with the time and the level. What cannot be printed in it, such as the
+    end of a line in the name of a user, is escaped; further lines of a traceback are indented, so that none of them looks
+    like an event. Lines that repeat are counted (`Repeats`). A line that cannot be written is lost: the disk that is full
+    may be the log's too, and the node must go on."""
 
     def __init__(self, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -38,15 +49,15 @@ class Journal:
 
     def info(self, text: str) -> None:
         """What an operator may like to know."""
-        self._line("INFO ", text)
+        self._line("INFO ", one_line(text))
 
     def warning(self, text: str) -> None:
         """What an operator should look at some day."""
-        self._line("WARN ", text)
+        self._line("WARN ", one_line(text))
 
     def error(self, text: str) -> None:
         """What an operator should look at now."""
-        self._line("ERROR", text)
+        self._line("ERROR", INDENTED.join(one_line(line) for line in text.split("\n")).rstrip())
 
     def settle(self) -> None:
         """Report counted lines whose interval is over. To be called about once a second."""

@@ -12,6 +12,7 @@ import pytest
 
 from actors.authorization.resources import OPERATIONS, Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Rule
+from actors.node.runtime import peer_lines
 from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError
@@ -133,6 +134,7 @@ def test_what_nodes_ask_changes_nothing(
 ) -> None:
     scene.set_rules(rules)
     before = scene.state()
+    monkeypatch.setattr(peer_lines, "LINES_A_PRINCIPAL", peer_lines.LINES_MAX)
     for process, api, version, body, node in list(node_requests(scene)):
         name = f"v28:{api}" if framing.is_draft(api) else api
         said: list[str] = []

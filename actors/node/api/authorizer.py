@@ -10,19 +10,20 @@ This file alone decides how a request is judged. Rules, as in Apache Kafka's Sta
    `allow.everyone.if.no.acl.found`.
 
 A broker judges by the metadata that is committed and that it has replayed, an active controller by its latest state, whose
-answers leave when that is committed. What is denied is one line in the log, and so is what is allowed with
-`rayft.authorizer.log.allowed`; what is only left out of a list is not told.
+answers leave when that is committed. All that a request is denied is one line in the log, however many names it has; what is
+allowed is a line each with `rayft.authorizer.log.allowed`; what is only left out of a list is not told. Of each principal a
+few lines are written, the others are counted (`runtime/peer_lines.py`).
 """
 
-from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, OPERATIONS, Operation, Resource
 from actors.config import NodeConfig
 from actors.node.api.rights import NODE_MAY
 from actors.node.api.speakers import named
-from actors.node.runtime.calls import Call
+from actors.node.runtime.calls import Call, Refusals
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.slices import Pace
 from actors.wire.errors import ErrorCode
@@ -31,6 +32,17 @@ NOT_ASKED = -(1 << 31)
 """Authorized operations in an answer whose request did not ask for them (KIP-430)."""
 LOGGED_CHARACTERS_MAX = 300
 """Of a name in a line about a refusal."""
+SHOWN_MAX = 3
+"""Resources that a line about a refusal names."""
+
+
+class Refusal(NamedTuple):
+    """One thing that a principal was denied."""
+
+    call: Call
+    operation: Operation
+    resource: Resource
+    name: str
 
 
 class Authorizer:
@@ -38,7 +50,7 @@ class Authorizer:
 
     def __init__(self, runtime: Runtime, config: NodeConfig, rules: Callable[[], RuleIndex]) -> None:
         """`rules`: those of the image as it is now; the image may be replaced by a snapshot."""
-        self._log = runtime.log
+        self._log, self._lines = runtime.log, runtime.peer_lines
         self._rules = rules
         self.enabled = bool(config.value("authorizer.class.name"))
         """Whether there is an authorizer at all."""
@@ -54,8 +66,10 @@ class Authorizer:
         if not self.enabled:
             return True
         allowed = self._may(call, operation, resource, name)
-        if not allowed or self._tells_allowed:
-            self._tell(allowed, call, operation, resource, name)
+        if not allowed:
+            self._deny(Refusal(call, operation, resource, name))
+        elif self._tells_allowed:
+            self._tell_allowed(call, operation, resource, name)
         return allowed
 
     def shown(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
@@ -64,7 +78,7 @@ class Authorizer:
             return True
         allowed = self._may(call, operation, resource, name)
         if allowed and self._tells_allowed:
-            self._tell(True, call, operation, resource, name)
+            self._tell_allowed(call, operation, resource, name)
         return allowed
 
     def allowed_some(self, call: Call, operation: Operation, resource: Resource) -> bool:
@@ -121,11 +135,38 @@ class Authorizer:
 
     def refuse(self, call: Call, api: str, why: str) -> None:
         """Log that a node asks what is not its own. `why` follows its name."""
-        self._log.warning(f"{_line(call.principal)} at {call.client_host} {why} in {api}: refused")
+        text = f"{_line(call.principal)} at {call.client_host} {why} in {api}: refused"
+        self._lines.of_principal(self._log.warning, _line(call.principal), text)
 
-    def _tell(self, allowed: bool, call: Call, operation: Operation, resource: Resource, name: str) -> None:
+    def tell(self, refusals: Refusals, *, more: bool = False) -> None:
+        """Write the line about what a request was denied. `more`: not all of it has been looked at."""
+        if not refusals.told:
+            self._write(refusals.first, refusals.count, more)
+        refusals.told, refusals.count = True, 0
+        refusals.first.clear()
+
+    def _deny(self, refusal: "Refusal") -> None:
+        gathered = refusal.call.refusals
+        if gathered is None:
+            self._write([refusal], 1, False)
+        elif not gathered.told:
+            gathered.count += 1
+            if len(gathered.first) < SHOWN_MAX:
+                gathered.first.append(refusal)
+
+    def _write(self, first: Sequence["Refusal"], count: int, more: bool) -> None:
+        call, operation, resource, name = first[0]
+        who = _line(call.principal)
+        text = f"{who} is denied {operation.name} from {call.client_host} on {resource.name}:{_line(name)}"
+        for _, other, kind, one in first[1:]:
+            text += f", {'' if other is operation else f'{other.name} on '}{kind.name}:{_line(one)}"
+        if count > len(first) or more:
+            text += f" and {'at least ' if more else ''}{count - len(first)} more"
+        self._lines.of_principal(self._log.info, who, f"{text} (API {call.api_key})")
+
+    def _tell_allowed(self, call: Call, operation: Operation, resource: Resource, name: str) -> None:
         self._log.info(
-            f"{_line(call.principal)} is {'allowed' if allowed else 'denied'} {operation.name} from {call.client_host} on "
+            f"{_line(call.principal)} is allowed {operation.name} from {call.client_host} on "
             f"{resource.name}:{_line(name)} (API {call.api_key})"
         )
 

@@ -19,7 +19,7 @@ from actors.node.net.request_channel import LOGIN, RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.runtime.answers import Answer, Asked, Close, Done, Forward, Held, Last, Later, Parked, Sliced
-from actors.node.runtime.calls import Api, Call, Listener, Subject
+from actors.node.runtime.calls import Api, Call, Listener, Refusals, Subject
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer
 from actors.wire import framing
@@ -51,6 +51,8 @@ class Dispatch:
         self.broker = broker
         self.controller = controller
         self._quotas = None if broker is None else broker.quotas
+        self._judges = any(one is not None and one.authorizer.enabled for one in (broker, controller))
+        """Whether there is an authorizer."""
         self.forwarder = Forwarder(runtime, requests, channels, self.admitted)
 
     def start(self) -> None:
@@ -119,6 +121,7 @@ class Dispatch:
             connection.principal,
             frame,
             by_token=connection.by_token,
+            refusals=Refusals() if self._judges else None,
         )
         try:
             if version == header.api_version:
@@ -170,10 +173,13 @@ class Run:
         self._settle(answer)
 
     def _perform(self) -> Answer:
+        return perform(self._context(), self._api, self._request, self._call)
+
+    def _context(self) -> Context:
         dispatch = self._dispatch
         context: Context | None = dispatch.controller if self._call.listener in CONTROLLERS_OWN else dispatch.broker
         assert context is not None, "a listener is that of a role which is there"
-        return perform(context, self._api, self._request, self._call)
+        return context
 
     def _let_go(self) -> None:
         """The request waits for what its peer may put off: what it came in is given back."""
@@ -208,6 +214,9 @@ class Run:
 
     def _settle(self, answer: Answer) -> None:
         kind = type(answer)
+        refusals = self._call.refusals
+        if refusals is not None and refusals.count:
+            self._context().authorizer.tell(refusals, more=kind is Sliced)
         if kind is Done:
             self._reply(answer.reply)  # type: ignore[union-attr]
         elif kind is Parked:

@@ -269,9 +269,8 @@ class RequestChannel:
     def close(self, connection: Connection, why: str) -> None:
         """Close one inbound connection and say why."""
         if not connection.closed:
-            self._runtime.log.warning(
-                f"closed the connection of {connection.peer_host} on {connection.listener_name}: {why}"
-            )
+            text = f"closed the connection of {connection.peer_host} on {connection.listener_name}: {why}"
+            self._runtime.peer_lines.of_host(self._runtime.log.warning, connection.peer_host, text)
             self.mailbox.drop(connection.id)
             self.connections.close(connection)
 

@@ -41,6 +41,19 @@ class Subject(enum.Flag):
     """Topics, partitions, settings, brokers."""
 
 
+class Refusals:
+    """What a request was denied. It is one line of the log, at the end of the step in which something is first denied."""
+
+    __slots__ = ("count", "first", "told")
+
+    def __init__(self) -> None:
+        self.first: list[Any] = []
+        """The first few."""
+        self.count = 0
+        """How many there are, until they are told."""
+        self.told = False
+
+
 class Call(NamedTuple):
     """Who asks, and how. One a request."""
 
@@ -59,6 +72,8 @@ class Call(NamedTuple):
     """Whether it came in an Envelope: a client's request that a broker has passed on."""
     by_token: bool = False
     """Whether the principal has logged in with a delegation token (KIP-48)."""
+    refusals: Refusals | None = None
+    """Gathered for the request, and for what is in it if it is an Envelope. None: each is told at once."""
 
 
 Handler = Callable[[Any, Any, Call], Answer]

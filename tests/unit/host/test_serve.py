@@ -49,6 +49,18 @@ def test_a_name_that_the_log_cannot_spell_is_written_all_the_same() -> None:
     assert raw.getvalue().endswith(b"WARN  \\udcff-0 is not used\n")
 
 
+def test_a_name_with_a_line_end_begins_no_line() -> None:
+    forged = "x' \n2026-01-01 00:00:00.000 INFO  broker 1 is FENCED\r\u2028\x1b[2J"
+    stream = io.StringIO()
+    log = Journal(stream)
+    log.warning(f"closed the connection of 10.9.9.9 on BROKER: its login failed: unknown user '{forged}'")
+    log.info(f"User:{forged}")
+    log.error(f"Produce failed: '{forged}'\nTraceback\n  File\n{forged}")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 8, lines
+    assert all(line.startswith("    ") for line in lines[3:]) and not any("\x1b" in line for line in lines)
+
+
 def settings(path: Path, port: int) -> NodeConfig:
     return node_config(
         {

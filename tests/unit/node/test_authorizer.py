@@ -10,8 +10,9 @@ from actors.authorization.resources import Operation, Pattern, Permission, Resou
 from actors.authorization.rules import Rule
 from actors.config import node_config
 from actors.node.api.authorizer import Authorizer
+from actors.node.runtime.calls import Refusals
 
-CALL: Any = SimpleNamespace(principal="User:alice", client_host="192.0.2.9", api_key=0, forwarded=False)
+CALL: Any = SimpleNamespace(principal="User:alice", client_host="192.0.2.9", api_key=0, forwarded=False, refusals=None)
 DENIED = "User:alice is denied READ from 192.0.2.9 on TOPIC:orders (API 0)"
 ALLOWED = "User:alice is allowed WRITE from 192.0.2.9 on TOPIC:orders (API 0)"
 
@@ -31,7 +32,8 @@ def made(tmp_path: Any, *more: Rule, **given: str) -> tuple[Authorizer, list[str
     for one in (rule, *more):
         rules.put(one, one)
     lines: list[str] = []
-    runtime: Any = SimpleNamespace(log=SimpleNamespace(info=lines.append))
+    told = SimpleNamespace(of_principal=lambda write, source, text: write(text))
+    runtime: Any = SimpleNamespace(log=SimpleNamespace(info=lines.append), peer_lines=told)
     return Authorizer(runtime, config, lambda: rules), lines
 
 
@@ -86,7 +88,7 @@ def test_a_node_is_let_in_by_name_and_shut_out_by_a_rule(
     tmp_path: Any, users: str, rules: list[Rule], let_in: bool
 ) -> None:
     may, _ = made(tmp_path, *rules, super_users=users)
-    call = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=False)
+    call = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=False, refusals=None)
     for operation, resource in (
         (Operation.CLUSTER_ACTION, Resource.CLUSTER),
         (Operation.DESCRIBE, Resource.CLUSTER),
@@ -101,16 +103,48 @@ def test_a_node_is_let_in_by_name_and_shut_out_by_a_rule(
         assert not may.allowed(call, operation, resource, "kafka-cluster"), operation
     shut_out = any(rule.permission == DENY and rule.principal == NODE for rule in rules)
     assert may.shuts_out(NODE, "192.0.2.9") is shut_out
-    passed_on = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=True)
+    passed_on = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=True, refusals=None)
     assert not may.allowed(passed_on, Operation.DESCRIBE, Resource.TOPIC, "payments")
 
 
 def test_who_is_shut_out_has_not_the_right_of_its_other_rules(tmp_path: Any) -> None:
     write = Rule(Resource.TOPIC, "orders", Pattern.LITERAL, NODE, "*", Operation.WRITE, ALLOW)
-    call = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=False)
+    call = SimpleNamespace(principal=NODE, client_host="192.0.2.9", api_key=0, forwarded=False, refusals=None)
     may, _ = made(tmp_path, write)
     assert may.allowed(call, Operation.WRITE, Resource.TOPIC, "orders")
     assert may.allowed_some(call, Operation.WRITE, Resource.TOPIC)
     may, _ = made(tmp_path, write, node_rule(NODE, DENY))
     assert not may.allowed(call, Operation.WRITE, Resource.TOPIC, "orders")
     assert not may.allowed_some(call, Operation.WRITE, Resource.TOPIC)
+
+
+def test_all_that_a_request_is_denied_is_one_line(tmp_path: Any) -> None:
+    may, lines = made(tmp_path)
+    for denied, more, rest in (
+        (1, False, ""),
+        (3, False, ""),
+        (9, False, " and 6 more"),
+        (9, True, " and at least 6 more"),
+    ):
+        call = SimpleNamespace(**vars(CALL) | {"refusals": Refusals()})
+        for number in range(denied):
+            assert not may.allowed(call, Operation.READ, Resource.TOPIC, f"t{number}")
+        assert not lines, "the line comes at the end of the step"
+        may.tell(call.refusals, more=more)
+        assert not may.allowed(call, Operation.WRITE, Resource.TOPIC, "later"), "in a later step"
+        may.tell(call.refusals)
+        named = ", ".join(f"TOPIC:t{number}" for number in range(min(denied, 3)))
+        assert lines == [f"User:alice is denied READ from 192.0.2.9 on {named}{rest} (API 0)"]
+        lines.clear()
+
+
+def test_other_operations_are_named_beside_the_first(tmp_path: Any) -> None:
+    may, lines = made(tmp_path)
+    call = SimpleNamespace(**vars(CALL) | {"refusals": Refusals()})
+    assert not may.allowed(call, Operation.READ, Resource.GROUP, "g\n2026-01-01 INFO all is well")
+    assert not may.allowed(call, Operation.DESCRIBE, Resource.CLUSTER)
+    may.tell(call.refusals)
+    group = repr("g\n2026-01-01 INFO all is well")
+    assert lines == [
+        f"User:alice is denied READ from 192.0.2.9 on GROUP:{group}, DESCRIBE on CLUSTER:kafka-cluster (API 0)"
+    ]
