@@ -3,15 +3,20 @@
 This file alone decides what a request for rules changes. Rules:
 
 1. The rules of a request are checked one by one, and each has a result of its own. For one that exists nothing is written.
-2. A filter deletes every rule that it finds. What two filters of a request find, both report.
-3. There may be RULES_MAX rules, and one request deletes at most DELETED_MAX.
+2. A filter deletes every rule that it finds. What two filters of a portion find, both report.
+3. There may be RULES_MAX rules. One portion of a request deletes at most DELETED_MAX; what several filters find counts for
+   each of them.
+4. Rules are looked for before anything is decided, in slices that count the rules that are looked at (`RulesGone`). A rule
+   that is made meanwhile is not found: it came later.
 """
 
-from typing import Any
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
 
 from actors.authorization.rules import BadRule, Filter, Rule, checked, checked_filter
+from actors.controller.portions import ENTRIES_A_PORTION, LOOKED_AT_ONCE, Flat
 from actors.controller.state import Result, State
-from actors.metadata.image import RULE_FIELDS
+from actors.metadata.image import RULE_FIELDS, Image
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -21,8 +26,64 @@ RULES_MAX = 1_000_000
 """A rule takes about half a kilobyte of memory on each node."""
 DELETED_MAX = 10_000
 """Deletions of one request, because they become one record batch. Apache Kafka has the same bound."""
+FOUND_AT_ONCE = 300
+"""Rules that filters of one portion find, unless a single filter finds more."""
 KIND = "acl"
 """The drafts' rules have no id: the whole rule is its key (A36)."""
+
+
+class Looked(NamedTuple):
+    """A portion of a DeleteAclsRequest: filters, and under which keys the rules are that each finds."""
+
+    filters: list[Any]
+    keys: list[list[Hashable]]
+
+
+class RulesGone(Flat):
+    """How a DeleteAclsRequest is cut: by the rules that its filters look at."""
+
+    __slots__ = ()
+
+    def is_long(self, request: Any, image: Image) -> bool:
+        """Whether the request should be cut."""
+        if len(request.filters) > ENTRIES_A_PORTION:
+            return True
+        left = LOOKED_AT_ONCE
+        for entry in request.filters:
+            left -= sum(map(len, image.rules.candidates(_meant(entry))))
+            if left < 0:
+                return True
+        return False
+
+    def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
+        """The portions, in order. None: none is complete yet, and other requests may run."""
+        portion, looked, found = Looked([], []), 0, 0
+        everything: list[Hashable] | None = None
+        for entry in request.filters:
+            filter, keys = _meant(entry), list[Hashable]()
+            for table in image.rules.candidates(filter):
+                if len(table) == len(image.rules):
+                    everything = everything if everything is not None else list(table)
+                for key in everything if len(table) == len(image.rules) and everything is not None else list(table):
+                    rule = image.rules.get(key)
+                    if rule is not None and filter.finds(rule):
+                        keys.append(key)
+                    looked += 1
+                    if looked % LOOKED_AT_ONCE == 0:
+                        yield None
+            if portion.filters and (found + len(keys) > FOUND_AT_ONCE or len(portion.filters) == ENTRIES_A_PORTION):
+                yield portion
+                portion, found = Looked([], []), 0
+            portion.filters.append(entry)
+            portion.keys.append(keys)
+            found += len(keys)
+            looked += 1
+            if looked % LOOKED_AT_ONCE == 0:
+                yield None
+        yield portion
+
+
+RULES_GONE = RulesGone(("filters",), "filter_results", id)
 
 
 def create_acls(state: State, request: Any, now: Now, random: Random) -> Result:
@@ -61,24 +122,22 @@ def delete_acls(state: State, request: Any, now: Now, random: Random) -> Result:
     kind = message("DeleteAclsResponse")
     ops: dict[Any, EntityGone] = {}
     results = []
-    for entry in request.filters:
-        meant = Filter(
-            entry.resource_type_filter,
-            entry.resource_name_filter,
-            entry.pattern_type_filter,
-            entry.principal_filter,
-            entry.host_filter,
-            entry.operation,
-            entry.permission_type,
-        )
+    rules, told = state.image.rules, 0
+    for place, entry in enumerate(request.filters):
+        meant = _meant(entry)
         result = kind.DeleteAclsFilterResult(error_code=0, error_message=None, matching_acls=[])
         try:
-            found = dict(state.image.rules.found(checked_filter(meant)))
-            if len(ops.keys() | found.keys()) > DELETED_MAX:
+            checked_filter(meant)
+            if isinstance(request, Looked):
+                found = {key: rule for key in request.keys[place] if (rule := rules.get(key)) is not None}
+            else:
+                found = dict(rules.found(meant))
+            if told + len(found) > DELETED_MAX:
                 raise BadRule(f"one request deletes at most {DELETED_MAX} access rules: write narrower filters")
         except BadRule as error:
             result.error_code, result.error_message = int(ErrorCode.INVALID_REQUEST), str(error)
         else:
+            told += len(found)
             for key, rule in found.items():
                 ops[key] = EntityGone(*key)  # type: ignore[misc]
                 result.matching_acls.append(
@@ -88,3 +147,15 @@ def delete_acls(state: State, request: Any, now: Now, random: Random) -> Result:
                 )
         results.append(result)
     return Result(list(ops.values()), kind(filter_results=results))
+
+
+def _meant(entry: Any) -> Filter:
+    return Filter(
+        entry.resource_type_filter,
+        entry.resource_name_filter,
+        entry.pattern_type_filter,
+        entry.principal_filter,
+        entry.host_filter,
+        entry.operation,
+        entry.permission_type,
+    )

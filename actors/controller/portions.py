@@ -181,7 +181,6 @@ QUOTAS = Flat(
     ("entries",), "entries", lambda entry: frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 )
 RULES_MADE = Flat(("creations",), "results", id)
-RULES_GONE = Flat(("filters",), "filter_results", id)
 REASSIGNED = Nested(
     "topics", "name", "partitions", lambda entry: entry.partition_index, "responses", "name", "partitions"
 )

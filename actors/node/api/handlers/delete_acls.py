@@ -6,8 +6,7 @@ Errors, of each filter: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLE
 
 from typing import Any
 
-from actors.controller.acls import delete_acls
-from actors.controller.portions import RULES_GONE
+from actors.controller.acls import RULES_GONE, delete_acls
 from actors.controller.refusals import refusal
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
