@@ -199,6 +199,14 @@ def _line(name: str) -> str:
     return repr(name[:LOGGED_CHARACTERS_MAX])
 
 
+def from_broker(authorizer: Authorizer, config: NodeConfig, call: Call) -> bool:
+    """Whether a broker speaks: on the listener that brokers use among themselves, and with the right to be one. No version
+    or field of a request makes its client a broker."""
+    if call.listener_name != config.inter_broker_listener:
+        return False
+    return authorizer.shown(call, Operation.CLUSTER_ACTION, Resource.CLUSTER)
+
+
 def cluster_operations(authorizer: Authorizer, call: Call) -> int:
     """The operations on the cluster that a principal is told of: none if it may not describe it."""
     if not authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER):

@@ -341,9 +341,9 @@ class _ChargedRun(Run):
 
     def _reply(self, reply: Any) -> None:
         connection = self._slot.connection
-        throttle_ms = charge(
-            self._quotas, connection, self._api, self._call, self._size, reply, enforced=self._enforced
-        )
+        context = self._dispatch.broker
+        assert context is not None, "clients have quotas at brokers"
+        throttle_ms = charge(context, connection, self._api, self._call, self._size, reply, enforced=self._enforced)
         super()._reply(reply)
         mute(self._dispatch.requests, connection, throttle_ms)
 

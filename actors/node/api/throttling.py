@@ -5,13 +5,16 @@ This file alone decides which requests are charged, and when. Rules:
 1. A request is charged when its answer is known. The answer leaves at once and says how long to wait; for so long nothing
    of its connection is read or handled. A client that does not know throttle times waits all the same.
 2. Of two quotas that a request exceeds, the longer time counts.
-3. Brokers are not charged: neither the Fetch of a replica nor `BROKERS_FROM`; and nobody is on a control plane.
+3. Brokers are not charged: neither the Fetch of a replica nor `BROKERS_FROM`; and nobody is on a control plane. Who is a
+   broker is known from who speaks (`authorizer.from_broker`), never from a version or a field of the request.
 4. A Produce with acks=0 has no answer. Its bytes count and mute its connection; its time counts for later requests.
 5. A request that the controller has answered waits for whatever is longer: what the controller says or this broker.
 """
 
 from typing import Any
 
+from actors.node.api.authorizer import from_broker
+from actors.node.api.contexts import BrokerContext
 from actors.node.net.connections import Connection
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.client_quotas import ClientQuotas
@@ -25,11 +28,12 @@ BROKERS_FROM = {ADD_PARTITIONS_TO_TXN: 4, WRITE_TXN_MARKERS: 0}
 
 
 def charge(
-    quotas: ClientQuotas, connection: Connection, api: Api, call: Call, size: int, reply: Any, *, enforced: bool
+    context: BrokerContext, connection: Connection, api: Api, call: Call, size: int, reply: Any, *, enforced: bool
 ) -> int:
     """Charge a request of `size` bytes that is answered with `reply`, and say so in it; how long the client has to wait. Not
     `enforced`: its time counts for later requests."""
-    if _exempt(connection, api, call):
+    quotas = context.quotas
+    if _exempt(context, connection, api, call):
         return 0
     if api.key == FETCH:
         return int(reply.throttle_time_ms)  # the handler has charged it: over the quota the answer is another one
@@ -59,5 +63,8 @@ def mute(requests: RequestChannel, connection: Connection, throttle_ms: int) -> 
         requests.mute(connection, throttle_ms)
 
 
-def _exempt(connection: Connection, api: Api, call: Call) -> bool:
-    return connection.replica or call.api_version >= BROKERS_FROM.get(api.key, call.api_version + 1)
+def _exempt(context: BrokerContext, connection: Connection, api: Api, call: Call) -> bool:
+    if connection.replica:  # since a broker has fetched on it
+        return True
+    brokers_own = call.api_version >= BROKERS_FROM.get(api.key, call.api_version + 1)
+    return brokers_own and from_broker(context.authorizer, context.config, call)

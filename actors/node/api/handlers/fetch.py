@@ -31,6 +31,7 @@ from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
+from actors.node.api.authorizer import from_broker
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.speakers import may_be
 from actors.node.api.table import rpc
@@ -70,8 +71,11 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
         return go_on(_denied(request, call))
     now_ms = context.runtime.now.mono_ms
     registered = replica >= 0 and _registered(context, replica, broker_epoch)
-    if registered:
+    # What claims to be a replica's is served as one; only a broker's connection is read and paid for as a broker's.
+    follower = registered and from_broker(may, context.config, call)
+    if follower:
         context.requests.connections.replicates(call.connection)
+    if registered:
         context.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in context.sessions.evict(now_ms):
@@ -98,7 +102,7 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     zstd = replica >= 0 or call.api_version >= ZSTD_FROM
     reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only, near, zstd)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
-    if context.quotas.active and not registered:
+    if context.quotas.active and not follower:
         attempt.limit(call)
     # A request that is parked in this session is answered now: this one takes its place.
     context.runtime.waiting.signal(opened.session.key)
