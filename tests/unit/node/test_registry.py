@@ -100,7 +100,7 @@ def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: 
     closed: list[str] = []
     requests: Any = SimpleNamespace(close=lambda connection, why: closed.append(why))
     lookups = SimpleNamespace(serving=False, admits=lambda connection, key: False)
-    broker: Any = SimpleNamespace(lookups=lookups, quotas=None)
+    broker: Any = SimpleNamespace(lookups=lookups, quotas=None, authorizer=SimpleNamespace(enabled=False))
     nothing: Any = None
     dispatch = Dispatch(nothing, requests, nothing, nothing, broker, None)
     connection: Any = SimpleNamespace(id=1, kind=Listener.INTER_BROKER)
