@@ -57,10 +57,9 @@ def node(*sets: ConfigSet, **given: str) -> Node:
 def described(node: Node, kind: int, name: str, key: str) -> list[Any]:
     """As the golden file has it."""
     resource = SimpleNamespace(resource_type=kind, resource_name=name)
-    error, rows = _rows(node, resource)
+    error, rows = _rows(node, resource, {key})
     assert error is None
-    shown = next(shown for found, shown in rows if found.name == key)
-    found = next(found for found, shown in _rows(node, resource)[1] if found.name == key)
+    [(found, shown)] = [row for row in rows if row is not None]
     request = SimpleNamespace(include_synonyms=True, include_documentation=False)
     one = _config(message("DescribeConfigsResponse"), found, shown, request, kind)
     synonyms = [[same.name, same.value, same.source] for same in one.synonyms]
