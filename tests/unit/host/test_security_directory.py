@@ -9,7 +9,7 @@ import pytest
 from actors.cli import main
 from actors.config import ConfigError
 from actors.host import certificates, security_directory
-from actors.node.api.speakers import speaks_for
+from actors.node.api.speakers import named
 
 
 def rayft(*arguments: str) -> int:
@@ -35,7 +35,7 @@ def test_a_node_has_a_certificate_with_which_it_speaks_for_its_ids_alone(home: P
     found = certificates.said(path.read_bytes())
     assert (found.name, found.hosts) == ("rayft-node-1-1001", ("10.0.0.1", "one.example"))
     principal = f"User:{found.name}"
-    assert speaks_for(principal, 1) and speaks_for(principal, 1001) and not speaks_for(principal, 2)
+    assert named(principal) == {1, 1001}
     assert path.read_text().startswith("-----BEGIN PRIVATE KEY-----"), "PKCS8, which Java reads too"
 
 
