@@ -43,13 +43,13 @@ def _topics(here: Here) -> Job:
         found = yield Look([*map(Get, paths), *(Children(f"{path}/partitions") for path in paths)], watch=False)
         for name, znode, numbers in zip(portion, found, found[len(portion) :], strict=False):
             try:
-                if _differs(here, name, znode, numbers or ()):
+                if differs(here, name, znode, numbers or ()):
                     yield from writing.topic(here, name)
             except BadZnode as error:
                 yield Tell(f"a topic is left as it is in ZooKeeper: {error}", error=True)
 
 
-def _differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) -> bool:
+def differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) -> bool:
     """Whether a topic is to be written, or to be removed."""
     path, image = topics.path_of(name), here.image
     row = image.topic(name)

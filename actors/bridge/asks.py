@@ -6,6 +6,7 @@ raised where the job waits for it (`Rejected`). A job whose session ends is drop
 session.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Generator, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
@@ -136,6 +137,12 @@ class Here:
         """Whether this node can make the secrets of delegation tokens."""
         self.claim: Claim | None = None
         self.wall_ms = 0
+        self.deletes_topics = True
+        """delete.topic.enable"""
+        self.moved: dict[tuple[bytes, int], None] = {}
+        """Partitions, by topic id and number, whose state has changed since it was written to ZooKeeper."""
+        self.unswept: deque[tuple[bytes, int]] = deque()
+        """Topics, by id with the first partition that is left, whose states have not been compared in this session."""
         self.unbroken = False
         """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
         was deleted by rayft."""

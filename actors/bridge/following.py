@@ -12,9 +12,11 @@ and topics (of settings and rules: `changes.py`; of tokens: `token_changes.py`),
 4. A znode that cannot be read is told of, and nothing else waits for it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from actors.bridge import brokers, changes, settings, token_changes, topics, writing, znodes
+from actors.bridge.agreement import TOPICS_AT_ONCE, differs
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
 from actors.bridge.returning import ENDS
@@ -23,7 +25,7 @@ from actors.bridge.znodes import BadZnode, fields
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.ops import Op, TopicGone, TopicSet
 from actors.metadata.topic_names import rival
-from actors.zookeeper import Children, Delete, Get
+from actors.zookeeper import Children, Delete, Get, Znode
 
 
 def live(here: Here) -> Job:
@@ -56,8 +58,25 @@ def controller(here: Here) -> Job:
 def every_topic(here: Here) -> Job:
     """All topics, for those that are new or gone; each znode is watched."""
     (names,) = yield Look([Children(znodes.TOPICS)])
-    for name in names or ():
-        yield from topic(here, name)
+    every = iter(names or ())
+    while portion := list(islice(every, TOPICS_AT_ONCE)):
+        paths = [topics.path_of(name) for name in portion]
+        found = yield Look([*map(Get, paths), *(Children(f"{path}/partitions") for path in paths)])
+        for name, znode, numbers in zip(portion, found, found[len(portion) :], strict=False):
+            if not _is_known(here, name, znode, numbers or ()):
+                yield from topic(here, name)
+
+
+def _is_known(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) -> bool:
+    """Whether the log says the same of a topic."""
+    row = here.image.topic(name)
+    if znode is None or row < 0:
+        return False
+    try:
+        there = topics.topic(topics.path_of(name), znode)
+        return len(there.replicas) <= here.image.partition_count(row) and not differs(here, name, znode, numbers)
+    except BadZnode:
+        return False
 
 
 def topic(here: Here, name: str) -> Job:
@@ -88,6 +107,10 @@ def deletions(here: Here) -> Job:
     (names,) = yield Look([Children(znodes.DELETE_TOPICS)])
     for name in names or ():
         path = topics.path_of(name)
+        if not here.deletes_topics and here.image.topic(name) >= 0:
+            yield Tell(f"topic {name} is not deleted: delete.topic.enable is false", error=True)
+            yield guarded(here, [Delete(f"{znodes.DELETE_TOPICS}/{name}")])
+            continue
         (znode,) = yield Look([Get(path)], watch=False)
         row = here.image.topic(name)
         if row >= 0 and (znode is None or not writing.is_another(path, znode, here.image.topic_id(row) or b"")):

@@ -10,8 +10,9 @@ This file alone decides when either is possible and in which order it happens. R
 4. What ZooKeeper has of the rest is what the log has, up to what was changed in the last moment. That is written before
    the states: a state needs the znode of its topic.
 5. /controller goes last, in a transaction of its own. A controller that ends before that leaves it to the next one.
-6. ZooKeeper is let go when no broker in ZooKeeper mode is registered. /controller stays: a broker of the old cluster
-   that is started by mistake makes itself the controller of nothing.
+6. ZooKeeper is let go when no broker in ZooKeeper mode is registered, and no partition has a replica on a broker that is
+   not there: one that is down for a moment looks the same as one that is gone. /controller stays: a broker of the old
+   cluster that is started by mistake makes itself the controller of nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tel
 from actors.bridge.claim import absent, guarded
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
+from actors.bridge.writing import made
 from actors.metadata.image import Image
 from actors.zookeeper import Change, Create, Delete, Get, Write
 
@@ -56,9 +58,9 @@ def give_back(here: Here) -> Job:
 def let_go(here: Here) -> Job:
     """Go on without ZooKeeper; or say why not."""
     left = [broker.id for broker in here.image.brokers() if broker.zookeeper]
-    if left:
-        who = ", ".join(map(str, left))
-        yield from _not_yet(here, "ZooKeeper is not let go", [f"brokers {who} live with it: stop them first"])
+    reasons = [f"brokers {', '.join(map(str, left))} live with it: stop them first"] if left else []
+    if reasons := reasons or list(islice(_lost(here.image), REASONS_MAX)):
+        yield from _not_yet(here, "ZooKeeper is not let go", reasons)
         return
     yield Apply([reached(Progress.POST_MIGRATION)])
     yield Settle()
@@ -87,6 +89,17 @@ def _obstacles(image: Image) -> Iterator[str]:
                 yield f"{name} is in sync at {held} only, and none of them is a broker of the old kind that is there"
 
 
+def _lost(image: Image) -> Iterator[str]:
+    """What would be lost without the old brokers: one that is down for a moment is not registered, and never will be."""
+    there = {broker.id for broker in image.brokers()}
+    for topic in image.topics():
+        for row in image.topic_partitions(topic):
+            if away := [str(id) for id in image.replicas(row) if id not in there]:
+                name = f"{image.topic_name(topic)}-{image.number(row)}"
+                alone = "the only copy in sync" if not there & set(image.isr(row)) else "a replica"
+                yield f"{name} has {alone} on broker {', '.join(away)}, which is not there: move it to rayft's brokers first"
+
+
 def _not_yet(here: Here, what: str, reasons: list[str]) -> Job:
     for reason in reasons:
         yield Tell(f"{what}: {reason}", error=True)
@@ -112,11 +125,11 @@ def _states(here: Here, rows: list[int]) -> Job:
     for place, (row, path) in enumerate(zip(rows, paths, strict=True)):
         data = topics.state_data(image, row, here.claim.epoch, image.leader_epoch(row) + 1)
         if known[place] is not None:
-            changes.append(Write(path, data))
+            changes += topics.state_writes(path, known[place], data, image.partition_epoch(row) + 1)
             continue
         changes += [Create(above[place])] if known[len(rows) + place] is None else []
         changes.append(Create(path, data))
-    yield guarded(here, changes)
+    yield from made(here, changes)
 
 
 def _producer_ids(here: Here) -> Job:

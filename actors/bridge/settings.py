@@ -6,7 +6,8 @@ Rules:
 1. An entity path such as `topics/orders`, `users/alice/clients/app` or `users/<default>` names one znode below /config
    and what it is about. Names of users and client ids are percent-encoded there.
 2. Settings of topics and brokers are kept as they are, also those that rayft does not know: the way back loses none.
-3. A user's znode holds its quotas and its SCRAM credentials. A setting of it that is neither is left where it is.
+3. What is written is what Apache Kafka 2.8 parses: byte rates are whole numbers.
+4. A user's znode holds its quotas and its SCRAM credentials. A setting of it that is neither is left where it is.
 """
 
 import base64
@@ -39,6 +40,8 @@ from actors.zookeeper import Znode
 DEFAULT = "<default>"
 TYPES = {"topics": TOPIC, "brokers": BROKER}
 PARTS = {"users": USER, "clients": CLIENT_ID, "ips": IP}
+WHOLE = (PRODUCER, CONSUMER, CONNECTION)
+"""Quotas that Apache Kafka 2.8 parses as whole numbers."""
 QUOTAS = (PRODUCER, CONSUMER, REQUEST, MUTATION, CONNECTION)
 MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 PATH = re.compile(r"(topics|brokers|clients|ips)/[^/]+|users/[^/]+(/clients/[^/]+)?")
@@ -81,7 +84,7 @@ def here(image: Image, entity: str) -> Settings:
         return dict(image.config(TYPES[kind], "" if name == DEFAULT else name))
     named = parts(entity)
     found = {
-        key: _number(float(str(dict(op.fields)["value"])))
+        key: _written(key, float(str(dict(op.fields)["value"])))
         for key in QUOTAS
         if (op := image.entity("quota", (named, key))) is not None
     }
@@ -213,12 +216,17 @@ def _credential_text(kept: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={value}" for name, value in encoded.items()) + f",iterations={kept['iterations']}"
 
 
+def _written(key: str, value: float) -> str:
+    """A quota as the oldest broker can parse it: one that fails ends the thread that hears of changed settings."""
+    return str(int(value)) if key in WHOLE else _number(value)
+
+
 def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _plain(key: str, value: str) -> str:
     try:
-        return _number(float(value)) if key in QUOTAS else value
+        return _written(key, float(value)) if key in QUOTAS else value
     except (ValueError, OverflowError):
         return value

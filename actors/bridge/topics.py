@@ -8,12 +8,15 @@ This file alone decides what these znodes say and how they are written. Rules:
 3. A partition begins here above both numbers that ZooKeeper has for it: its leader epoch, and the version of its znode,
    which brokers know as the partition epoch. At our levels one number is both (A33), and a broker obeys only a higher
    one.
-4. A partition whose ISR is empty or names a broker that has no replica is not taken over: no replica of it is known to
+4. The version of a state that is written here is never behind the partition epoch that brokers were told, which rises with
+   each change: it is written as often as that has risen.
+5. A partition whose ISR is empty or names a broker that has no replica is not taken over: no replica of it is known to
    hold what was acknowledged.
 """
 
 import base64
 import binascii
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,12 +24,14 @@ from actors.bridge.znodes import TOPICS, BadZnode, field, fields, number, shown,
 from actors.metadata.image import Image
 from actors.metadata.ops import PartitionsSet
 from actors.metadata.topic_names import name_error
-from actors.zookeeper import Create, Znode
+from actors.zookeeper import Create, Write, Znode
 
 NO_LEADER = -1
 PARTITIONS_MAX = 200_000
 """Of one topic."""
 REPLICAS_MAX = 100
+BEHIND_MAX = 10_000
+"""A state is not written more often than this to raise its version."""
 
 
 class Topic(NamedTuple):
@@ -159,6 +164,23 @@ def state_data(image: Image, row: int, controller_epoch: int, leader_epoch: int)
         leader_epoch=leader_epoch,
         isr=list(image.isr(row)),
     )
+
+
+def state_writes(path: str, known: Znode, data: bytes, told: int) -> list[Write]:
+    """What makes a state say `data`, and its version at least `told`, the partition epoch that brokers know: they obey a
+    controller in ZooKeeper mode, which tells them the version, only if it is not behind."""
+    differs = _said(known.data) != _said(data)
+    times = min(max(int(differs), told - known.version), BEHIND_MAX)
+    return [Write(path, data, known.version)][:times] + [Write(path, data)] * (times - 1)
+
+
+def _said(data: bytes) -> Any:
+    """What brokers are told of a state: all but which controller wrote it."""
+    try:
+        found = json.loads(data)
+        return tuple(found[name] for name in ("leader", "leader_epoch", "isr"))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return data
 
 
 def state_znodes(name: str, number: int, data: bytes) -> list[Create]:

@@ -16,10 +16,13 @@ alone decides which znodes a change of metadata becomes (of tokens: `token_chang
    place.
 6. A topic that controllers have seen is deleted for a proof only: it is in /admin/delete_topics, or the chain of claims
    is unbroken (`claim.py`, rule 4), so that the log has had it.
-7. What no znode can be named after, or is larger than a request, is told of and left out; the others go on.
+7. Leaders and ISRs are written too (KIP-866), after everything else: behind what brokers are told, by a little.
+8. What no znode can be named after, or is larger than a request, is told of and left out; the others go on.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
@@ -47,14 +50,19 @@ from actors.zookeeper import (
 )
 
 CHANGES_MAX = 300
+STATES_AT_ONCE = 100
 BYTES_A_TRANSACTION = REQUEST_BYTES_MAX // 2
 
 
 class Subject(NamedTuple):
-    """What one job writes: a topic by name, an entity path, the rules of a resource, or a delegation token by id."""
+    """What one job writes: a topic by name, an entity path, the rules of a resource, a delegation token by id, or some of
+    the states that have changed."""
 
     kind: str
     name: Any
+
+
+STATES = Subject("states", "")
 
 
 def subjects(image: Image, op: Op) -> Iterator[Subject]:
@@ -110,9 +118,65 @@ def topic(here: Here, name: str) -> Job:
         if str(number) not in (there or ()):
             state = topics.state_data(image, partition, epoch, image.leader_epoch(partition))
             changes += topics.state_znodes(name, number, state)
-    yield from _made(here, changes)
+    yield from made(here, changes)
     if known is None or is_other:  # what is there are the settings of the topic before
         yield from entity(here, f"topics/{name}")
+
+
+def moved(op: Op) -> Iterator[tuple[bytes, int]]:
+    """Partitions, by topic id and number, whose state an op changes."""
+    if isinstance(op, PartitionsSet):
+        yield from ((op.topic_id, state.number) for state in op)
+    elif isinstance(op, PartitionsChanged):
+        yield from ((state.topic_id, state.number) for state in op)
+
+
+def sweep(here: Here) -> None:
+    """Compare the states of all partitions with ZooKeeper's, for it is not known what was written."""
+    here.unswept = deque((id, 0) for row in here.image.topics() if (id := here.image.topic_id(row)))
+
+
+def states(here: Here, _: Any = None) -> Job:
+    """Leaders and ISRs of a portion of partitions that have changed, so that an old broker that makes itself the
+    controller begins where this one was. A partition without a znode gets one with its topic's."""
+    portion = list(islice(here.moved, STATES_AT_ONCE))
+    for one in portion:
+        del here.moved[one]
+    try:
+        yield Settle()
+        yield from _states(here, portion or _swept(here))
+    except BaseException:
+        here.moved.update(dict.fromkeys(portion))
+        raise
+
+
+def _swept(here: Here) -> list[tuple[bytes, int]]:
+    found: list[tuple[bytes, int]] = []
+    while here.unswept and len(found) < STATES_AT_ONCE:
+        id, first = here.unswept.popleft()
+        row = here.image.topic_by_id(id)
+        count = here.image.partition_count(row) if row >= 0 else 0
+        end = min(count, first + STATES_AT_ONCE - len(found))
+        found += [(id, number) for number in range(first, end)]
+        if end < count:
+            here.unswept.appendleft((id, end))
+    return found
+
+
+def _states(here: Here, wanted: Sequence[tuple[bytes, int]]) -> Job:
+    image, epoch = here.image, here.claim.epoch if here.claim is not None else 0
+    rows: dict[str, int] = {}
+    for id, number in wanted:
+        topic_row = image.topic_by_id(id)
+        if topic_row >= 0 and (row := image.partition(topic_row, number)) >= 0:
+            rows[topics.state_path(image.topic_name(topic_row), number)] = row
+    found = yield Look([Get(path) for path in rows], watch=False)
+    changes: list[Change] = []
+    for (path, row), known in zip(rows.items(), found, strict=True):
+        if known is not None:
+            data = topics.state_data(image, row, epoch, image.leader_epoch(row))
+            changes += topics.state_writes(path, known, data, image.partition_epoch(row))
+    yield from made(here, changes)
 
 
 @apart
@@ -226,7 +290,7 @@ def _removed(here: Here, name: str) -> Job:
     changes += [
         Delete(one) for one, found in ((path, known), (config, configured), (wish, wished)) if found is not None
     ]
-    yield from _made(here, changes)
+    yield from made(here, changes)
 
 
 def _given_up(here: Here, path: str, znode: Znode) -> Job:
@@ -244,7 +308,8 @@ def _wish(name: str) -> str:
     return f"{znodes.DELETE_TOPICS}/{name}"
 
 
-def _made(here: Here, changes: Sequence[Change]) -> Job:
+def made(here: Here, changes: Sequence[Change]) -> Job:
+    """Make changes, in as many transactions as they need (rule 4)."""
     portion: list[Change] = []
     room = BYTES_A_TRANSACTION
     for change in changes:
@@ -269,5 +334,6 @@ JOBS: Mapping[str, Callable[[Here, Any], Job]] = {
     "settings": entity,
     "rules": resource,
     "token": token_changes.write,
+    "states": states,
 }
 """Kind of a subject -> its job."""

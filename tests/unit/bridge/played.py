@@ -8,7 +8,7 @@ from actors.bridge import following, settings, topics, znodes
 from actors.bridge.asks import Apply, Become, End, Follow, Here, Hold, Job, Look, Make, Pause, Settle, Tell, TellAgain
 from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
 from actors.bridge.takeover import take_over
-from actors.bridge.writing import Subject
+from actors.bridge.writing import STATES, Subject, moved, sweep
 from actors.bridge.writing import job as write
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint, Op, records
@@ -62,6 +62,13 @@ class Bridge:
         """What a bridge that drives does first."""
         self.changed.update(dict.fromkeys(following.FOLLOWED))
         self.follow()
+        sweep(self.here)
+        self.write_states()
+
+    def write_states(self) -> None:
+        """Write leaders and ISRs, as a bridge does that has nothing else to do."""
+        while self.here.moved or self.here.unswept:
+            self.run(write(self.here, STATES))
 
     def write(self, kind: str, name: Any) -> None:
         """Write a subject back."""
@@ -70,6 +77,7 @@ class Bridge:
     def apply(self, *ops: Op) -> None:
         """Something has changed in the metadata, and is committed."""
         for op in ops:
+            self.here.moved.update(dict.fromkeys(moved(op)))
             self.image.replay(self.image.next_offset, op)
         self.image.commit(self.image.next_offset)
 

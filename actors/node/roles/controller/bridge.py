@@ -36,8 +36,8 @@ from actors.bridge.asks import (
 from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
 from actors.bridge.takeover import stay_back, take_over
 from actors.bridge.tokens import SECRET
-from actors.bridge.writing import Subject, subjects
-from actors.bridge.znodes import CONTROLLER, BadZnode
+from actors.bridge.writing import STATES, Subject, moved, subjects
+from actors.bridge.znodes import BROKER_IDS, CONTROLLER, BadZnode
 from actors.controller.soft import Soft
 from actors.controller.state import Result
 from actors.metadata.image import Image
@@ -52,6 +52,8 @@ STEPS_A_TURN = 20
 UNFORESEEN = (ValueError, LookupError, TypeError, RecursionError)
 WAITS = object()
 """The answer to an ask comes later."""
+FIRST = (CONTROLLER, BROKER_IDS)
+"""Before anything else: whether the claim holds, and who has died."""
 WORKS_OFF = frozenset({Stage.DRIVING})
 
 
@@ -114,6 +116,7 @@ class Bridge:
         self._here = Here(
             self._role.image, self._role.me, self._cluster_id, controllers, self._endpoints, has_token_key
         )
+        self._here.deletes_topics = bool(self._runtime.config.value("delete.topic.enable"))
         self.stage = Stage.AWAY
         self._runtime.zookeeper.append(self._open)
 
@@ -151,6 +154,7 @@ class Bridge:
             if isinstance(op, BrokerSet) and not op.zookeeper and self._role.pusher is not None:
                 for name in self._role.pusher.ending:  # a broker of rayft finds out by itself what is deleted
                     self.given_up(name)
+            self._here.moved.update(dict.fromkeys(moved(op)))
             for subject in subjects(self._here.image, op):
                 if subject.kind == "gone":
                     self._gone(op)
@@ -186,7 +190,8 @@ class Bridge:
             self._settles, self._answer = -1, None
         if self._job is not None:
             return self._answer is not WAITS
-        return self.stage in WORKS_OFF and bool(self._changed or self._subjects)
+        waits = self._changed or self._subjects or self._here.moved or self._here.unswept
+        return self.stage in WORKS_OFF and bool(waits)
 
     def _step(self) -> None:
         if self._job is None:
@@ -211,15 +216,20 @@ class Bridge:
             self._answer = answered
 
     def _next(self) -> None:
-        """The next subject: whether the claim holds, then what is committed, then what has changed in ZooKeeper."""
+        """The next subject: whether the claim holds, who is there, then what is committed, what has changed in ZooKeeper,
+        and last the states of partitions."""
         here = self._here
         assert here is not None
-        if self._subjects and CONTROLLER not in self._changed:
+        first = next((one for one in FIRST if one in self._changed), None)
+        if self._subjects and first is None:
             subject = next(iter(self._subjects))
             del self._subjects[subject]
             self._begin(writing.job(here, subject), lambda: self._subjects.setdefault(subject))
             return
-        path = CONTROLLER if CONTROLLER in self._changed else next(iter(self._changed))
+        if not self._changed:
+            self._begin(writing.job(here, STATES), lambda: None)
+            return
+        path = first or next(iter(self._changed))
         del self._changed[path]
         self._begin(following.job(here, path), lambda: self._changed.setdefault(path))
 
@@ -251,6 +261,9 @@ class Bridge:
     def _drop(self) -> None:
         self._job, self._answer, self._settles = None, None, -1
         self._changed, self._subjects = {}, {}
+        if self._here is not None:
+            self._here.moved.clear()
+            self._here.unswept.clear()
 
     def _gone(self, op: Op) -> None:
         """A topic is deleted: only its id is known, so ZooKeeper's name of it counts."""
@@ -268,6 +281,7 @@ class Bridge:
         assert here is not None
         if what is Happens.COMMITTED:
             self._changed.update(dict.fromkeys(following.FOLLOWED))
+            writing.sweep(here)
         elif what is Happens.USURPED:
             self._drop()
             self._begin(take_over(here), self._start_anew)
