@@ -1,16 +1,19 @@
 """Small documents from a file or a web server: the key sets of identity providers.
 
-This file alone decides how they are fetched: in a thread of their own, with a time limit for each wait, and no further than
-the size that is asked for. What a web server redirects to is followed if it is the web too, and never to a file.
+This file alone decides how they are fetched: in a thread of their own, with a time limit for each wait and one for the
+whole, from the first address that is tried to the last byte, and no further than the size that is asked for. What a web
+server redirects to is followed if it is the web too, and never to a file.
 """
 
 import contextlib
+import http.client
+import socket
 import ssl
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from actors.ports import Download
@@ -66,21 +69,97 @@ def fetch(wanted: Download) -> bytes:
 
 
 def _from_web(wanted: Download, scheme: str) -> bytes:
-    handlers: list[urllib.request.BaseHandler] = [_Web()]
+    deadline = _Deadline()
+    handlers: list[urllib.request.BaseHandler] = [_Web(), _Plain(deadline)]
     if scheme == "https":
-        handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=wanted.trusted or None)))
+        handlers.append(_Secure(deadline, ssl.create_default_context(cafile=wanted.trusted or None)))
     opener = urllib.request.build_opener(*handlers)
     request = urllib.request.Request(wanted.url, headers={"Accept": "application/json", "User-Agent": "rayft"})
-    until_s = time.monotonic() + WHOLE_S
     pieces: list[bytes] = []
     size = 0
-    with contextlib.closing(opener.open(request, timeout=WAIT_S)) as answer:
+    with deadline, contextlib.closing(opener.open(request, timeout=WAIT_S)) as answer:
         while size <= wanted.bytes_max and (piece := answer.read1(PIECE_BYTES)):
             pieces.append(piece)
             size += len(piece)
-            if time.monotonic() > until_s:
-                raise Unfetched(f"the server took more than {WHOLE_S:.0f} s")
     return b"".join(pieces)
+
+
+class _Deadline:
+    """Breaks off the connections of one download when its time is over, whatever they wait for. Leaving it raises Unfetched
+    then."""
+
+    def __init__(self) -> None:
+        self._changing = threading.Lock()
+        self._over = False
+        self._sockets: list[socket.socket] = []
+        """Copies, since TLS takes a socket out of the object that it is given."""
+        self._timer = threading.Timer(WHOLE_S, self._end)
+        self._timer.daemon = True
+
+    def connect(self, *arguments: Any, **named: Any) -> socket.socket:
+        """A connection that ends with the time. Raises OSError."""
+        sock = socket.create_connection(*arguments, **named)
+        with self._changing:
+            self._sockets.append(sock.dup())
+            if self._over:
+                _break(sock)
+        return sock
+
+    def _end(self) -> None:
+        with self._changing:
+            self._over = True
+            for sock in self._sockets:
+                _break(sock)
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._changing:
+            for sock in self._sockets:
+                sock.close()
+            self._sockets.clear()
+            if self._over:
+                raise Unfetched(f"the server took more than {WHOLE_S:.0f} s") from None
+
+
+def _break(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Plain(urllib.request.HTTPHandler):
+    """Opens connections that end with a deadline."""
+
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        def made(host: str, **named: Any) -> http.client.HTTPConnection:
+            connection = http.client.HTTPConnection(host, **named)
+            connection._create_connection = self._deadline.connect  # type: ignore[attr-defined]
+            return connection
+
+        return self.do_open(made, req)  # type: ignore[arg-type]
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    """The same over TLS."""
+
+    def __init__(self, deadline: _Deadline, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._deadline = deadline
+        self._tls = context
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        def made(host: str, **named: Any) -> http.client.HTTPConnection:
+            connection = http.client.HTTPSConnection(host, context=self._tls, **named)
+            connection._create_connection = self._deadline.connect  # type: ignore[attr-defined]
+            return connection
+
+        return self.do_open(made, req)  # type: ignore[arg-type]
 
 
 class _Web(urllib.request.HTTPRedirectHandler):

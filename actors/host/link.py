@@ -60,6 +60,7 @@ class Owner(Protocol):
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def waits(self, link: "Link") -> None: ...
+    def muted(self, link: "Link") -> bool: ...
     def stands(self, link: "Link") -> None:
         """It has brought its share: begin another pass soon."""
         ...
@@ -283,8 +284,9 @@ class Link(asyncio.BufferedProtocol):
             self._read_or_not()
 
     def held_up(self) -> bool:
-        """Whether this side has stopped reading it for now."""
-        return self._paused_by_node or self._stands
+        """Whether this side has stopped reading it for now, for reasons of its own. A client that is over its quota is not
+        read either, but it decides itself for how long: others do not wait for that."""
+        return self._stands or (self._paused_by_node and not self.owner.muted(self))
 
     def stand(self, stands: bool) -> bool:
         """It stands in the line of the ration; or no longer. Returns whether it is read now."""

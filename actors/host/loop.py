@@ -435,7 +435,7 @@ class Loop:
             sock.close()
             return
         limited = self._listeners.limited(listener)
-        if self._stop is not None or (limited and not self._takes(host)):
+        if self._stop is not None or (limited and not self._takes(host, listener)):
             sock.close()
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
@@ -487,9 +487,14 @@ class Loop:
         if self._listeners.limited(arrival.link.listener):
             self._listeners.limits.give(arrival.host)
 
-    def _takes(self, host: str) -> bool:
+    def _takes(self, host: str, listener: str) -> bool:
         value = self._node.value
-        return self._listeners.limits.take(host, value("max.connections"), value("max.connections.per.ip"))
+        return self._listeners.limits.take(
+            host,
+            value("max.connections"),
+            value("max.connections.per.ip"),
+            protected=self._listeners.protected(listener),
+        )
 
     def _bytes_max(self, listener: str) -> int:
         """The largest request of a peer that is known."""
@@ -597,6 +602,10 @@ class Loop:
         self._watching = any(room.waits() for room in rooms)
         if self._watching:
             self._loop.call_later(LATE_EVERY_S, self._close_late)
+
+    def muted(self, link: Link) -> bool:
+        """Whether the client of a connection is over its quota, so that it is not read."""
+        return self._node.muted(link.conn)
 
     def _forget(self, link: Link) -> None:
         if link.conn > 0 and self._listeners.limited(link.listener):

@@ -16,6 +16,9 @@ from actors.config import ConfigError, ListenerConfig, NodeConfig
 from actors.host import descriptors
 
 UNLIMITED_KINDS = ("controller", "control-plane")
+PROTECTED_KINDS = (*UNLIMITED_KINDS, "inter-broker")
+"""A flood of clients keeps no other node out: neither max.connections nor the last descriptors of clients count for these,
+as for the inter-broker listener of Apache Kafka if clients have another one."""
 ACCEPT_AT_ONCE = 64
 NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
@@ -33,7 +36,7 @@ class Listeners:
         self._backlog = max(128, config.value("socket.listen.backlog.size"))
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
         self._descriptors_end = {
-            name: descriptors.connections_end(limited=kind not in UNLIMITED_KINDS) for name, kind in self._kinds.items()
+            name: descriptors.connections_end(limited=kind not in PROTECTED_KINDS) for name, kind in self._kinds.items()
         }
         self.limits = ConnectionLimits(config)
         self._asking = {name for name, security in config.security.items() if security.asks}
@@ -80,6 +83,10 @@ class Listeners:
         """Whether max.connections applies to this listener."""
         return self._kinds[name] not in UNLIMITED_KINDS
 
+    def protected(self, name: str) -> bool:
+        """Whether a listener is for other nodes, which clients must not keep out."""
+        return self._kinds[name] in PROTECTED_KINDS
+
     def listen(self, name: str) -> None:
         """Begin to accept connections. Raises PortTaken."""
         try:
@@ -119,10 +126,12 @@ class ConnectionLimits:
         self._by_host: Counter[str] = Counter()
         self._all = 0
 
-    def take(self, host: str, most: int, most_per_ip: int) -> bool:
+    def take(self, host: str, most: int, most_per_ip: int, *, protected: bool = False) -> bool:
         """Count one more connection from `host`. `most`, `most_per_ip`: max.connections and max.connections.per.ip as they
-        are now. False: that would be too many, and nothing is counted."""
-        if self._all >= most or self._by_host.get(host, 0) >= self._overrides.get(host, most_per_ip):
+        are now. `protected`: the former does not count. False: that would be too many, and nothing is counted."""
+        if (self._all >= most and not protected) or self._by_host.get(host, 0) >= self._overrides.get(
+            host, most_per_ip
+        ):
             return False
         self._all += 1
         self._by_host[host] += 1

@@ -133,6 +133,11 @@ class Node:
         """The host has more for a peer than it should hold; or that is over. Its requests wait meanwhile."""
         self.requests.congested(conn, congested)
 
+    def muted(self, conn: int) -> bool:
+        """Whether a connection is not read because its client is over a quota."""
+        connection = self.requests.connections.get(conn)
+        return connection is not None and connection.muted
+
     def left(self, conn: int) -> None:
         """A peer has closed its connection, which is not read: what it has sent before may not be read yet."""
         self.requests.left(conn)

@@ -22,6 +22,7 @@ class EchoNode:
         """It has enough of a connection when it holds so many frames, of whomever."""
         self.act: Callable[[int, memoryview], None] | None = None
         self.controlled = False
+        self.over_quota: set[int] = set()
         self.metrics: Iterable[list[Any]] = []
         self.settings = {"max.connections": 1 << 30, "max.connections.per.ip": 1 << 30}
         """As they are now."""
@@ -44,6 +45,9 @@ class EchoNode:
 
     def congested(self, conn: int, congested: bool) -> None:
         self.seen.append(("congested", conn, congested))
+
+    def muted(self, conn: int) -> bool:
+        return conn in self.over_quota
 
     def left(self, conn: int) -> None:
         self.seen.append(("left", conn))

@@ -1,6 +1,10 @@
 """Documents from files and web servers: what is fetched, and what is not."""
 
+import contextlib
+import os
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -8,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from actors.host import download
 from actors.host.download import Unfetched, begin, fetch
 from actors.ports import Download
 
@@ -82,3 +87,38 @@ def test_the_end_of_a_fetch_is_told_with_its_number() -> None:
     begin(wanted("file:///nowhere/at/all"), lambda *result: (told.append(result), ended.set()))  # type: ignore[func-returns-value]
     assert ended.wait(20)
     assert told[0][0] == 7 and isinstance(told[0][1], Unfetched)
+
+
+@pytest.mark.parametrize("drip", [b"a: b\r\n", b"x", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_a_server_that_drips_has_a_time_for_the_whole(drip: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each wait for the next bytes is short, and the headers never end."""
+    monkeypatch.setattr(download, "WHOLE_S", 0.5)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            sock, _ = listener.accept()
+            with sock, contextlib.suppress(OSError):
+                sock.recv(1 << 16)
+                sock.sendall(b"" if drip.startswith(b"HTTP") else b"HTTP/1.1 200 OK\r\n")
+                while not ended.wait(0.02):
+                    sock.sendall(drip)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            with pytest.raises(Unfetched, match=r"took more than"):
+                fetch(wanted(f"http://127.0.0.1:{listener.getsockname()[1]}/keys"))
+        finally:
+            ended.set()
+            thread.join(10)
+
+
+def test_a_download_leaves_no_descriptor(server: str) -> None:
+    fetch(wanted(server + "/keys"))
+    before = len(os.listdir("/proc/self/fd"))
+    for path in ("/keys", "/moved", "/long", "/missing"):
+        with contextlib.suppress(Unfetched):
+            fetch(wanted(server + path))
+    time.sleep(0.1)
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -694,6 +694,32 @@ def test_the_end_of_a_connection_that_is_not_read_is_seen(running: Running, end:
         assert ("closed", 1, False) not in running.node.seen, "what it has sent may count"
 
 
+@pytest.mark.parametrize("muted", [True, False])
+def test_a_client_that_is_over_its_quota_keeps_no_room_from_others(muted: bool) -> None:
+    """It is not read in the middle of a large frame, and decides itself for how long. What this node pauses for reasons of
+    its own keeps its room."""
+    one = Running(broker(queued_max_request_bytes=str(2 << 20)), ["PLAINTEXT"])
+    size = 1 << 20
+    try:
+        with closing(one.connect()) as first, closing(one.connect()) as second:
+            first.sendall(size.to_bytes(4, "big") + bytes(size // 2))
+            one.until(lambda: one.loop._data.room.held >= size)
+            if muted:
+                one.node.over_quota.add(1)
+            one.node.extra["pause"] = [1]
+            one.wake()
+            one.until(lambda: one.loop._links[1]._paused_by_node)
+            second.sendall(size.to_bytes(4, "big") + bytes(size))
+            if muted:
+                assert exactly(second, size + 4)[4:] == bytes(size)
+                assert any("others wait for its memory" in line for line in one.log.lines)
+            else:
+                time.sleep(2)
+                assert not one.log.lines and 1 in one.loop._links
+    finally:
+        one.end()
+
+
 def test_metrics_are_put_together_in_slices_and_turns_come_between(running: Running) -> None:
     """A page as large as clients like, and nobody waits for the whole of it."""
     turns = []
@@ -801,6 +827,8 @@ def test_a_limit_for_one_address_holds_however_it_is_written(host: str) -> None:
     limits = ConnectionLimits(node_config(broker(max_connections_per_ip_overrides=f"{host}:1")))
     address = "::1" if ":" in host else "127.0.0.1"
     assert limits.take(address, 9, 9) and not limits.take(address, 9, 9)
+    assert not limits.take("10.0.0.9", 1, 9) and limits.take("10.0.0.9", 1, 9, protected=True)
+    limits.give("10.0.0.9")
     assert limits.take("10.0.0.1", 9, 9) and limits.take("10.0.0.1", 9, 9)
 
 
