@@ -1,6 +1,6 @@
-"""How a partition changes when a broker leaves it or comes back: the new ISR and the new leader (KIP-631, Fencing).
+"""How a partition changes: its new ISR, its new leader, and the end of its reassignment (KIP-631, Fencing; KIP-455).
 
-Rules:
+Every change of an ISR or a leader passes through `changed`, whoever asks for it. Rules:
 
 1. Each change moves the partition epoch by one, and the leader epoch as the family of the metadata says: always (A33), or
    where the leader changes. Nothing changed: no op.
@@ -9,6 +9,8 @@ Rules:
 3. The last member of an ISR is not removed: it has the data (A32). Then the leader is -1, unless the topic allows an
    unclean election, or the broker is given up on purpose.
 4. Nobody is elected who says that it cannot read its replica, not even uncleanly.
+5. A change after which every adding replica of a reassignment is in the ISR completes it, in the same record (R497-08),
+   unless no member of the target's ISR could lead. What was unclean, or made a broker leave, counts like a leader's word.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +19,7 @@ from typing import NamedTuple
 from actors.controller.configs import unclean_allowed
 from actors.controller.state import State
 from actors.metadata.families import Epochs
-from actors.metadata.ops import PartitionsChanged
+from actors.metadata.ops import PartitionsChanged, PartitionsSet
 from fastpath.image.blocks import Block
 
 
@@ -29,13 +31,16 @@ class Change(NamedTuple):
     leader: int
 
 
-def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged]:
-    """The changes as one op; none for none."""
-    if not changes:
-        return []
+def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged | PartitionsSet]:
+    """The changes as ops: one for all of them, and one for each reassignment that they complete."""
     image = state.image
-    block = Block()
-    for row, isr, leader in changes:
+    block, ended = Block(), []
+    for change in changes:
+        whole = completed(state, change)
+        if whole is not None:
+            ended.append(whole[0])
+            continue
+        row, isr, leader = change
         block.append(
             image.topic_id(image.topic_of(row)) or b"",
             image.number(row),
@@ -44,7 +49,57 @@ def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged]:
             leader,
             *next_epochs(state, row, leadership_moves=leader != image.leader(row)),
         )
-    return [PartitionsChanged(block)]
+    return [PartitionsChanged(block), *ended] if len(block) else [*ended]
+
+
+def completed(state: State, change: Change) -> tuple[PartitionsSet, int] | None:
+    """The partition after its reassignment, and its leader, if a change completes it; None otherwise."""
+    image, row = state.image, change.row
+    adding, removing = image.adding(row), image.removing(row)
+    if (not adding and not removing) or not set(adding) <= set(change.isr):
+        return None
+    target = tuple(broker for broker in image.replicas(row) if broker not in removing)
+    return finish(state, row, target, change.isr, change.leader)
+
+
+def finish(
+    state: State, row: int, target: tuple[int, ...], isr: tuple[int, ...], leader: int
+) -> tuple[PartitionsSet, int] | None:
+    """Partition `row` on its target alone, and its leader; None while nobody there can lead."""
+    members = tuple(broker for broker in target if broker in isr)
+    if leader not in members:
+        leader = choose_leader(target, members, able(state, row))
+    if leader < 0:
+        return None
+    return assigned(state, row, target, members, leader), leader
+
+
+def assigned(
+    state: State,
+    row: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    leader: int,
+    adding: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
+) -> PartitionsSet:
+    """Partition `row` on these replicas, as a whole record under the next epochs. A replica that leaves the assignment
+    moves the leader epoch: it may not fetch under the one that it knows."""
+    image = state.image
+    directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
+    leadership_moves = leader != image.leader(row) or not set(image.replicas(row)) <= set(replicas)
+    return PartitionsSet.one(
+        image.topic_id(image.topic_of(row)) or b"",
+        image.number(row),
+        replicas,
+        isr,
+        leader,
+        *next_epochs(state, row, leadership_moves=leadership_moves),
+        adding=adding,
+        removing=removing,
+        recovery=image.recovery(row),
+        directories=[directories.get(broker, bytes(16)) for broker in replicas] if directories else None,
+    )
 
 
 def next_epochs(state: State, row: int, *, leadership_moves: bool) -> Epochs:

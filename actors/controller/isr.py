@@ -12,10 +12,8 @@ rests on; at levels 1 and 2 its value is also the leader epoch's (G-03), and not
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.controller.changes import Change, able, changed
-from actors.controller.reassignments import completed
+from actors.controller.changes import Change, able, changed, completed
 from actors.controller.state import Result, State, broker_epoch_holds
-from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -45,18 +43,15 @@ def alter_isr(state: State, request: Any, now: Now, random: Random) -> Result:
         return _top(ErrorCode.NOT_CONTROLLER)
     kind = message("AlterIsrResponse")
     reply = kind()
-    ops: list[Any] = []
     changes: list[Change] = []
     for topic, entries in judged:
         answers = []
         for entry, code, wanted in entries:
-            if isinstance(wanted, Change):
+            if wanted is not None:
                 changes.append(wanted)
-            elif wanted is not None:
-                ops.append(wanted)
             answers.append(kind.PartitionData(partition_id=entry.partition_id, error_code=int(code)))
         reply.topics.append(kind.TopicData(topic=topic.topic, partitions=answers))
-    return Result([*changed(state, changes), *ops], reply)
+    return Result(changed(state, changes), reply)
 
 
 def _top(code: ErrorCode) -> Result:
@@ -90,7 +85,7 @@ def _proposals(state: State, sender: int, topic: Any, seen: set[int]) -> list[tu
     return proposals
 
 
-def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, Change | PartitionsSet | None]:
+def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, Change | None]:
     for _, passes, code in CHECKS:
         if not passes(state, proposal):
             return code, None
@@ -99,11 +94,10 @@ def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, Change | Partit
     if wanted == set(image.isr(row)):
         return ErrorCode.NONE, None  # row 15
     isr = tuple(broker for broker in image.replicas(row) if broker in wanted)
-    whole = completed(state, row, isr)
-    if whole is None:
-        return ErrorCode.NONE, Change(row, isr, sender)
-    op, leader = whole
-    return (ErrorCode.NONE if leader == sender else ErrorCode.FENCED_LEADER_EPOCH), op
+    change = Change(row, isr, sender)
+    whole = completed(state, change)
+    moved = whole is not None and whole[1] != sender
+    return (ErrorCode.FENCED_LEADER_EPOCH if moved else ErrorCode.NONE), change
 
 
 # ---- the table
@@ -155,19 +149,21 @@ def _has_leader(state: State, proposal: Proposal) -> bool:
 
 
 def _eligible(state: State, proposal: Proposal) -> bool:
-    """Members that are in the ISR already and in controlled shutdown may stay until the controller takes them out; the
-    leader itself, too. Everybody else has to be usable, under the epoch that the leader has seen, and must not say that it
-    cannot use its replica: the leader knows it as caught up until it has fetched nothing for long enough. A fenced broker
-    is refused like an absent one, but for another reason: absent, it has no epoch to compare; fenced, it is not usable."""
+    """Members that are in the ISR already and in controlled shutdown, or fenced by themselves (A23), may stay until the
+    controller takes them out; the leader itself, too. Everybody else has to be usable, under the epoch that the leader has
+    seen, and must not say that it cannot use its replica: the leader knows it as caught up until it has fetched nothing for
+    long enough. A fenced broker is refused like an absent one, but for another reason: absent, it has no epoch to compare;
+    fenced, it is not usable."""
     image = state.image
-    usable, healthy = state.soft.usable(image).ids, able(state, proposal.row)
+    soft = state.soft
+    usable, healthy = soft.usable(image).ids, able(state, proposal.row)
     present = image.isr(proposal.row)
     epochs = proposal.entry.isr_broker_epochs
     if epochs and len(epochs) != len(proposal.entry.isr):
         return False
     for index, member in enumerate(proposal.entry.isr):
         broker = image.broker(member)
-        if broker is None or (member not in usable and (member not in present or member not in state.soft.stopping)):
+        if broker is None or (member not in usable and (member not in present or not soft.may_stay(member))):
             return False
         if member not in present and member not in healthy:
             return False

@@ -1,19 +1,17 @@
 """AlterPartitionReassignments (45) and ListPartitionReassignments (46): moves replicas (KIP-455).
 
-This file alone decides what a partition looks like while a reassignment runs, when it is complete, and how it is
-cancelled. Rules:
+This file alone decides what a partition looks like while a reassignment runs, and how it is cancelled. Rules:
 
 1. While it runs, Replicas are the target followed by what goes away; AddingReplicas and RemovingReplicas say which are
-   which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), each under the next epochs. A replica
-   that leaves the assignment moves the leader epoch: it may not fetch under the one that it knows.
-2. It is complete when every adding replica is in the ISR. The AlterIsr that brings in the last one completes it in the
-   same records (R497-08). A reassignment that adds no replica is complete at once.
-3. It is not completed while no member of the target's ISR could lead.
+   which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), each under the next epochs.
+2. It is complete when every adding replica is in the ISR, whatever has brought in the last one (`changes.py`). A
+   reassignment that adds no replica is complete at once.
+3. It is not completed while no member of the target's ISR could lead. Nobody leads who cannot read its replica.
 """
 
 from typing import Any
 
-from actors.controller.changes import choose_leader, next_epochs
+from actors.controller.changes import able, assigned, choose_leader, finish
 from actors.controller.configs import Refused
 from actors.controller.state import Result, State
 from actors.controller.topics import check_replicas
@@ -21,53 +19,6 @@ from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-
-
-def completed(state: State, row: int, isr: tuple[int, ...]) -> tuple[PartitionsSet, int] | None:
-    """The partition after its reassignment, and its leader, if `isr` completes it; None otherwise."""
-    image = state.image
-    adding, removing = image.adding(row), image.removing(row)
-    if (not adding and not removing) or not set(adding) <= set(isr):
-        return None
-    target = tuple(broker for broker in image.replicas(row) if broker not in removing)
-    return _finish(state, row, target, isr)
-
-
-def _finish(state: State, row: int, target: tuple[int, ...], isr: tuple[int, ...]) -> tuple[PartitionsSet, int] | None:
-    members = tuple(broker for broker in target if broker in isr)
-    leader = state.image.leader(row)
-    if leader not in members:
-        leader = choose_leader(target, members, state.soft.usable(state.image).ids)
-    if leader < 0:
-        return None
-    return _whole(state, row, target, members, leader), leader
-
-
-def _whole(
-    state: State,
-    row: int,
-    replicas: tuple[int, ...],
-    isr: tuple[int, ...],
-    leader: int,
-    adding: tuple[int, ...] = (),
-    removing: tuple[int, ...] = (),
-) -> PartitionsSet:
-    image = state.image
-    directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
-    leadership_moves = leader != image.leader(row) or not set(image.replicas(row)) <= set(replicas)
-    return PartitionsSet.one(
-        image.topic_id(image.topic_of(row)) or b"",
-        image.number(row),
-        replicas,
-        isr,
-        leader,
-        *next_epochs(state, row, leadership_moves=leadership_moves),
-        adding=adding,
-        removing=removing,
-        recovery=image.recovery(row),
-        directories=[directories.get(broker, bytes(16)) for broker in replicas] if directories else None,
-    )
-
 
 # ---- operations
 
@@ -123,7 +74,7 @@ def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> P
     added = tuple(broker for broker in target if broker not in present)
     gone = tuple(broker for broker in present if broker not in target)
     if not set(added) - set(image.isr(row)):
-        whole = _finish(state, row, target, image.isr(row))
+        whole = finish(state, row, target, image.isr(row), image.leader(row))
         if whole is not None:
             return whole[0]
     replicas = target + gone
@@ -132,10 +83,10 @@ def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> P
     if not isr:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain.")
     if leader not in isr:
-        leader = choose_leader(replicas, isr, state.soft.usable(image).ids)
+        leader = choose_leader(replicas, isr, able(state, row))
     if (replicas, added, gone, leader) == (image.replicas(row), adding, removing, image.leader(row)):
         return None
-    return _whole(state, row, replicas, isr, leader, added, gone)
+    return assigned(state, row, replicas, isr, leader, added, gone)
 
 
 def _cancel(state: State, row: int) -> PartitionsSet:
@@ -150,8 +101,8 @@ def _cancel(state: State, row: int) -> PartitionsSet:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the replicas of before is in sync.")
     leader = image.leader(row)
     if leader not in isr:
-        leader = choose_leader(before, isr, state.soft.usable(image).ids)
-    return _whole(state, row, before, isr, leader)
+        leader = choose_leader(before, isr, able(state, row))
+    return assigned(state, row, before, isr, leader)
 
 
 def list_partition_reassignments(state: State, request: Any, now: Now, random: Random) -> Result:

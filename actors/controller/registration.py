@@ -330,6 +330,7 @@ def _release(state: State, claim: Claim, now: Now) -> Result:
         leases.revoke(state.soft, claim.request.broker_id, "stale metadata")
     elif claim.request.incarnation_id == lease.incarnation_id != NO_ID:
         lease.given_up = True
+        state.soft.changed()
     else:
         leases.revoke(state.soft, claim.request.broker_id, "given up")
     return Result((), _reply(state, FENCED))

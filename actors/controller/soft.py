@@ -151,12 +151,24 @@ class Commits:
 
 
 class Usable(NamedTuple):
-    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping. A
-    fenced broker keeps its replicas, and may be named in an assignment while it is registered; none is given to it (A31)."""
+    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping, and not
+    fenced by themselves. Who may only stay in an ISR, `Soft.may_stay` says. A fenced broker keeps its replicas, and may be
+    named in an assignment while it is registered; none is given to it (A31)."""
 
     ids: frozenset[int]
     racks: tuple[tuple[int, str | None], ...]
     """(id, rack) by id."""
+
+
+class Search:
+    """A look at partitions, in slices, of which some may get a leader or the end of their reassignment. `place`: how many of
+    the rows were looked at."""
+
+    __slots__ = ("place", "rows")
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.place = 0
 
 
 class Soft:
@@ -170,9 +182,11 @@ class Soft:
         """Broker -> (topic id, number) of the replicas that its newest heartbeat calls unreadable. No set is empty."""
         self.stopping: dict[int, Shutdown] = {}
         self.electing: dict[int, None] = {}
-        """Brokers whose return may give partitions without a leader one, oldest first."""
-        self.leaderless: tuple[int, Rows] = -1, []
-        """(image's next offset when they were looked for, partition rows without a leader)"""
+        """Brokers whose return may give partitions without a leader one, until the next search begins."""
+        self.allowing: dict[bytes, None] = {}
+        """Topics whose unclean.leader.election.enable has changed, until their search begins: their ids, oldest first."""
+        self.search: Search | None = None
+        """The search for such partitions that runs."""
         self.rebalance_row = -1
         """Partition row where the next slice of a rebalance begins; -1: none runs."""
         self.rebalance_due_ms = 1 << 62
@@ -214,10 +228,19 @@ class Soft:
             racks = tuple(
                 (broker.id, broker.rack)
                 for broker in image.unfenced_brokers()
-                if broker.id in self.leases and broker.id not in self.leaving and broker.id not in self.stopping
+                if broker.id in self.leases
+                and not self.leases[broker.id].given_up
+                and broker.id not in self.leaving
+                and broker.id not in self.stopping
             )
             self._usable = Usable(frozenset(id for id, _ in racks), racks)
         return self._usable
+
+    def may_stay(self, broker: int) -> bool:
+        """Whether a member of an ISR that is not usable may stay one for now: it is stopping, or has fenced itself and may
+        be back in time."""
+        lease = self.leases.get(broker)
+        return broker in self.stopping or (lease is not None and lease.given_up)
 
     def check(self, image: Image) -> None:
         """Assert the invariants, for tests and the simulator."""

@@ -4,5 +4,11 @@ from fastpath.image.blocks import Block
 from fastpath.image.columns import Columns
 
 def departures(
-    columns: Columns, broker: int, usable: Collection[int], from_row: int, rows_max: int, one_epoch: bool
+    columns: Columns,
+    broker: int,
+    usable: Collection[int],
+    from_row: int,
+    rows_max: int,
+    one_epoch: bool,
+    aside: Collection[int] = ...,
 ) -> tuple[Block, list[int], int]: ...

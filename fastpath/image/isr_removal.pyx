@@ -24,12 +24,13 @@ cdef bint _holds(const int32_t* ids, Py_ssize_t count, int32_t broker) noexcept 
 
 
 def departures(
-    Columns columns, int32_t broker, usable, Py_ssize_t from_row, Py_ssize_t rows_max, bint one_epoch
+    Columns columns, int32_t broker, usable, Py_ssize_t from_row, Py_ssize_t rows_max, bint one_epoch, aside=()
 ):
     """(Block of changes, rows for the caller to judge, next row or -1 at the end), beginning at `from_row`.
 
     `usable`: ids of brokers that may lead. At most `rows_max` rows are changed or listed. `one_epoch`: the leader epoch
-    moves with every change, as the partition epoch does (A33); else only where the leader changes.
+    moves with every change, as the partition epoch does (A33); else only where the leader changes. `aside`: a set of rows
+    that are listed for the caller in any case.
     """
     cdef Block block = Block()
     cdef Table* table
@@ -43,6 +44,7 @@ def departures(
     cdef bytes held = b""
     cdef int32_t* ids = <int32_t*>malloc((ids_count + 1) * sizeof(int32_t))
     cdef uint32_t* bits
+    cdef bint some_aside = len(aside) > 0
     judged = []
     if ids == NULL:
         raise MemoryError
@@ -57,7 +59,7 @@ def departures(
                 row += 1
                 if table.flags[at] & LIVE == 0:
                     continue
-                if table.flags[at] & RARE:
+                if table.flags[at] & RARE or (some_aside and row - 1 in aside):
                     judged.append(row - 1)
                     count += 1
                     continue

@@ -137,10 +137,8 @@ class Cluster:
                 if self.apply(fencing.move(self.state, broker, self.now, self.random)):
                     soft.stopping[broker].moved_offset = self.image.next_offset
                     soft.stopping[broker].moved_ms = self.mono_ms
-            elif soft.electing:
-                broker = next(iter(soft.electing))
-                if self.apply(fencing.come_back(self.state, broker, self.now, self.random)):
-                    del soft.electing[broker]
+            elif soft.electing or soft.allowing or soft.search is not None:
+                self.apply(fencing.come_back(self.state, None, self.now, self.random))
             else:
                 break
             wrote += self.ops

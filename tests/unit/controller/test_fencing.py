@@ -43,7 +43,6 @@ def test_r500_16_a_new_active_controller_looks_for_partitions_without_a_leader_o
     monkeypatch.setattr(Image, "rows_led_by", lambda image, broker: searches.append(broker) or columns(image, broker))
     c.join(2)
     searches.clear()
-    c.soft.leaderless = -1, []
     c.soft.electing = dict.fromkeys((4, 3, 2))
     c.settle()
     assert searches == [-1] and c.partition("t", 0)[1] == -1
@@ -158,6 +157,9 @@ def test_the_compiled_pass_equals_its_twin(data):
         c.image.replay(c.image.next_offset, op)
     broker = data.draw(st.sampled_from(ids))
     leases.revoke(c.soft, broker, "test")
+    damaged = data.draw(st.sets(st.tuples(st.sampled_from(ids), st.integers(0, count)), max_size=6))
+    for one in {id for id, _ in damaged}:
+        c.soft.unreadable[one] = frozenset((topic_id, number) for id, number in damaged if id == one)
     step = data.draw(st.integers(1, 5))
 
     def slow(one):
@@ -171,7 +173,8 @@ def test_the_compiled_pass_equals_its_twin(data):
     found, row = {}, 0
     while row >= 0:
         usable = c.soft.usable(c.image).ids
-        block, judged, row = departures(c.image, broker, usable, row, step, family.one_epoch)
+        aside = fencing._unreadable_rows(c.state, broker)
+        block, judged, row = departures(c.image, broker, usable, row, step, family.one_epoch, aside)
         for state in block:
             found[state.number] = set(state.isr), state.leader, Epochs(state.leader_epoch, state.partition_epoch)
         for one in judged:

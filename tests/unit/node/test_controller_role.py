@@ -495,6 +495,34 @@ def test_bulk_work_goes_in_portions(monkeypatch):
     assert left == [*range(first - 10, 0, -10), 0] and len(left) > 3
 
 
+@pytest.mark.parametrize(("resource", "looked"), [((2, "t"), 6), ((4, ""), 45 + 6), ((2, "none"), 0)])
+def test_what_a_setting_makes_the_controller_look_at_counts_in_its_turns(monkeypatch, resource, looked):
+    monkeypatch.setattr(fencing, "ROWS_LOOKED_AT", 10)
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1, 2)
+    for name, count in (("t", 6), ("u", 45)):
+        host.controller.submit(create_topics, topic(name, count, 2), call(19))
+        host.turn()
+    for broker in epochs:
+        host.controller.broker_link_lost(broker)
+        host.channels.probes.pop()[1](True)
+        host.turn()
+    found = []
+    elect = fencing.elect
+    monkeypatch.setattr(fencing, "elect", lambda *given: found.append(given[1]) or elect(*given))
+    host.controller.soft.leases = {1: None, 2: None} if resource[0] == 4 else {}
+    host.controller._look_for_unclean(ConfigSet(*resource, "unclean.leader.election.enable", "true"))
+    host.controller.soft.leases = {}
+    slices = []
+    while host.controller._pending():
+        assert host.controller.deadline_ms() == 0
+        before = len(found)
+        host.turn()
+        slices.append(len(found) - before)
+    assert sum(slices) == looked and max(slices, default=0) <= 10
+
+
 @pytest.mark.parametrize("validate_only", [False, True])
 def test_two_new_names_of_one_request_may_not_collide_in_whatever_portions_they_are(monkeypatch, validate_only):
     monkeypatch.setattr(portions, "ENTRIES_A_PORTION", 2)

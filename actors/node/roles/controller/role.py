@@ -12,7 +12,7 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -35,7 +35,7 @@ from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
-from actors.metadata.image import Image
+from actors.metadata.image import TOPIC_RESOURCE, Image
 from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
 from actors.node.net.channels import Channels
 from actors.node.net.long_refusals import answered_in_pieces
@@ -472,29 +472,37 @@ class ControllerRole:
 
     def _pending(self) -> bool:
         soft = self.soft
-        return bool(soft.leaving or soft.electing or any(one.moved_offset < 0 for one in soft.stopping.values()))
+        if soft.leaving or soft.electing or soft.allowing or soft.search is not None:
+            return True
+        return any(one.moved_offset < 0 for one in soft.stopping.values())
 
     def _work(self, now: Now) -> None:
-        """One portion: departures first, since others wait for them, then shutdowns, then returns."""
+        """As much as fits into a turn: departures first, since others wait for them, then shutdowns, then returns."""
         left = fencing.SLICE_ROWS
         while left > 0 and self._pending():
-            operation, broker, ended = self._next_work()
             before = self.image.next_offset
-            result = operation(self.state(), broker, now, self._runtime.random)
-            self._apply(result)
-            if result.reply:
-                ended(broker)
-            left -= max(1, self.image.next_offset - before)
+            looked = self._portion(now)
+            written = self.image.next_offset - before
+            left -= max(1, written, looked * fencing.SLICE_ROWS // fencing.ROWS_LOOKED_AT)
 
-    def _next_work(self) -> tuple[Operation, int, Callable[[int], None]]:
-        """(operation, broker, what to do with the broker when it has ended)."""
+    def _portion(self, now: Now) -> int:
+        """One slice of bulk work; how many partitions it has looked at one by one."""
         soft = self.soft
+        moving = (broker for broker, shutdown in soft.stopping.items() if shutdown.moved_offset < 0)
+        operation: Operation
         if soft.leaving:
-            return fencing.fence, next(iter(soft.leaving)), self._left
-        for broker, shutdown in soft.stopping.items():
-            if shutdown.moved_offset < 0:
-                return fencing.move, broker, self._moved
-        return fencing.come_back, next(iter(soft.electing)), self._came_back
+            operation, broker, ended = fencing.fence, next(iter(soft.leaving)), self._left
+        elif (stopping := next(moving, None)) is not None:
+            operation, broker, ended = fencing.move, stopping, self._moved
+        else:
+            result = fencing.come_back(self.state(), None, now, self._runtime.random)
+            self._apply(result)
+            return int(result.reply)
+        result = operation(self.state(), broker, now, self._runtime.random)
+        self._apply(result)
+        if result.reply:
+            ended(broker)
+        return 0
 
     def _left(self, broker: int) -> None:
         self._runtime.waiting.signal(registration_key(broker))
@@ -505,9 +513,6 @@ class ControllerRole:
         shutdown = self.soft.stopping[broker]
         shutdown.moved_offset, shutdown.moved_ms = self.image.next_offset, self._runtime.now.mono_ms
         self._runtime.waiting.signal(moved_key(broker))
-
-    def _came_back(self, broker: int) -> None:
-        del self.soft.electing[broker]
 
     def _schedule_rebalance(self, now: Now) -> None:
         if self.options.rebalance_ms:
@@ -578,4 +583,11 @@ class ControllerRole:
                 self._level_offset = image.next_offset
                 self._note_level(level)
             if touched.configs and type(op) is ConfigSet and op.name == UNCLEAN:
-                self.soft.electing.update(dict.fromkeys(self.soft.leases))
+                self._look_for_unclean(op)
+
+    def _look_for_unclean(self, op: ConfigSet) -> None:
+        """Partitions without a leader may be given one that lacks records, or may not any more."""
+        if op.resource_type != TOPIC_RESOURCE:
+            self.soft.electing.update(dict.fromkeys(self.soft.leases))
+        elif (topic := self.image.topic(op.resource_name)) >= 0:
+            self.soft.allowing[self.image.topic_id(topic) or b""] = None
