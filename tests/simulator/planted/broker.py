@@ -248,9 +248,11 @@ def group_offsets_acknowledged_before_commit() -> Sequence[Patch]:
     """A committed offset is visible and answered before its followers have it."""
     commit = Coordinator.commit
 
-    def eager(self: Coordinator, group_id: str, offsets: Any, then: Callable[[ErrorCode], None]) -> None:
+    def eager(
+        self: Coordinator, group_id: str, offsets: Any, then: Callable[[ErrorCode], None], records: Any = None
+    ) -> None:
         count = len(self.writes)
-        commit(self, group_id, offsets, then)
+        commit(self, group_id, offsets, then, records)
         for write in self.writes[count:]:
             self.written(write.token, ErrorCode.NONE, Now(0, 0))
 

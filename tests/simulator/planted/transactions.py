@@ -156,7 +156,7 @@ def partition_is_not_added() -> Sequence[Patch]:
 def aborted_offsets_count() -> Sequence[Patch]:
     """A copier goes on behind records that were not copied."""
     ended = TransactionalOffsets.ended
-    return [instead(TransactionalOffsets, "ended", lambda self, producer_id, commit: ended(self, producer_id, True))]
+    return [instead(TransactionalOffsets, "ended", lambda self, id, commit, order: ended(self, id, True, order))]
 
 
 @mistake("transactional")

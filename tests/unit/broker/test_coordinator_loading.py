@@ -121,3 +121,13 @@ def test_a_small_partition_does_not_wait_for_a_large_one(small: int) -> None:
     while not loaded(lab):
         lab.turn()
     assert order == [small, 1 - small]
+
+
+def test_what_a_machine_does_not_want_is_passed_over() -> None:
+    lab = offsets(2, 50)
+    machine = lab.broker(1).groups.machine
+    machine.load = lambda *_: []  # type: ignore[method-assign]
+    lead_anew(lab, 2)
+    for _ in range(200):
+        lab.turn()
+    assert loaded(lab) and not machine.shards[0].offsets

@@ -206,8 +206,8 @@ class Loading:
         try:
             strange = self._machine.load(number, epoch, seen, producer_id)
         except batch.CorruptBatch as error:
-            strange, seen.over = [error.reason], True
-        if seen.over:
+            strange, seen.more = [error.reason], False
+        if not seen.more:
             self._records = None
         for reason in strange[: max(0, TOLD_MAX - self._strange)]:
             where = f"the batch at {header.base_offset} of {self._partition!r}"
@@ -223,8 +223,8 @@ class _Seen:
         self._records = records
         self._cost_max = cost_max
         self.cost = 0
-        self.over = False
-        """Whether there are no more in the batch."""
+        self.more = False
+        """Whether the cost has ended it. What the machine does not want of a batch is passed over."""
 
     def __iter__(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         for record in self._records:
@@ -232,5 +232,5 @@ class _Seen:
             self.cost += 1 + (len(key or b"") + len(value or b"")) // COST_BYTES
             yield key, value
             if self.cost >= self._cost_max:
+                self.more = True
                 return
-        self.over = True
