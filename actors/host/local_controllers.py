@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from actors.host import controllers, storage
+from actors.host import controllers, locks, storage
 from actors.host import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.host.quorum_changes import Key
@@ -46,7 +46,7 @@ def add(directory: Path, id: int | None = None, timeout_s: float = controllers.T
         try:
             plan = controllers.write(plan, id, address, timeout_s)
             key = _key(plan.member(id)) or _formatted(plan.member(id), cluster_id)
-            os.kill(supervisor, signal.SIGHUP)
+            _wake(directory)
             controllers.vote(plan, key, timeout_s)
         finally:
             if reserved is not None:
@@ -57,13 +57,13 @@ def add(directory: Path, id: int | None = None, timeout_s: float = controllers.T
 def remove(directory: Path, id: int, timeout_s: float = controllers.TIMEOUT_S) -> None:
     """Take a controller's vote, end it, and remove its directory. Raises ClusterError, ConfigError."""
     with _alone(directory):
-        plan, supervisor = _running(directory)
+        plan, _ = _running(directory)
         member = controllers.leaving(plan, id)
         controllers.take_vote(plan, id, timeout_s)
         plan = controllers.forget(plan, member)
-        os.kill(supervisor, signal.SIGHUP)
+        _wake(directory)
         path, until_s = member.config.metadata_log_dir, time.monotonic() + timeout_s
-        while storage.holder(path) is not None:
+        while locks.holder(path) is not None:
             if time.monotonic() > until_s:
                 raise ClusterError(f"controller {id} has no vote any more, but does not end: its log is {path}.log.")
             time.sleep(POLL_S)
@@ -92,20 +92,25 @@ def _running(directory: Path) -> tuple[plans.Plan, int]:
     """The plan of a cluster that runs, and the process id of its supervisor. Raises ClusterError."""
     if (directory / plans.RAY_JSON).exists():
         raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")
-    plan, supervisor = plans.load(directory), storage.holder(str(directory))
+    plan, found = plans.load(directory), locks.holder(str(directory))
     if plan is None:
         raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
-    if supervisor is None:
+    if found is None:
         raise ClusterError(
             f"no cluster is running in {directory}, and its quorum changes while it runs: start it with "
             f"rayft up --dir {directory}."
         )
-    if not _reads_anew(supervisor):
+    if found.pid is None:
+        raise ClusterError(
+            f"the cluster of {directory} is run by a process that cannot be seen from here (in a container, on another "
+            f"machine, or of another user): write this command where it runs."
+        )
+    if not _reads_anew(found.pid):
         raise ClusterError(
             f"the cluster of {directory} was started by an earlier release, which cannot be changed while it runs: restart "
             f"it with rayft down and rayft up."
         )
-    return plan, supervisor
+    return plan, found.pid
 
 
 def _reads_anew(pid: int) -> bool:
@@ -137,22 +142,26 @@ def _end(plan: plans.Plan, id: int, supervisor: int, timeout_s: float) -> None:
     """End a process whose directory was taken away while it ran: it would go on writing into the new one by name."""
     described = json.loads((plan.directory / plans.CLUSTER_JSON).read_text())
     pid = next((row["pid"] for row in described["controllers"] if row["id"] == id), None)
-    if pid is None:
+    if pid is None or not locks.is_child(pid, supervisor):
         return
-    os.kill(supervisor, signal.SIGHUP)
+    _wake(plan.directory)
     until_s = time.monotonic() + timeout_s
-    while _lives(pid):
+    while locks.is_child(pid, supervisor):
         if time.monotonic() > until_s:
             raise ClusterError(f"controller {id} does not end, as process {pid}, whose directory is gone: kill it.")
         time.sleep(POLL_S)
 
 
-def _lives(pid: int) -> bool:
+def _wake(directory: Path) -> None:
+    """Have the supervisor read the files anew. Raises ClusterError if it is gone."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        woken = locks.send(str(directory), signal.SIGHUP)
+    except locks.Unseen as error:
+        raise ClusterError(str(error)) from None
+    if not woken:
+        raise ClusterError(
+            f"the supervisor of {directory} has ended: start the cluster with rayft up --dir {directory}."
+        )
 
 
 def _formatted(member: plans.Member, cluster_id: str) -> Key:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from actors.config import ConfigError
-from actors.host import durable, local_controllers, probe, reopen, secure_cluster, storage
+from actors.host import durable, local_controllers, locks, probe, reopen, secure_cluster, storage
 from actors.host import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.host.door import node_door
@@ -448,18 +448,19 @@ def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
 
 
 def _signalled(paths: Sequence[str], number: int) -> bool:
-    """Send a signal to the processes that hold these directories. Returns whether there were any."""
-    pids = [pid for path in paths if (pid := storage.holder(path)) is not None]
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-    return bool(pids)
+    """Send a signal to the processes that hold these directories. Returns whether there were any. Raises ClusterError if one
+    cannot be proved to be the holder; then none gets the signal."""
+    try:
+        held = [path for path in paths if locks.seen(path) is not None]
+        return any([locks.send(path, number) for path in held])
+    except locks.Unseen as error:
+        raise ClusterError(str(error)) from None
 
 
 def _given_back(paths: Sequence[str], timeout_s: float) -> bool:
     """Whether all these directories are free in time."""
     until = time.monotonic() + timeout_s
-    while any(storage.holder(path) is not None for path in paths):
+    while any(locks.holder(path) is not None for path in paths):
         if time.monotonic() > until:
             return False
         time.sleep(0.02)

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from actors.host import locks, probe, storage
 from actors.host import plan as plans
-from actors.host import probe, storage
 from actors.host.door import client_door, node_door
 
 CONNECT = "rayft.bridge.zookeeper.connect"
@@ -27,13 +27,13 @@ def state(directory: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{directory} holds no cluster: start one with `rayft up`, or name its directory with --dir."
         )
-    pids = {member.name: storage.holder(member.config.metadata_log_dir) for member in plan.members}
-    found: dict[str, Any] = plan.describe(
-        _cluster_id(directory, plan), {name: pid for name, pid in pids.items() if pid is not None}
-    )
+    holders = {member.name: locks.holder(member.config.metadata_log_dir) for member in plan.members}
+    seen = {name: one.pid for name, one in holders.items() if one is not None and one.pid is not None}
+    found: dict[str, Any] = plan.describe(_cluster_id(directory, plan), seen)
+    runs = {id for member in plan.members if holders[member.name] is not None for id in member.ids}
     try:
         quorum = probe.quorum(
-            [node_door(m.config, controller=True) for m in plan.controllers if pids[m.name] is not None]
+            [node_door(m.config, controller=True) for m in plan.controllers if holders[m.name] is not None]
         )
     except probe.NoAnswer:
         quorum = probe.Quorum(-1, -1, -1, {}, {})
@@ -45,14 +45,14 @@ def state(directory: Path) -> dict[str, Any]:
     )
     end = max(quorum.ends.values(), default=-1)
     for row in found["controllers"]:
-        row["state"] = _controller_state(row, quorum)
+        row["state"] = _controller_state(row, quorum) if row["id"] in runs else "down"
         row["lag"] = end - quorum.ends[row["id"]] if row["id"] in quorum.ends else None
     _add_metrics(plan, found)
     active = []
     for row in found["brokers"]:
         config = plan.member(row["id"]).config
-        serves = row["pid"] is not None and probe.serves(client_door(config))
-        row["state"] = "active" if serves else "down" if row["pid"] is None else "fenced"
+        serves = row["id"] in runs and probe.serves(client_door(config))
+        row["state"] = "active" if serves else "fenced" if row["id"] in runs else "down"
         row["lag"] = end - quorum.observers[row["id"]] if row["id"] in quorum.observers else None
         active += [node_door(config, controller=False)] if serves else []
     try:
@@ -94,8 +94,6 @@ def _cluster_id(directory: Path, plan: plans.Plan) -> str:
 
 
 def _controller_state(row: dict[str, Any], quorum: probe.Quorum) -> str:
-    if row["pid"] is None:
-        return "down"
     if row["id"] == quorum.leader_id:
         return "leader"
     if quorum.leader_id < 0:

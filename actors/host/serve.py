@@ -15,6 +15,7 @@ from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
 from actors.host import descriptors, storage
+from actors.host.locks import Lock
 from actors.host.loop import Event, Loop, nobody, stopwatch
 from actors.host.repeats import Repeats
 from actors.host.server import Listeners, PortTaken
@@ -109,7 +110,7 @@ def serve(
         try:
             found = storage.check(config)
             for directory in found:
-                kept.callback(storage.Lock(directory.path).close)
+                kept.callback(Lock(directory.path).close)
             tls = Contexts(config, log)
             listeners = Listeners(config)
             kept.callback(listeners.close)

@@ -1,4 +1,4 @@
-"""Directories of a node: formatting, `meta.properties`, and the lock that keeps a second process out.
+"""Directories of a node: formatting, and `meta.properties`.
 
 This file alone decides when a directory belongs to a node. A formatted directory holds `meta.properties` with version 1,
 cluster.id, directory.id, the family of metadata records, the level that the first leader writes, and the ids of the
@@ -8,29 +8,27 @@ bootstrap.checkpoint with SCRAM credentials beside meta.properties.
 Rules:
 
 1. This code repairs and overwrites nothing. A directory that does not fit is an error whose sentence says what to do.
-2. A process that opens a directory holds its `.lock` until it ends. The system frees the lock however the process dies.
+2. A process that opens a directory holds its `.lock` until it ends (`locks.py`).
 3. Formatting is durable when it returns. A directory whose formatting was interrupted counts as not formatted, because
    `meta.properties` is written last.
 """
 
-import contextlib
-import fcntl
 import os
 import re
 import stat
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from actors.config import NodeConfig, properties
 from actors.host import durable
+from actors.host.locks import Lock
+from actors.host.locks import StorageError as StorageError
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.metadata import bootstrap
 from actors.metadata.ops import CorruptMetadata, EntitySet
 
 META = "meta.properties"
-LOCK = ".lock"
 FAMILY = "rayft.metadata.family"
 LEVEL = "rayft.metadata.format"
 TRANSACTIONS = "rayft.transaction.version"
@@ -47,13 +45,6 @@ NEWEST_STREAMS_GROUPS = 1
 """`streams.version` of a new cluster."""
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
-HOLDER_BYTES = 32
-LOOK_S = 0.2
-"""How long a node tries to get the lock. A process that only asks for the holder takes the lock for a moment."""
-
-
-class StorageError(Exception):
-    """A directory cannot be used. The message is one sentence that says what to do."""
 
 
 class Voter(NamedTuple):
@@ -86,60 +77,6 @@ class Directory(NamedTuple):
     """`share.version`, as `transaction_version`."""
     streams_version: int = 0
     """`streams.version`, as `transaction_version`."""
-
-
-class Lock:
-    """The right to use a directory, held until `close` or the end of the process."""
-
-    def __init__(self, path: str) -> None:
-        """Raises StorageError when another process holds it."""
-        self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.FILE_MODE)
-        until = time.monotonic() + LOOK_S
-        while not self._take():
-            if time.monotonic() > until:
-                number = _holder(self._fd)
-                os.close(self._fd)
-                raise StorageError(
-                    f"{path} is in use by process {number or '(unknown)'}: stop it first, or give this node another "
-                    f"directory."
-                )
-            time.sleep(0.005)
-        # Written in place, as a full disk has no other room. The lock is what counts, the number in it only informs.
-        with contextlib.suppress(OSError):
-            os.pwrite(self._fd, str(os.getpid()).ljust(HOLDER_BYTES - 1).encode() + b"\n", 0)
-
-    def _take(self) -> bool:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
-
-    def close(self) -> None:
-        """Give the directory back. May be called more than once."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
-def holder(path: str) -> int | None:
-    """The id of the process that holds a directory, or None. Does not take the lock."""
-    try:
-        fd = os.open(os.path.join(path, LOCK), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return None
-    except OSError:
-        text = _holder(fd)
-        return int(text) if text.isdigit() else None
-    finally:
-        os.close(fd)
-
-
-def _holder(fd: int) -> str:
-    return os.read(fd, HOLDER_BYTES).decode(errors="replace").strip()
 
 
 def read(path: str) -> Directory | None:

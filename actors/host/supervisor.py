@@ -38,6 +38,7 @@ from actors.config import ConfigError, has_secrets
 from actors.host import durable, secure_cluster, storage
 from actors.host import plan as plans
 from actors.host.child import Child, directory_id, reason
+from actors.host.locks import Lock
 from actors.host.serve import Journal
 from actors.host.server import PortTaken
 
@@ -434,7 +435,7 @@ def main(arguments: list[str]) -> int:
         if plan is None:
             raise storage.StorageError(f"{directory} holds no cluster: run `rayft up --dir {directory}`.")
         told = Supervisor(plan, detached)
-        lock = storage.Lock(str(directory))
+        lock = Lock(str(directory))
         for child in told.children:
             child.reserve()
     except (ConfigError, storage.StorageError, PortTaken, OSError) as error:

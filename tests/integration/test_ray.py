@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import probe, secure_cluster, storage
+from actors.host import locks, probe, secure_cluster
 from tests.integration import rays
 from tests.integration.security.leaks import keys_below, leaks
 from tests.integration.test_bad_input import impostor
@@ -81,11 +81,11 @@ def test_an_actor_that_loses_its_id_leaves_for_good(
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.1)
             starts = log.read_text().count("metadata log: observer")
-            while storage.holder(str(directory)) is not None:
+            while locks.holder(str(directory)) is not None:
                 assert time.monotonic() < deadline, "the process stays"
                 time.sleep(0.1)
             time.sleep(8)
-            assert storage.holder(str(directory)) is None
+            assert locks.holder(str(directory)) is None
             assert log.read_text().count("metadata log: observer") == starts, "Ray did not start it again"
             assert probe.serves(("127.0.0.1", port))
         finally:

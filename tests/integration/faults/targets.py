@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from actors.config import node_config
+from actors.host import locks, probe, storage
 from actors.host import plan as plans
-from actors.host import probe, storage
 from actors.host.on_processes import Cluster
 from actors.host.system_random import SystemRandom, uuid_text
 from tests.integration.faults.links import CLIENT
@@ -291,7 +291,8 @@ class OnRay:
 
     def pid(self, node: int) -> int | None:
         """The process that holds the node's directory."""
-        return storage.holder(self.member(node).config.metadata_log_dir)
+        found = locks.holder(self.member(node).config.metadata_log_dir)
+        return None if found is None else found.pid
 
     def signal(self, node: int, number: int) -> bool:
         """Send a signal to the actor's process."""

@@ -6,7 +6,7 @@ import pytest
 
 from actors import cli
 from actors.config import ConfigError
-from actors.host import controllers, local_controllers, plan_changes, storage
+from actors.host import controllers, local_controllers, locks, plan_changes
 from actors.host import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.host.supervisor import Supervisor
@@ -82,7 +82,7 @@ def test_a_cluster_that_does_not_run_is_not_changed(tmp_path: Path) -> None:
 def test_a_supervisor_of_an_earlier_release_is_not_ended_by_a_signal_that_it_does_not_know(tmp_path: Path) -> None:
     """This process holds the directory, and has no handler for SIGHUP: it would end."""
     plans.create(tmp_path, 1, 0, common={})
-    lock = storage.Lock(str(tmp_path))
+    lock = locks.Lock(str(tmp_path))
     try:
         with pytest.raises(ClusterError, match="was started by an earlier release"):
             local_controllers.add(tmp_path)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from actors import cli
-from actors.host import on_ray, storage
+from actors.host import locks, on_ray
 from actors.host import plan as plans
 from actors.host.on_processes import Cluster, ClusterError, down
 from actors.host.on_ray import place
@@ -72,7 +72,7 @@ def test_a_node_whose_directory_is_still_held_ends_its_process_and_not_its_actor
     monkeypatch.setattr(on_ray, "REFUSED_PAUSE_S", 0.0)
     monkeypatch.setattr(os, "_exit", exits.append)
     (tmp_path / "broker-1").mkdir()
-    old = storage.Lock(str(tmp_path / "broker-1"))
+    old = locks.Lock(str(tmp_path / "broker-1"))
     node = broker(tmp_path)
     node._thread.join(10)
     old.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors.config import NodeConfig, has_secrets, node_config
-from actors.host import durable, storage
+from actors.host import durable, locks, storage
 from actors.host.certificates import authority, issue, write
 from actors.host.disk import LocalDisk
 from actors.host.plan import write_json
@@ -57,7 +57,7 @@ def test_a_formatted_directory_and_what_is_written_into_it_are_private(tmp_path:
     disk = LocalDisk(str(home))
     disk.open("orders-0/00000000000000000000.log", create=True).append((b"records",))
     disk.replace("orders-1/leader-epoch-checkpoint", b"0")
-    storage.Lock(str(home)).close()
+    locks.Lock(str(home)).close()
     assert len(list(home.rglob("*"))) >= 7
     assert open_to_others(home) == []
 

@@ -11,7 +11,7 @@ from typing import Any
 import uvloop
 
 from actors.config import NodeConfig, node_config
-from actors.host import storage
+from actors.host import locks, storage
 from actors.host.serve import REFUSED, Journal, serve
 
 
@@ -86,13 +86,13 @@ def test_a_refused_start_gives_everything_back(tmp_path: Path) -> None:
         before = descriptors()
         assert serve(config, log, main_thread=False)[0] == REFUSED
         assert descriptors() == before
-    second = storage.Lock(str(tmp_path / "b"))
+    second = locks.Lock(str(tmp_path / "b"))
     for _ in range(2):
         code, sentence = serve(config, log, main_thread=False)
         assert (code, "in use by process" in sentence) == (REFUSED, True)
     second.close()
     assert descriptors() == before - 1
-    storage.Lock(str(tmp_path / "a")).close()
+    locks.Lock(str(tmp_path / "a")).close()
 
 
 def test_metrics_that_cannot_be_shown_give_the_ports_back(tmp_path: Path) -> None:

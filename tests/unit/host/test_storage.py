@@ -15,8 +15,9 @@ import pytest
 
 from actors import cli
 from actors.config import NodeConfig, node_config, properties
-from actors.host import storage
-from actors.host.storage import Lock, StorageError, Voter
+from actors.host import locks, storage
+from actors.host.locks import Lock
+from actors.host.storage import StorageError, Voter
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
@@ -142,7 +143,7 @@ def test_a_controller_on_every_interface_votes_under_the_address_that_others_dia
 
 def test_an_address_that_nobody_can_dial_is_not_formatted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert standalone(tmp_path, "0.0.0.0:9093", "one:9093,two:9093") == 1
-    assert "controller.connect=1001@host:9093" in capsys.readouterr().err
+    assert "advertised.listeners=CONTROLLER://host:9093" in capsys.readouterr().err
     assert storage.read(str(tmp_path / "data")) is None
 
 
@@ -207,7 +208,7 @@ def test_foreign_and_damaged_directories(tmp_path: Path, text: str, words: str) 
 
 def test_a_locked_directory_names_its_holder_and_is_free_after_kill(tmp_path: Path) -> None:
     code = (
-        "import sys; from actors.host.storage import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
+        "import sys; from actors.host.locks import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -217,10 +218,10 @@ def test_a_locked_directory_names_its_holder_and_is_free_after_kill(tmp_path: Pa
         assert process.stdout.readline() == b"held\n"
         with pytest.raises(StorageError, match=f"in use by process {process.pid}"):
             Lock(str(tmp_path))
-        assert storage.holder(str(tmp_path)) == process.pid
+        assert locks.holder(str(tmp_path)) == locks.Holder(process.pid)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert storage.holder(str(tmp_path)) is None
+    assert locks.holder(str(tmp_path)) is None
     Lock(str(tmp_path)).close()
 
 
@@ -273,10 +274,10 @@ def test_other_versions_and_garbage_are_told_apart(tmp_path: Path, content: str,
 
 
 @contextmanager
-def no_room() -> Iterator[None]:
-    """No file can grow, as on a full disk. Not a fixture: what the run itself prints may go to a file."""
+def no_room(beyond: int = 0) -> Iterator[None]:
+    """No file can grow beyond so many bytes, as on a full disk. Not a fixture: what the run prints may go to a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (beyond, before[1]))
     try:
         yield
     finally:
@@ -284,8 +285,9 @@ def no_room() -> Iterator[None]:
 
 
 def test_a_full_disk_does_not_keep_a_node_from_its_directory(tmp_path: Path) -> None:
-    """Who cannot start cannot delete anything either."""
-    with no_room():
+    """Who cannot start cannot delete anything either. The lock was written when the directory was formatted."""
+    Lock(str(tmp_path)).close()
+    with no_room(locks.HOLDER_BYTES):
         lock = Lock(str(tmp_path))
         with pytest.raises(StorageError, match="in use"):
             Lock(str(tmp_path))
@@ -295,9 +297,9 @@ def test_a_full_disk_does_not_keep_a_node_from_its_directory(tmp_path: Path) -> 
 def test_the_number_of_a_former_holder_is_written_over(tmp_path: Path) -> None:
     (tmp_path / ".lock").write_text("1234567890\n")
     lock = Lock(str(tmp_path))
-    assert storage.holder(str(tmp_path)) == os.getpid()
+    assert locks.holder(str(tmp_path)) == locks.Holder(os.getpid())
     lock.close()
-    assert storage.holder(str(tmp_path)) is None
+    assert locks.holder(str(tmp_path)) is None
 
 
 def test_a_directory_can_be_taken_while_somebody_asks_who_holds_it(tmp_path: Path) -> None:
@@ -314,7 +316,7 @@ def test_a_directory_can_be_taken_while_somebody_asks_who_holds_it(tmp_path: Pat
 def test_a_small_file_is_written_whole_or_is_an_error(tmp_path: Path) -> None:
     """The kernel takes what there is room for, and only the next write is refused."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, before[1]))
     try:
         with pytest.raises(OSError):
             format(broker(tmp_path))
