@@ -138,11 +138,7 @@ def belong(issued: Issued) -> bool:
 
 def write(path: Path, data: bytes) -> None:
     """A file that its owner alone can read. What was there before is replaced whole."""
-    beside = path.with_name(path.name + ".new")
-    beside.unlink(missing_ok=True)  # a file that stays keeps its mode
-    durable.write_file(str(beside), data)
-    beside.replace(path)
-    durable.sync_directory(str(path.parent))
+    durable.replace_files(str(path.parent), {path.name: data})
 
 
 def _private(pem: bytes) -> ec.EllipticCurvePrivateKey:

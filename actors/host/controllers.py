@@ -4,7 +4,9 @@ This file alone decides the steps of such a change and what is refused. What is 
 directory and the process, is in `local_controllers.py` and `ray_controllers.py`. Rules:
 
 1. A controller joins as an observer: its directory is formatted without voters, and it is given a vote when it has the log.
-2. Of a controller whose disk is gone, the old vote is taken away first: that disk may have said what nobody knows any more.
+2. A controller whose disk is gone keeps its old vote until the new disk follows the quorum: whatever fails before, a missing
+   certificate or a machine that does not start it, costs no vote. Then the old vote goes before the new one comes, since one
+   id has one vote, and the old disk may have said what nobody knows any more.
 3. A controller that goes loses its vote before its files, its process and its directory. All that is in its directory is
    in those of the others too.
 4. Each step may find itself done: a command that was interrupted can be given again.
@@ -72,19 +74,15 @@ def doors(plan: plans.Plan, last: int = -1) -> dict[int, Door]:
     return found
 
 
-def give_up(plan: plans.Plan, member: plans.Member, key: Key | None, timeout_s: float) -> None:
-    """Take the vote of a controller whose disk is gone. `key`: its disk now, if it has one again. Raises ClusterError, also
-    if it votes with that disk."""
+def refuse_whole(plan: plans.Plan, member: plans.Member, key: Key | None, timeout_s: float) -> None:
+    """Raises ClusterError if a controller votes with the disk that it has. `key`: its disk now, if it has one."""
     id = member.config.controller_id
-    ask = doors(plan, id)
-    voter = quorum_changes.members(ask, timeout_s).voters.get(id)
+    voter = quorum_changes.members(doors(plan, id), timeout_s).voters.get(id)
     if voter is not None and voter == key:
         raise ClusterError(
             f"controller {id} votes with the disk that it has, {member.config.metadata_log_dir}: to replace it, remove that "
             f"directory first."
         )
-    if voter is not None:
-        quorum_changes.remove(ask, voter, timeout_s)
 
 
 def write(plan: plans.Plan, id: int, address: tuple[str, int], timeout_s: float) -> plans.Plan:
@@ -98,9 +96,13 @@ def write(plan: plans.Plan, id: int, address: tuple[str, int], timeout_s: float)
 
 
 def vote(plan: plans.Plan, key: Key, timeout_s: float) -> None:
-    """Wait until a controller follows, and give it a vote. Raises ClusterError."""
+    """Wait until a controller follows, and give it a vote instead of the one that its id may have with another disk. Raises
+    ClusterError."""
     member, ask = plan.member(key.id), doors(plan, key.id)
     quorum_changes.wait_for_observer(ask, key, timeout_s)
+    voter = quorum_changes.members(ask, timeout_s).voters.get(key.id)
+    if voter is not None and voter != key:
+        quorum_changes.remove(ask, voter, timeout_s)
     listener = member.config.controller_endpoints[0].name
     quorum_changes.add(ask, key, (listener, *member.address("controller")), timeout_s)
 

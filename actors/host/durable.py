@@ -1,10 +1,16 @@
 """Write bytes and names so that they survive a loss of power once the function has returned.
 
+A file that is replaced is written beside its place first, under a name that no other process and no other thread takes, so
+that two which replace the same file at once do not meet: the last one counts.
+
 Only the user that runs a node can read what it writes: files and directories get the modes below, whatever the umask
 is.
 """
 
+import contextlib
+import itertools
 import os
+from collections.abc import Mapping
 
 from actors.ports import Buffer
 
@@ -27,6 +33,27 @@ def write_file(path: str, content: Buffer) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+_numbers = itertools.count()
+
+
+def replace_files(directory: str, contents: Mapping[str, Buffer]) -> None:
+    """Write small files of a directory. Each is whole or absent, and none gets its name before all are written. What was
+    there before is replaced with its mode. Raises OSError; then nothing is left beside them."""
+    beside: dict[str, str] = {}
+    try:
+        for name, content in contents.items():
+            beside[name] = os.path.join(directory, f"{name}.{os.getpid()}-{next(_numbers)}.tmp")
+            write_file(beside[name], content)
+        for name in contents:
+            os.replace(beside[name], os.path.join(directory, name))
+            del beside[name]
+    finally:
+        for path in beside.values():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+    sync_directory(directory)
 
 
 def sync_directory(path: str) -> None:

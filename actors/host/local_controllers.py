@@ -6,14 +6,12 @@ gone. One command at a time changes a cluster.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from actors.host import controllers, locks, storage
@@ -30,7 +28,7 @@ def add(directory: Path, id: int | None = None, timeout_s: float = controllers.T
     """A new controller; with an `id`, a new directory for the one that lost its own. Returns its id once it votes.
 
     Raises ClusterError, ConfigError, StorageError."""
-    with _alone(directory):
+    with locks.alone(directory):
         plan, supervisor = _running(directory)
         if id is None:
             id = controllers.next_id(plan)
@@ -39,7 +37,7 @@ def add(directory: Path, id: int | None = None, timeout_s: float = controllers.T
         else:
             member, reserved = controllers.known(plan, id), None
             address = member.address("controller")
-            controllers.give_up(plan, member, _key(member), timeout_s)
+            controllers.refuse_whole(plan, member, _key(member), timeout_s)
             if _key(member) is None:
                 _end(plan, id, supervisor, timeout_s)
         cluster_id = _cluster_id(plan, id)
@@ -56,9 +54,10 @@ def add(directory: Path, id: int | None = None, timeout_s: float = controllers.T
 
 def remove(directory: Path, id: int, timeout_s: float = controllers.TIMEOUT_S) -> None:
     """Take a controller's vote, end it, and remove its directory. Raises ClusterError, ConfigError."""
-    with _alone(directory):
+    with locks.alone(directory):
         plan, _ = _running(directory)
         member = controllers.leaving(plan, id)
+        cluster_id = _cluster_id(plan, id)
         controllers.take_vote(plan, id, timeout_s)
         plan = controllers.forget(plan, member)
         _wake(directory)
@@ -67,25 +66,11 @@ def remove(directory: Path, id: int, timeout_s: float = controllers.TIMEOUT_S) -
             if time.monotonic() > until_s:
                 raise ClusterError(f"controller {id} has no vote any more, but does not end: its log is {path}.log.")
             time.sleep(POLL_S)
-        for one in storage.directories(member.config):
-            shutil.rmtree(one, ignore_errors=True)
         controllers.shut_out(plan, member, timeout_s)
-
-
-@contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Be the only command that changes the cluster. Raises ClusterError."""
-    try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise ClusterError(f"{directory} holds no cluster ({error.strerror}): name another with --dir.") from None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise ClusterError(f"another command changes the cluster of {directory}: wait until it has ended.") from None
-    finally:
-        os.close(fd)
+        ids = storage.ids_of(member.config)
+        kept = [one for one in storage.directories(member.config) if not storage.discard(one, cluster_id, ids)]
+        if kept:
+            raise ClusterError(f"controller {id} is removed, but {kept[0]} is not its directory any more and stays.")
 
 
 def _running(directory: Path) -> tuple[plans.Plan, int]:

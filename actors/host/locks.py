@@ -9,6 +9,7 @@ This file alone decides which process a signal may go to. Rules:
    process is the holder if it has this very file open: the same device and inode among its descriptors.
 4. A signal goes to a process that was looked at by a handle (pidfd), which no later process takes over. Who holds a
    directory and cannot be proved gets no signal: the command says so and ends.
+5. One command at a time makes or changes the cluster of a directory, from its first look at it to its last file.
 """
 
 import contextlib
@@ -16,9 +17,12 @@ import fcntl
 import os
 import signal
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from actors.host import durable
+from actors.host.cluster_error import ClusterError
 
 LOCK = ".lock"
 HOLDER_BYTES = 32
@@ -44,8 +48,9 @@ class Holder(NamedTuple):
 class Lock:
     """The right to use a directory, held until `close` or the end of the process."""
 
-    def __init__(self, path: str) -> None:
-        """Raises StorageError when another process holds it, or when nobody could see who does."""
+    def __init__(self, path: str, *, told: bool = True) -> None:
+        """Raises StorageError when another process holds it, or when nobody could see who does. `told`: False for a moment's
+        work, of which nobody needs to know who does it; a full disk does not keep it from that."""
         self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.FILE_MODE)
         until = time.monotonic() + LOOK_S
         while not self._take():
@@ -57,6 +62,8 @@ class Lock:
                     f"directory."
                 )
             time.sleep(0.005)
+        if not told:
+            return
         # Written in place: where the file was written once, a full disk has the room.
         text = str(os.getpid()).ljust(HOLDER_BYTES - 1).encode() + b"\n"
         try:
@@ -84,6 +91,31 @@ class Lock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+@contextlib.contextmanager
+def alone(directory: Path, wait_s: float = 0.0) -> Iterator[None]:
+    """Be the only command that makes or changes the cluster of a directory. Raises ClusterError when another one does so for
+    longer than `wait_s`, or when there is no such directory."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ClusterError(f"{directory} holds no cluster ({error.strerror}): name another with --dir.") from None
+    until = time.monotonic() + wait_s
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise ClusterError(
+                        f"another command changes the cluster of {directory}: wait until it has ended."
+                    ) from None
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(fd)
 
 
 def holder(path: str) -> Holder | None:

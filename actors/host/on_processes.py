@@ -292,11 +292,17 @@ class Cluster:
         """The plan in the directory, if it fits the arguments; a new plan if the directory holds none."""
         controllers, brokers = self._wanted
         if found is None:
-            return plans.create(
-                self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
-                common=self._config, host=self._host or "127.0.0.1", port=self._port or 0, combined=self._combined,
-                level=self._level or 2, secure=self._secure,
-            )  # fmt: skip
+            try:
+                return plans.create(
+                    self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
+                    common=self._config, host=self._host or "127.0.0.1", port=self._port or 0, combined=self._combined,
+                    level=self._level or 2, secure=self._secure,
+                )  # fmt: skip
+            except plans.AlreadyThere:
+                _refuse_rays(self.dir)
+                found = plans.load(self.dir)
+                if found is None:
+                    raise
         reopen.agree(
             found, self._config, controllers=controllers, brokers=brokers,
             host=self._host, port=self._port, combined=self._combined, level=self._level,

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors.config import ConfigError, node_config
-from actors.host import durable, reopen, secure_cluster, storage
+from actors.host import durable, locks, reopen, secure_cluster, storage
 from actors.host import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.host.config_providers import resolved
@@ -156,6 +156,16 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     ray = connect(options.ray)
     directory = Path(options.dir).absolute()
     directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
+    with locks.alone(directory, plans.CREATION_S):
+        plan = _up(ray, directory, options, common)
+    print(f"ready on Ray: {plan.served}")
+    if plan.secure:
+        print(secure_cluster.told(options.dir, plan.bootstrap_servers))
+    print(f"stop it with: rayft down --ray {options.ray} --dir {options.dir}")
+    return 0
+
+
+def _up(ray: Any, directory: Path, options: argparse.Namespace, common: Mapping[str, str]) -> plans.Plan:
     alive = machines(ray.nodes())
     choice = _chosen(directory)
     if choice is None:
@@ -166,11 +176,7 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     reopen.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port,
                  secure=options.secure)  # fmt: skip
     start(ray, plan, choice, list(choice["nodes"]))
-    print(f"ready on Ray: {plan.served}")
-    if plan.secure:
-        print(secure_cluster.told(options.dir, plan.bootstrap_servers))
-    print(f"stop it with: rayft down --ray {options.ray} --dir {options.dir}")
-    return 0
+    return plan
 
 
 def start(ray: Any, plan: plans.Plan, choice: dict[str, Any], names: Sequence[str]) -> None:
@@ -217,10 +223,11 @@ def down(options: argparse.Namespace) -> int:
     """`rayft down --ray`: brokers first, then controllers."""
     ray = connect(options.ray)
     directory = Path(options.dir).absolute()
-    _, plan = recorded(directory)
-    for members in ([m for m in plan.members if m not in plan.controllers], plan.controllers):
-        end(ray, [m.name for m in members], options.timeout)
-    (directory / plans.CLUSTER_JSON).unlink(missing_ok=True)
+    with locks.alone(directory, plans.CREATION_S):
+        _, plan = recorded(directory)
+        for members in ([m for m in plan.members if m not in plan.controllers], plan.controllers):
+            end(ray, [m.name for m in members], options.timeout)
+        (directory / plans.CLUSTER_JSON).unlink(missing_ok=True)
     print("stopped")
     return 0
 

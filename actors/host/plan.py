@@ -16,16 +16,14 @@ files are written once: a later start of the directory runs the same nodes on th
 
 import contextlib
 import json
-import os
 import re
-import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from actors.config import ConfigError, NodeConfig, node_config, properties
-from actors.host import durable, secure_cluster, storage
+from actors.host import durable, locks, secure_cluster, storage
 from actors.host.config_providers import resolved
 from actors.host.server import PortTaken
 from actors.host.system_random import SystemRandom, uuid_text
@@ -67,6 +65,14 @@ class Member(NamedTuple):
         """(host, port) of its first listener of a kind, as other processes reach it."""
         found = next(listener for listener in self.config.listeners if listener.kind == kind)
         return found.host or "127.0.0.1", found.port
+
+
+CREATION_S = 15.0
+"""How long a command waits for another one that makes a cluster in the same directory."""
+
+
+class AlreadyThere(ConfigError):
+    """Somebody else has made a cluster in a directory that was free."""
 
 
 class Plan(NamedTuple):
@@ -170,7 +176,8 @@ def create(
     """Create a cluster: ids, ports, files, formatted directories. Brokers have ids from `first_broker` on. Ports are
     `port`, `port`+1, ... for brokers, and from `port`+100 on for controllers; of a secure cluster from `port`+200 on for
     brokers among themselves; 0: any free ones. `secure`: see `secure_cluster.wanted`. Raises ConfigError, PortTaken,
-    StorageError; after an error nothing is left that would make a second try fail."""
+    StorageError; after an error nothing is left that would make a second try fail. Raises AlreadyThere if another command has
+    made a cluster there meanwhile: one command at a time makes one, from looking whether there is any to the last file."""
     from actors.node.quorum.addresses import EVERY_INTERFACE
 
     protected = secure_cluster.wanted([host], secure)
@@ -186,6 +193,27 @@ def create(
         raise ConfigError(
             f"{directory} cannot be a directory ({error.strerror}): name another one with --dir."
         ) from None
+    with locks.alone(directory, CREATION_S):
+        if load(directory) is not None or (directory / RAY_JSON).exists():
+            raise AlreadyThere(f"{directory} holds a cluster already: start it as it is, or take another --dir.")
+        return _create(
+            directory, controllers, brokers, common, host, port, level, first_broker, combined=combined, protected=protected
+        )
+
+
+def _create(
+    directory: Path,
+    controllers: int,
+    brokers: int,
+    common: Mapping[str, str],
+    host: str,
+    port: int,
+    level: int,
+    first_broker: int,
+    *,
+    combined: bool,
+    protected: bool,
+) -> Plan:
     reserved = [reserve(host, port + CONTROLLERS_BEHIND + i if port else 0) for i in range(controllers)]
     reserved += [reserve(host, port + i if port else 0) for i in range(brokers)]
     if protected:
@@ -207,14 +235,15 @@ def create(
     blank = [path for path in paths if path not in new and not (path / storage.META).exists()]
     open_before = (directory / secure_cluster.DIRECTORY).exists()
     secrets: list[Path] = []
+    cluster_id = uuid_text(SystemRandom().uuid())
     try:
         if protected:
             secrets = secure_cluster.make(directory, made.hosts(), made.bootstrap_servers)
-        format_all(made, level, [secure_cluster.operator(directory)] if protected else [])
+        format_all(made, level, [secure_cluster.operator(directory)] if protected else [], cluster_id)
         write(directory, files)
     except BaseException:
         secure_cluster.unmake(directory, secrets, new=not open_before)
-        _undo([directory / f"{name}.properties" for name in files], new, blank)
+        _undo([directory / f"{name}.properties" for name in files], new, blank, cluster_id)
         raise
     finally:
         for sock in reserved:
@@ -222,14 +251,14 @@ def create(
     return made
 
 
-def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path]) -> None:
-    """Remove what a failed `create` has made, and nothing else. Half of a cluster would otherwise be started as a whole
-    one."""
-    for file in (*files, *(path / storage.META for path in blank)):
+def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path], cluster_id: str) -> None:
+    """Remove what a failed `create` has made, and nothing else: what a directory has of another cluster stays. Half of a
+    cluster would otherwise be started as a whole one."""
+    for file in files:
         with contextlib.suppress(OSError):
             file.unlink()
-    for path in new:
-        shutil.rmtree(path, ignore_errors=True)
+    for path in (*new, *blank):
+        storage.discard(str(path), cluster_id, None)
 
 
 def refuse_shape(controllers: int, brokers: int, port: int, *, secure: bool = False) -> None:
@@ -388,10 +417,7 @@ def json_text(content: object) -> str:
 
 def write_json(path: Path, content: object) -> None:
     """Write a small file for other programs. It is never half written."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "w", opener=durable.private) as file:
-        file.write(json_text(content))
-    os.replace(temporary, path)
+    durable.replace_files(str(path.parent), {path.name: json_text(content).encode()})
 
 
 def joined(host: str, port: int) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from actors.host import controllers, on_ray
+from actors.host import controllers, locks, on_ray
 from actors.host.cluster_error import ClusterError
 from actors.host.plan_changes import name_of
 from actors.host.quorum_changes import Key
@@ -25,7 +25,12 @@ def add(directory: Path, ray_address: str, id: int | None = None, timeout_s: flo
 
     Raises ClusterError, ConfigError."""
     ray = on_ray.connect(ray_address)
-    choice, plan = on_ray.recorded(directory.absolute())
+    with locks.alone(directory):
+        return _add(ray, directory.absolute(), id, timeout_s)
+
+
+def _add(ray: Any, directory: Path, id: int | None, timeout_s: float) -> int:
+    choice, plan = on_ray.recorded(directory)
     if id is None:
         id = controllers.next_id(plan)
         port = max(member.address("controller")[1] for member in plan.controllers) + 1
@@ -34,7 +39,7 @@ def add(directory: Path, ray_address: str, id: int | None = None, timeout_s: flo
         member = controllers.known(plan, id)
         name, port = member.name, member.address("controller")[1]
         key = _key(choice, name, id) if on_ray.runs(ray, name) else None
-        controllers.give_up(plan, member, key, timeout_s)
+        controllers.refuse_whole(plan, member, key, timeout_s)
     if key is None:
         on_ray.kill(ray, name)
         choice["nodes"][name] = _place(ray, choice, name)
@@ -49,7 +54,12 @@ def add(directory: Path, ray_address: str, id: int | None = None, timeout_s: flo
 def remove(directory: Path, ray_address: str, id: int, timeout_s: float = controllers.TIMEOUT_S) -> None:
     """Take a controller's vote and end it. Its directory stays on its machine. Raises ClusterError, ConfigError."""
     ray = on_ray.connect(ray_address)
-    choice, plan = on_ray.recorded(directory.absolute())
+    with locks.alone(directory):
+        _remove(ray, directory.absolute(), id, timeout_s)
+
+
+def _remove(ray: Any, directory: Path, id: int, timeout_s: float) -> None:
+    choice, plan = on_ray.recorded(directory)
     member = controllers.leaving(plan, id)
     controllers.take_vote(plan, id, timeout_s)
     on_ray.end(ray, [member.name], END_TIMEOUT_S)

@@ -99,12 +99,12 @@ def expel(own: dict[str, str], ids: Sequence[int]) -> None:
 
 
 def certify(directory: Path, ids: Sequence[int], host: str) -> None:
-    """A certificate for a process that comes or has moved. One that names the host is kept. Raises ConfigError."""
+    """A certificate for a process that comes or has moved. One that names the host is kept, and one that does not is kept
+    until another one is issued. Raises ConfigError."""
     path = directory / DIRECTORY / f"{files.node_name(ids)}.pem"
-    if path.exists() and host not in files.hosts(path):
-        path.unlink()
-    if not path.exists():
-        files.make_node(path.parent, ids, [host, *(["localhost"] if is_loopback(host) else [])])
+    if not path.exists() or host not in files.hosts(path):
+        hosts = [host, *(["localhost"] if is_loopback(host) else [])]
+        files.make_node(path.parent, ids, hosts, replacing=True)
 
 
 def discard(directory: Path, ids: Sequence[int]) -> None:

@@ -10,7 +10,8 @@ This file alone decides the names of these files and who may be named in a certi
 Rules:
 
 1. Keys are PEM (PKCS8) without a password, in files that their owner alone can read.
-2. Nothing is overwritten but by `renew`, which keeps the name and the hosts. The authority's renewal keeps its key too, so
+2. Nothing is overwritten but by `renew`, which keeps the name and the hosts, and where a process has moved. What is there
+   stays until the new certificate is issued. The authority's renewal keeps its key too, so
    that what it has issued stays good.
 3. Names that begin with `rayft-node` are those of nodes (`node/api/speakers.py`); no client gets one.
 """
@@ -60,9 +61,12 @@ def make_authority(directory: Path, name: str) -> Path:
     return directory / CA
 
 
-def make_node(directory: Path, ids: Sequence[int], hosts: Sequence[str], days: int | None = None) -> Path:
+def make_node(
+    directory: Path, ids: Sequence[int], hosts: Sequence[str], days: int | None = None, *, replacing: bool = False
+) -> Path:
     """A certificate for one process. `ids`: its broker id, its controller id, or both in this order. `hosts`: names and
-    addresses at which others reach it. Returns its path. Raises ConfigError."""
+    addresses at which others reach it. `replacing`: in place of one that is there, which stays until the new one is issued.
+    Returns its path. Raises ConfigError."""
     if not ids or len(ids) > 2 or len(set(ids)) < len(ids) or not all(0 <= id <= ID_MAX for id in ids):
         raise ConfigError(
             f"--id {' --id '.join(map(str, ids)) or '(none)'} is not possible: write --id with the node's id or, for a "
@@ -78,7 +82,7 @@ def make_node(directory: Path, ids: Sequence[int], hosts: Sequence[str], days: i
                 f"--host {host} is no name or address that others can dial: write those of listeners and "
                 f"advertised.listeners."
             )
-    return _make(directory, node_name(ids), hosts, days)
+    return _make(directory, node_name(ids), hosts, days, replacing=replacing)
 
 
 def make_client(directory: Path, name: str, days: int | None = None) -> Path:
@@ -144,10 +148,10 @@ def place(path: Path, pem: bytes) -> None:
     certificates.write(path, pem)
 
 
-def _make(directory: Path, name: str, hosts: Sequence[str], days: int | None) -> Path:
+def _make(directory: Path, name: str, hosts: Sequence[str], days: int | None, *, replacing: bool = False) -> Path:
     certificates = _certificates()
     path = directory / f"{name}.pem"
-    if path.exists():
+    if path.exists() and not replacing:
         raise ConfigError(f"{path} is there already: renew it with rayft certificate renew {path}, or remove it.")
     by = _authority(directory)
     certificates.write(path, certificates.issue(by, name, _now(), hosts, days=_days(days)).pem)

@@ -13,8 +13,10 @@ Rules:
    `meta.properties` is written last.
 """
 
+import contextlib
 import os
 import re
+import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import NamedTuple
 
 from actors.config import NodeConfig, properties
 from actors.host import durable
-from actors.host.locks import Lock
+from actors.host.locks import LOCK, Lock
 from actors.host.locks import StorageError as StorageError
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.metadata import bootstrap
@@ -252,7 +254,7 @@ def format_node(
             if place == 0 and credentials and "controller" in config.roles:
                 write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
-            new = Directory(path, cluster_id, own, "drafts", level, _ids(config), transaction_version)
+            new = Directory(path, cluster_id, own, "drafts", level, ids_of(config), transaction_version)
             new = new._replace(group_version=group_version, share_version=share_version)
             found.append(_write_meta(new._replace(streams_version=streams_version)))
         finally:
@@ -302,7 +304,7 @@ def first_checkpoint(voters: Sequence[Voter]) -> bytes:
     return bytes(batches.control_batch(0, 0, 0, head).data) + bytes(foot.data)
 
 
-def _ids(config: NodeConfig) -> dict[str, int]:
+def ids_of(config: NodeConfig) -> dict[str, int]:
     """The ids that meta.properties names."""
     ids = {}
     if "broker" in config.roles:
@@ -324,11 +326,39 @@ def _write_meta(new: Directory) -> Directory:
     return new
 
 
+OWN = (META, LOCK, bootstrap.BOOTSTRAP)
+"""Files of a node's directory that hold nothing of a user's."""
+
+
+def discard(path: str, cluster_id: str, ids: Mapping[str, int] | None) -> bool:
+    """Remove what a controller's or a new node's directory has of a cluster, and the directory if nothing else is in it.
+    What belongs to another cluster or to another node, or is held by a process, stays, and so does any file that no node has
+    written. `ids`: those of the node; None: of any node. Returns whether the directory was this node's, or is not there."""
+    if not os.path.isdir(path):
+        return True
+    try:
+        lock = Lock(path, told=False)
+    except (StorageError, OSError):
+        return False
+    try:
+        try:
+            found = read(path)
+        except StorageError:
+            return False
+        if found is not None and (found.cluster_id != cluster_id or (ids is not None and found.ids != ids)):
+            return False
+        shutil.rmtree(os.path.join(path, METADATA_DIRECTORY), ignore_errors=True)
+        for name in OWN:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(path, name))
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        return True
+    finally:
+        lock.close()
+
+
 def write(directory: str, contents: Mapping[str, bytes]) -> None:
     """Write small files of a directory, durably. Each is whole or absent, and none gets its name before all are
     written."""
-    for name, content in contents.items():
-        durable.write_file(os.path.join(directory, name + ".tmp"), content)
-    for name in contents:
-        os.replace(os.path.join(directory, name + ".tmp"), os.path.join(directory, name))
-    durable.sync_directory(directory)
+    durable.replace_files(directory, contents)

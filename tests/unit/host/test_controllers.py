@@ -92,7 +92,7 @@ def test_a_supervisor_of_an_earlier_release_is_not_ended_by_a_signal_that_it_doe
 
 def test_one_command_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
     plans.create(tmp_path, 1, 0, common={})
-    with local_controllers._alone(tmp_path), pytest.raises(ClusterError, match="another command changes the cluster"):
+    with locks.alone(tmp_path), pytest.raises(ClusterError, match="another command changes the cluster"):
         local_controllers.add(tmp_path)
 
 
