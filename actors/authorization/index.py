@@ -6,7 +6,8 @@ This file alone decides whether the rules allow something. As Apache Kafka's Sta
 2. One rule of these that denies decides. Otherwise one that allows does.
 3. A resource that has rules, none of which fits, is denied. One without any rule is left to whoever asks.
 
-A rule fits if it is for the principal or everybody, for the host or every host, and for the operation or ALL; a rule that
+A rule fits if it is for the principal or everybody, for the host (however it is written, `addresses.py`; whoever asks gives
+it in that form) or every host, and for the operation or ALL; a rule that
 allows also fits the operations that its own includes (`resources.IMPLIED`). KIP-11, KIP-290.
 """
 
@@ -14,6 +15,7 @@ from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+from actors.authorization.addresses import canonical
 from actors.authorization.resources import EVERYBODY, IMPLIED, WILDCARD, Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Filter, Rule
 
@@ -163,7 +165,7 @@ class RuleIndex:
             rule
             for who in dict.fromkeys((principal, EVERYBODY))
             for rule in self._of_principal.get((who, resource), {}).values()
-            if rule.host in (host, WILDCARD) and rule.operation in wanted
+            if canonical(rule.host) in (host, WILDCARD) and rule.operation in wanted
         ]
         denied = [rule for rule in fitting if rule.permission == Permission.DENY]
         names = {rule.name for rule in denied if rule.pattern == Pattern.LITERAL}
@@ -200,7 +202,7 @@ class RuleIndex:
     def _count(self, rule: Rule, by: int) -> None:
         prefixed = rule.pattern == Pattern.PREFIXED
         table = self._prefixed if prefixed else self._literal
-        place, who = (rule.resource, rule.name), (rule.principal, rule.host)
+        place, who = (rule.resource, rule.name), (rule.principal, canonical(rule.host))
         if place not in table:
             table[place] = {}
             if prefixed:

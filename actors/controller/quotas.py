@@ -13,6 +13,7 @@ This file alone decides which quotas are legal. Rules:
 import math
 from typing import Any, NamedTuple
 
+from actors.authorization.addresses import address
 from actors.controller.configs import Refused
 from actors.controller.state import Result, State
 from actors.metadata.ops import EntityGone, EntitySet
@@ -28,7 +29,6 @@ from actors.quotas.levels import (
     REQUEST,
     USER,
     Entity,
-    address,
     canonical,
 )
 from actors.wire.errors import ErrorCode

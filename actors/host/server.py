@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from actors.authorization.addresses import canonical
 from actors.config import ConfigError, ListenerConfig, NodeConfig
 from actors.host import descriptors
 
@@ -108,7 +109,7 @@ class Listeners:
             if sock.fileno() >= self._descriptors_end[name]:
                 sock.close()
                 return False
-            found(sock, name, str(address[0]))
+            found(sock, name, canonical(str(address[0])))
         return True
 
     def close(self) -> None:
@@ -152,7 +153,7 @@ def _overrides(text: str) -> Iterator[tuple[str, int]]:
             host, _, most = pair.strip().rpartition(":")
             try:
                 rows = socket.getaddrinfo(host.strip("[]") or "(nobody)", None, type=socket.SOCK_STREAM)
-                yield from ((str(row[4][0]), int(most)) for row in rows)
+                yield from ((canonical(str(row[4][0])), int(most)) for row in rows)
             except (OSError, ValueError):
                 raise ConfigError(
                     f"max.connections.per.ip.overrides has {pair.strip()}: write address:number pairs, with addresses or "

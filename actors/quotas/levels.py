@@ -11,11 +11,11 @@ This file alone decides in which order the quotas of users and client ids are lo
 5. Quotas of addresses (`ip`, KIP-612) are looked up by address, else by default.
 """
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from actors.authorization.addresses import address
 from actors.metadata.ops import EntitySet
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
@@ -131,16 +131,6 @@ class Limits:
         """How many connections a second an address may open; None: as many as it likes."""
         bound = self._addresses.get(_address(host))
         return self._addresses.get(None) if bound is None else bound
-
-
-def address(text: str) -> str | None:
-    """An address in the one form in which it is compared; None: the text is no address."""
-    try:
-        found = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = getattr(found, "ipv4_mapped", None)
-    return str(mapped or found)
 
 
 def _address(text: str | None) -> str | None:

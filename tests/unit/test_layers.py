@@ -78,7 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     "actors.authentication": {"actors.authentication"},
     "actors.authorization": {"actors.authorization"},
     "actors.metadata": {"actors.metadata", "actors.authorization", "actors.ports", "actors.wire"} | FAST,
-    "actors.quotas": {"actors.quotas", "actors.metadata"},
+    "actors.quotas": {"actors.authorization", "actors.quotas", "actors.metadata"},
     "actors.controller": {"actors.controller"} | MACHINE,
     "actors.zookeeper": set(),
     "actors.bridge": {"actors.bridge", "actors.controller", "actors.zookeeper"} | MACHINE,

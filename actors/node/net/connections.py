@@ -30,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from actors.authentication.exchange import Exchange
+from actors.authorization.addresses import canonical
 from actors.node.runtime.calls import Api, Listener
 from actors.ports import Buffer
 
@@ -141,7 +142,7 @@ class Connection:
         self.kind = kind
         self.apis = apis
         self.listener_name = listener_name
-        self.peer_host = peer_host
+        self.peer_host = canonical(peer_host)
         self.peer_port = peer_port
         self.principal = ANONYMOUS
         self.by_token = False

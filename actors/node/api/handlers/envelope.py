@@ -8,6 +8,7 @@ Errors: 35, 42, 97 PRINCIPAL_DESERIALIZATION_FAILURE; 41 NOT_CONTROLLER on a sta
 import ipaddress
 from typing import Any
 
+from actors.authorization.addresses import canonical
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.perform import perform
 from actors.node.api.table import ENVELOPED, rpc
@@ -42,7 +43,7 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
         return _error(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
     try:
         inner = framing.decode_request(api.name, version, frame, position)
-        host = str(ipaddress.ip_address(bytes(request.client_host_address)))
+        host = canonical(str(ipaddress.ip_address(bytes(request.client_host_address))))
     except (WireError, ValueError):
         return _error(ErrorCode.INVALID_REQUEST)
     answer = perform(
