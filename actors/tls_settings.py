@@ -49,6 +49,10 @@ class Store(NamedTuple):
         return f"Store({self.type}, {self.location})"
 
 
+_GROUP = r"\$(\d+)"
+"""A group of the pattern, in a replacement."""
+
+
 class MappingRule(NamedTuple):
     """One rule from the name in a certificate to the name of a principal."""
 
@@ -65,7 +69,7 @@ class MappingRule(NamedTuple):
         match = self.pattern.fullmatch(name)
         if match is None:
             return None
-        found = re.sub(r"\$(\d+)", lambda group: match[int(group[1])] or "", self.replacement)
+        found = re.sub(_GROUP, lambda group: match[int(group[1])] or "", self.replacement)
         if self.case == "L":
             return found.lower()
         return found.upper() if self.case == "U" else found
@@ -152,6 +156,17 @@ _RULE = re.compile(
 )
 
 
+def _check_groups(rule: str, groups: int, to: str) -> None:
+    """A replacement names groups of its pattern; another one would break each handshake."""
+    for number in re.findall(_GROUP, to):
+        if int(number) > groups:
+            has = "no group" if not groups else "1 group" if groups == 1 else f"{groups} groups"
+            raise ConfigError(
+                f"ssl.principal.mapping.rules has {rule}, whose replacement names ${number}, and its pattern has {has}: put "
+                f"what is wanted of the name between ( and )."
+            )
+
+
 def mapping_rules(text: str) -> tuple[MappingRule, ...]:
     """The rules of a text as in `RULE:^CN=([a-z]+),.*$/$1/L,DEFAULT`. Raises ConfigError."""
     found, position = [], 0
@@ -166,6 +181,9 @@ def mapping_rules(text: str) -> tuple[MappingRule, ...]:
             pattern = None if match["default"] else re.compile(match["pattern"])
         except re.error as error:
             raise ConfigError(f"ssl.principal.mapping.rules has a pattern that cannot be read: {error}.") from None
-        found.append(MappingRule(pattern, match["to"] or "", match["case"] or ""))
+        to = match["to"] or ""
+        if pattern is not None:
+            _check_groups(match[0].strip(" ,"), pattern.groups, to)
+        found.append(MappingRule(pattern, to, match["case"] or ""))
         position = match.end()
     return tuple(found)

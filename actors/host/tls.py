@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from actors.config import ConfigError, NodeConfig
+from actors.host.distinguished_names import java_name
 from actors.tls_settings import Store, TlsSettings
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Tls:
             return None
         from cryptography import x509
 
-        return self.settings.principal(x509.load_der_x509_certificate(data).subject.rfc4514_string())
+        return self.settings.principal(java_name(x509.load_der_x509_certificate(data).subject.public_bytes()))
 
     def _contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         """As a server and as a client, from the files as they are now. Raises ConfigError."""
