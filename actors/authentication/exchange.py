@@ -21,6 +21,8 @@ class Accepted(NamedTuple):
     """For how long its credentials are good from now on; 0: without an end."""
     by_token: bool = False
     """Whether they are a delegation token (KIP-48)."""
+    token_id: str = ""
+    """That of the token."""
 
 
 class Calculation(NamedTuple):

@@ -68,6 +68,9 @@ def salted(mechanism: Mechanism, password: str, salt: bytes, iterations: int) ->
     return hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
 
 
+SALT_BITS = 130
+
+
 class TokenLogin(NamedTuple):
     """A delegation token, for somebody who logs in with it (KIP-48)."""
 
@@ -97,7 +100,7 @@ class Scram:
         secret: bytes,
         token_of: Callable[[str], TokenLogin | None] = lambda id: None,
     ) -> None:
-        """`nonce`: fresh random bytes, 16 or more. `secret`: of this node, for the salts of users that do not exist.
+        """`nonce`: fresh random bytes, 16 or more. `secret`: for the salts of users that do not exist.
         `token_of`: the delegation token with an id."""
         self._mechanism = mechanism
         self._credential_of = credential_of
@@ -176,7 +179,7 @@ class Scram:
         good_for_ms = self._token.good_for_ms()
         if good_for_ms <= 0:
             raise Rejected(f"the delegation token {self._name!r} has expired")
-        return Accepted(b"v=" + verdict, self._token.owner, good_for_ms, by_token=True)
+        return Accepted(b"v=" + verdict, self._token.owner, good_for_ms, by_token=True, token_id=self._name)
 
     def _early(self, text: str) -> Said:
         raise Rejected("a SCRAM message before the answer to the one before")
@@ -186,8 +189,22 @@ class Scram:
 
     def _invented(self) -> Credential:
         """For a user that does not exist: always the same, and not to be told from a real one."""
-        material = hashed(self._mechanism, self._secret, self._name.encode())
-        return credential(self._mechanism, material[:20], material, ITERATIONS_MIN)
+        salt = invented_salt(self._mechanism, self._secret, self._name)
+        return credential(self._mechanism, salt, hashed(self._mechanism, self._secret, salt), ITERATIONS_MIN)
+
+
+def salt_of(number: int) -> bytes:
+    """A salt as Kafka's tools make them: a number of 130 bits in base 36."""
+    digits, number = "", number & (1 << SALT_BITS) - 1
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits.encode()
+
+
+def invented_salt(mechanism: Mechanism, secret: bytes, name: str) -> bytes:
+    """One that nobody has stored, always the same for a name. `secret`: who knows it can tell it from a stored one."""
+    return salt_of(int.from_bytes(hashed(mechanism, secret, name.encode()), "big"))
 
 
 def hashed(mechanism: Mechanism, key: bytes, data: bytes) -> bytes:

@@ -531,10 +531,17 @@ class Loop:
         if self._stop is not None or (link.conn < 0 and link.conn not in self._dials):
             link.abort()
             return
-        self._links[link.conn] = link
         tls = self._tls.get(link.listener) if link.conn > 0 else None
-        principal = tls.principal(link.transport.get_extra_info("ssl_object")) if tls is not None else None
-        self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port, principal)
+        peer = tls.peer(link.transport.get_extra_info("ssl_object")) if tls is not None else None
+        if peer is not None and peer.good_for_ms <= 0:
+            self._log.warning(
+                f"closed a connection of {link.peer_host} to {link.listener}: the certificate of {peer.principal} is over"
+            )
+            link.abort()
+            return
+        self._links[link.conn] = link
+        principal, good_for_ms = peer or (None, 0)
+        self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port, principal, good_for_ms)
         self._schedule()
 
     def received(self, conn: int, frame: memoryview) -> bool:

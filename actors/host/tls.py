@@ -11,7 +11,7 @@ import datetime
 import os
 import ssl
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.config import ConfigError, NodeConfig
 from actors.host.distinguished_names import java_name
@@ -26,6 +26,14 @@ SHUTDOWN_TIMEOUT_S = 2.0
 JKS = b"\xfe\xed\xfe\xed"
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+class Peer(NamedTuple):
+    """Who has shown a certificate."""
+
+    principal: str
+    good_for_ms: int
+    """0 or less: its certificate is over."""
 
 
 class Tls:
@@ -61,14 +69,18 @@ class Tls:
         except (ConfigError, ValueError):
             return None
 
-    def principal(self, peer: ssl.SSLObject | None) -> str | None:
-        """The principal that the certificate of a peer names; None: it has none."""
+    def peer(self, peer: ssl.SSLObject | None) -> Peer | None:
+        """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
+        earlier handshake comes without a look at certificates, so the time is looked at here."""
         data = peer.getpeercert(binary_form=True) if peer is not None else None
         if data is None:
             return None
         from cryptography import x509
 
-        return self.settings.principal(java_name(x509.load_der_x509_certificate(data).subject.public_bytes()))
+        certificate = x509.load_der_x509_certificate(data)
+        left = certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
+        principal = self.settings.principal(java_name(certificate.subject.public_bytes()))
+        return Peer(principal, int(left.total_seconds() * 1000))
 
     def _contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         """As a server and as a client, from the files as they are now. Raises ConfigError."""

@@ -11,6 +11,7 @@ node id or randomness, so every node and every replay tool gets the same image f
 KIP-631, "Record schemas" and "Controller snapshots"; requirement ids R631-070 to R631-084.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -56,8 +57,11 @@ TOPIC_RESOURCE = 2
 """The resource type of topics in configurations (A35)."""
 
 TOKEN = "token"
+SCRAM = "scram"
+_images = itertools.count()
 RULES = ("acl", "acl_id")
 """The kinds of entities that are access rules: the drafts' have no id, those of released Kafka have one."""
+CREDENTIALS = (*RULES, TOKEN, SCRAM)
 RULE_FIELDS = (
     "resource_type",
     "resource_name",
@@ -142,6 +146,8 @@ class Image(Columns):
         """(kind, key) -> EntitySet"""
         self.rules = RuleIndex()
         """The access rules among the entities, under the same keys"""
+        self.credentials = next(_images) << 40
+        """Grows whenever a user's password, a token or a rule is set or taken away, and with each new image."""
         self.tokens: dict[str, EntitySet] = {}
         """The delegation tokens among the entities, by id"""
         self._by_name: dict[str, int] = {}
@@ -439,6 +445,8 @@ class Image(Columns):
             self._set(offset, self.rules, key, Rule(*(fields[name] for name in RULE_FIELDS)))  # type: ignore[arg-type]
         elif op.kind == TOKEN:
             self._set(offset, self.tokens, op.key[0], op)
+        if op.kind in CREDENTIALS:
+            self.credentials += 1
         self._set(offset, self.entities, key, op)
         return Delta(entities=(op.kind,))
 
@@ -448,6 +456,8 @@ class Image(Columns):
             self._set(offset, self.rules, key, None)
         elif op.kind == TOKEN:
             self._set(offset, self.tokens, op.key[0], None)
+        if op.kind in CREDENTIALS:
+            self.credentials += 1
         self._set(offset, self.entities, key, None)
         return Delta(entities=(op.kind,))
 

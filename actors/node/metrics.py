@@ -134,6 +134,7 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     found += gauge(REQUESTS + "ResponseBytesBehindEarlierOnes", connections.behind_bytes)
     found += gauge(REQUESTS + "UnreadRecordBytes", connections.unread_bytes)
     of_data, of_control_plane = requests.expired
+    found += gauge(SOCKETS + "FailedAuthenticationCount", requests.failed_logins)
     found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", of_data)
     found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", of_control_plane)
     if runtime.config.control_plane_listener:

@@ -116,14 +116,20 @@ class Node:
         return self.turn(now, 0)
 
     def connected(
-        self, conn: int, listener: str, peer_host: str, peer_port: int = 0, principal: str | None = None
+        self,
+        conn: int,
+        listener: str,
+        peer_host: str,
+        peer_port: int = 0,
+        principal: str | None = None,
+        good_for_ms: int = 0,
     ) -> None:
         """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero). `peer_port`: 0: not known.
-        `principal`: whom its certificate names."""
+        `principal`: whom its certificate names. `good_for_ms`: how long that is good; 0: not known."""
         if conn < 0:
             self._connected.append(conn)
         else:
-            self.requests.connected(conn, listener, peer_host, peer_port, principal)
+            self.requests.connected(conn, listener, peer_host, peer_port, principal, good_for_ms)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""
@@ -210,6 +216,7 @@ class Node:
         if self.broker is not None:
             self.broker.append()
         answered = len(requests.connections.sends)
+        self.dispatch.credentials.look()
         if runtime.waiting.run():
             # Who has waited is answered first: a record reaches consumers before its producer hears that it is there.
             requests.connections.first(answered)

@@ -8,6 +8,7 @@ import traceback
 from typing import Any
 
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
+from actors.node.api.credentials import Credentials
 from actors.node.api.forwarding import Forwarder
 from actors.node.api.perform import perform
 from actors.node.api.table import CLIENTS_OWN
@@ -53,6 +54,7 @@ class Dispatch:
         self._quotas = None if broker is None else broker.quotas
         self._judges = any(one is not None and one.authorizer.enabled for one in (broker, controller))
         """Whether there is an authorizer."""
+        self.credentials = Credentials(runtime, requests, broker, controller)
         self.forwarder = Forwarder(runtime, requests, channels, self.admitted)
 
     def start(self) -> None:

@@ -5,15 +5,16 @@ that this node has replayed, OAUTHBEARER in tokens whose keys an identity provid
 KIP-43, KIP-84, KIP-255, KIP-368.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from actors.authentication.delegation_tokens import token_key
-from actors.authentication.exchange import Exchange
+from actors.authentication.exchange import Accepted, Exchange
 from actors.authentication.oauthbearer import OAuthBearer
 from actors.authentication.plain import Plain
-from actors.authentication.scram import Credential, Mechanism, Scram, TokenLogin, hashed
+from actors.authentication.scram import Credential, Mechanism, Scram, TokenLogin, invented_salt
 from actors.config import ConfigError
 from actors.metadata.image import Image
 from actors.node.runtime.runtime import Runtime
@@ -33,8 +34,11 @@ class Logins:
         """`image`: the metadata as this role sees it now."""
         self._runtime = runtime
         self._image = image
-        self._secret = b""
-        """For the salts of users that do not exist; of this process."""
+        self._own_secret = b""
+        """For the salts of users that do not exist, where no super user has a password; of this process."""
+        users = (one.strip().removeprefix("User:") for one in runtime.config.value("super.users").split(";"))
+        self._trusted = sorted({one for one in users if one})
+        """Users who may see everything, and so may know what others must not guess."""
         self._key_sets: dict[str, KeySets] = {}
         """Of the listeners that take tokens of an identity provider."""
         self.token_key = token_key(runtime.config.value("delegation.token.secret.key"))
@@ -71,13 +75,39 @@ class Logins:
             return OAuthBearer(keys.check, keys.at_last)
         return Plain(self._runtime.config.security[listener].passwords.get)
 
+    def kept(self, mechanism: str, said: Accepted) -> Callable[[], bool] | None:
+        """Tells whether what a peer has logged in with is still there and the same; None: it has no end but its time."""
+        if said.by_token:
+            return lambda: said.token_id in self._image().tokens
+        if mechanism not in SCRAM:
+            return None
+        key = (said.principal.removeprefix("User:"), int(SCRAM[mechanism]))
+        stored = self._image().entity("scram", key)
+        return lambda: stored is not None and self._image().entity("scram", key) == stored
+
     def good_for_ms(self, listener: str, mechanism: str) -> int:
         """How long a login is good; 0: as long as its connection."""
         return self._runtime.config.security[listener].reauthentication_ms[mechanism]
 
+    def _secret(self) -> bytes:
+        """For the salts of users that do not exist. It comes from what is stored of super users' passwords, so it is the
+        same on all nodes and after a restart, and nobody else can calculate it."""
+        image = self._image()
+        known = hashlib.sha256((self._runtime.config.value("delegation.token.secret.key") or "").encode())
+        found = False
+        for name in self._trusted:
+            for mechanism in Mechanism:
+                entity = image.entity("scram", (name, int(mechanism)))
+                if entity is not None:
+                    found = True
+                    stored: Any = dict(entity.fields)["stored_key"]
+                    known.update(stored)
+        return known.digest() if found else self._own_secret
+
     def _scram(self, mechanism: Mechanism) -> Scram:
         random = self._runtime.random
-        self._secret = self._secret or random.uuid() + random.uuid()
+        self._own_secret = self._own_secret or random.uuid() + random.uuid()
+        secret = self._secret()
 
         def credential_of(name: str) -> Credential | None:
             found = self._image().entity("scram", (name, int(mechanism)))
@@ -95,19 +125,17 @@ class Logins:
             mechanism,
             credential_of,
             random.uuid() + random.uuid(),
-            self._secret,
-            lambda id: self._token(mechanism, id),
+            secret,
+            lambda id: self._token(mechanism, id, secret),
         )
 
-    def _token(self, mechanism: Mechanism, id: str) -> TokenLogin | None:
+    def _token(self, mechanism: Mechanism, id: str, secret: bytes) -> TokenLogin | None:
         calculate, found = self._of_token, self._image().tokens.get(id)
         if calculate is None or found is None:
             return None
         fields: dict[str, Any] = dict(found.fields)
         ends_ms = min(fields["expiration_timestamp"], fields["max_timestamp"])
-        salt = hashed(mechanism, self._secret, id.encode())[
-            :20
-        ]  # the same in each login, so that it is calculated once
+        salt = invented_salt(mechanism, secret, id)  # the same in each login, so that it is calculated once
         return TokenLogin(
             fields["owner"],
             lambda: ends_ms - self._runtime.now.wall_ms,

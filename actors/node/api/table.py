@@ -60,7 +60,8 @@ def rpc(
         to_clients = tuple(listeners) == (Listener.BRIDGE,)
         rights = ON_CONTROLLERS if on_controllers else ON_BROKERS
         right = TO_CLIENTS[name] if to_clients and name in TO_CLIENTS else rights[name]
-        row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined, right)
+        subjects = reads | Subject.LOGIN
+        row = Api(key, name, versions, advertised or versions, lane, handler, subjects, writes, pipelined, right)
         if pushed:
             for listener in listeners:
                 PUSHED[listener][key] = row

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from actors.authentication.exchange import Exchange
 from actors.authorization.addresses import canonical
-from actors.node.runtime.calls import Api, Listener
+from actors.node.runtime.calls import Api, Listener, Subject
 from actors.ports import Buffer
 
 IN_FLIGHT_MAX = 16
@@ -106,9 +106,11 @@ class Connection:
         "by_token",
         "closed",
         "congested",
+        "ends_ms",
         "exchange",
         "expires_ms",
         "id",
+        "kept",
         "kind",
         "listener_name",
         "mechanism",
@@ -149,6 +151,10 @@ class Connection:
         """Whether its peer has logged in with a delegation token (KIP-48)."""
         self.mechanism = ""
         """The SASL mechanism that its peer has chosen. Empty: none yet."""
+        self.ends_ms = 0
+        """When the certificate by which its peer is known is no longer good, in monotonic time; 0: it is known by none."""
+        self.kept: Callable[[], bool] | None = None
+        """Whether that is still there with which its peer has logged in; None: it cannot go."""
         self.exchange: Exchange | None = None
         """Its peer is logging in."""
         self.expires_ms = 0
@@ -384,14 +390,16 @@ class Connections:
     def behind(self, slot: Slot) -> bool:
         """Whether a request must wait for an earlier one of its connection."""
         api = slot.api
-        if api is None:
-            return False
-        subjects = api.reads | api.writes
+        subjects = Subject.LOGIN if api is None else api.reads | api.writes
         for earlier in slot.connection.slots:
             if earlier is slot:
                 break
             writer = earlier.writer
-            if writer is not None and writer.writes & subjects and not (api.pipelined and writer is api):
+            if (
+                writer is not None
+                and writer.writes & subjects
+                and not (api is not None and api.pipelined and writer is api)
+            ):
                 return True
         return False
 

@@ -63,6 +63,10 @@ class RequestChannel:
         self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
         """How much of the time each lane has had nothing to do (KIP-291)."""
+        self.failed_logins = 0
+        """How often a peer has not been let in."""
+        self._ends_ms = 0
+        """When a certificate is looked at that is the first to end, in monotonic time; 0: none is waited for."""
         self.expired = [0, 0]
         """How many connections were closed because their login was no longer good: of the control-plane listener last."""
         self._noted_ms = -NOTE_EVERY_MS
@@ -89,9 +93,16 @@ class RequestChannel:
     # ---- inputs
 
     def connected(
-        self, conn: int, listener: str, peer_host: str, peer_port: int = 0, principal: str | None = None
+        self,
+        conn: int,
+        listener: str,
+        peer_host: str,
+        peer_port: int = 0,
+        principal: str | None = None,
+        good_for_ms: int = 0,
     ) -> None:
-        """A peer has connected to `listener`. `peer_port`: 0: not known. `principal`: whom its certificate names."""
+        """A peer has connected to `listener`. `peer_port`: 0: not known. `principal`: whom its certificate names.
+        `good_for_ms`: how long that is good from now on; 0: not known."""
         kind = self._kinds[listener]
         if self.delay_of is not None and kind is Listener.CLIENT and (delay_ms := self.delay_of(peer_host)):
             self._delayed[conn] = None
@@ -101,6 +112,9 @@ class RequestChannel:
         connection = Connection(conn, kind, listener, peer_host, rows, peer_port)
         if principal is not None and listener not in self._strangers:
             connection.principal = principal
+            if good_for_ms:
+                connection.ends_ms = self._runtime.now.mono_ms + good_for_ms
+                self._wait_for_end(connection.ends_ms)
         self.connections.opened(connection)
 
     def identified(self, connection: Connection, principal: str, expires_ms: int, by_token: bool = False) -> None:
@@ -117,6 +131,32 @@ class RequestChannel:
         """Close a connection whose peer asks for something when its login is no longer good (KIP-368)."""
         self.expired[connection.kind is CONTROL_PLANE] += 1
         self.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
+
+    def end_credentials(self, gone: Callable[[Connection], str | None]) -> None:
+        """Close each connection whose peer is known by what is no longer there. `gone`: why else one is to be closed."""
+        for connection in self.connections.all():
+            if connection.kept is not None and not connection.kept():
+                self.close(connection, f"the login of {connection.principal} was taken back")
+            elif (why := gone(connection)) is not None:
+                self.close(connection, why)
+
+    def _wait_for_end(self, ends_ms: int) -> None:
+        if not self._ends_ms or ends_ms < self._ends_ms:
+            self._ends_ms = ends_ms
+            self._runtime.waiting.timers.at(ends_ms, lambda: self._end_certificates(ends_ms))
+
+    def _end_certificates(self, due_ms: int) -> None:
+        """Close the connections whose certificate is over, and wait for the next one."""
+        if due_ms != self._ends_ms:
+            return  # one that ends earlier is waited for
+        self._ends_ms, now_ms, following_ms = 0, self._runtime.now.mono_ms, 0
+        for connection in self.connections.all():
+            if connection.ends_ms and connection.ends_ms <= now_ms:
+                self.close(connection, f"the certificate of {connection.principal} is no longer good")
+            elif connection.ends_ms:
+                following_ms = min(following_ms or connection.ends_ms, connection.ends_ms)
+        if following_ms:
+            self._wait_for_end(following_ms)
 
     def is_stranger(self, connection: Connection) -> bool:
         """Whether the peer of a connection has to log in before it is served."""

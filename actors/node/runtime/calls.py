@@ -39,6 +39,8 @@ class Subject(enum.Flag):
     """Groups and their committed offsets."""
     METADATA = enum.auto()
     """Topics, partitions, settings, brokers."""
+    LOGIN = enum.auto()
+    """Who the peer is: every request reads it."""
 
 
 class Refusals:

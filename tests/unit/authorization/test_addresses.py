@@ -1,7 +1,6 @@
 """A rule for an address holds whoever writes that address how, and one for another address does not."""
 
-from types import SimpleNamespace
-from typing import Any
+import socket
 
 import pytest
 
@@ -10,7 +9,7 @@ from actors.authorization.index import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Rule
 from actors.config import node_config
-from actors.host.server import ConnectionLimits
+from actors.host.server import ConnectionLimits, Listeners, PortTaken
 from actors.node.net.connections import Connection
 from actors.node.runtime.calls import Listener
 
@@ -94,21 +93,29 @@ def test_a_limit_of_connections_holds_for_each_spelling(written: str) -> None:
     assert all(limits.take("198.51.100.7", 10, 2) for _ in range(2)) and not limits.take("198.51.100.7", 10, 2)
 
 
-def test_the_peers_of_a_port_are_told_in_that_form() -> None:
-    """As of a listener on [::], which takes IPv4 too."""
-    from actors.host.server import Listeners
-
-    sockets = iter([(SimpleNamespace(fileno=lambda: 5), ("::ffff:192.0.2.9", 1, 0, 0))])
-
-    def accept() -> Any:
-        try:
-            return next(sockets)
-        except StopIteration:
-            raise BlockingIOError from None
-
-    made: Any = SimpleNamespace(
-        _sockets={"L": SimpleNamespace(accept=accept)}, _descriptors_end=1 << 20, limited=lambda name: True
-    )
+def test_the_peers_of_a_port_for_both_families_are_told_in_that_form() -> None:
+    """Such a peer is `::ffff:127.0.0.1` to the system."""
+    config = node_config(
+        {
+            "process.roles": "broker", "broker.id": "1", "listeners": "PLAINTEXT://[::1]:0", "log.dirs": "data",
+            "controller.connect": "127.0.0.1:9093",
+        }
+    )  # fmt: skip
+    try:
+        listeners = Listeners(config)
+    except (PortTaken, OSError):
+        pytest.skip("this machine has no IPv6")
     found: list[tuple[str, str]] = []
-    assert Listeners.accept(made, "L", lambda sock, name, host: found.append((name, host)))
-    assert found == [("L", "192.0.2.9")]
+    with socket.socket(socket.AF_INET6) as both:
+        both.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        both.bind(("::ffff:127.0.0.1", 0))
+        both.listen()
+        both.setblocking(False)
+        listeners._sockets["PLAINTEXT"].close()
+        listeners._sockets["PLAINTEXT"] = both
+        with socket.create_connection(("127.0.0.1", both.getsockname()[1])):
+            while not found:
+                assert listeners.accept(
+                    "PLAINTEXT", lambda sock, name, host: (found.append((name, host)), sock.close())
+                )
+    assert found == [("PLAINTEXT", "127.0.0.1")]

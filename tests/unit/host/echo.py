@@ -33,7 +33,15 @@ class EchoNode:
     def start(self, now: Now) -> Effects:
         return Effects(listen=self.listen)
 
-    def connected(self, conn: int, listener: str, peer_host: str, peer_port: int, principal: str | None = None) -> None:
+    def connected(
+        self,
+        conn: int,
+        listener: str,
+        peer_host: str,
+        peer_port: int,
+        principal: str | None = None,
+        good_for_ms: int = 0,
+    ) -> None:
         self.seen.append(("connected", conn, listener, peer_host))
 
     def closed(self, conn: int, refused: bool) -> None:

@@ -1,8 +1,10 @@
 """Keystores: PEM and PKCS12 are read, a Java keystore is refused with the command that converts it."""
 
+import contextlib
 import datetime
 import ssl
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
@@ -168,3 +170,43 @@ def test_a_certificate_that_ends_soon_is_told_once_a_day(tmp_path: Path) -> None
         assert sum(f"the certificate {path} is good until" in line for line in lines.told) == times
         contexts.tell_ends(NOW + datetime.timedelta(days=15))
         assert sum("is good until" in line for line in lines.told) == times + 1, "and again on another day"
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_a_session_that_goes_on_is_as_good_as_its_certificate(
+    tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL looks at no certificate when a session is resumed."""
+    write(tmp_path / "ca.pem", BY.certificate)
+    for name in ("node", "alice"):
+        write(tmp_path / f"{name}.pem", issue(BY, name, NOW, ["localhost"], days=1).pem)
+
+    def made(name: str) -> Tls:
+        return tls(
+            keystore_location=str(tmp_path / f"{name}.pem"), keystore_type="PEM", client_auth="required",
+            truststore_location=str(tmp_path / "ca.pem"), truststore_type="PEM", enabled_protocols=version,
+        )  # fmt: skip
+
+    server, client = made("node"), made("alice").client
+    first, other = handshake(server.server, client)
+    first.write(b"x")
+    assert other.read(1) == b"x"  # with the ticket of TLS 1.3 before it
+    found = server.peer(first)
+    assert found is not None and found.principal == "User:CN=alice" and 23 * 3_600_000 < found.good_for_ms < 86_400_000
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    again = server.server.wrap_bio(to_server, to_client, server_side=True)
+    resumed = client.wrap_bio(to_client, to_server, server_hostname="localhost", session=other.session)
+    for _ in range(4):
+        for side in (resumed, again):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    assert resumed.session_reused
+
+    class Later(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> "Later":
+            return super().now(tz) + datetime.timedelta(days=1)
+
+    monkeypatch.setattr("actors.host.tls.datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
+    late = server.peer(again)
+    assert late is not None and late.principal == "User:CN=alice" and late.good_for_ms <= 0

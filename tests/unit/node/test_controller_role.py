@@ -754,7 +754,10 @@ def test_metrics_have_the_drafts_names():
     host.later(50)
     host.commit()
     idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
-    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle=idle, expired=[0, 0], connections=Connections(1))
+    connections = Connections(1)
+    requests: Any = SimpleNamespace(
+        mailbox=Mailbox(1), idle=idle, expired=[0, 0], failed_logins=0, connections=connections
+    )
     found = samples(host.runtime, requests, host.quorum, host.controller, None)
     shown = {(one.mbean, one.attribute): one.value for one in found}
     prefix = "kafka.controller:type=KafkaController,name="

@@ -1,7 +1,9 @@
 """SaslAuthenticate (36), versions 0 to 2: one token of a login (KIP-152; from version 1 how long it is good, KIP-368).
 
-A login that failed is answered after `connection.failed.authentication.delay.ms`, and its connection is closed: who guesses
-passwords needs that time, and a connection, for each. The answer says nothing that helps; the log says why.
+One login at a time is judged on a connection, and no request behind it begins before it is answered: whatever a peer sends
+ahead of the answers waits (`Subject.LOGIN`). A login that failed is answered after
+`connection.failed.authentication.delay.ms`, and its connection is closed: who guesses passwords needs that time, and a
+connection, for each. The answer says nothing that helps; the log says why.
 
 Errors: 34 ILLEGAL_SASL_STATE (no SaslHandshake before), 58 SASL_AUTHENTICATION_FAILED.
 """
@@ -15,7 +17,7 @@ from actors.node.api.contexts import Context
 from actors.node.api.table import rpc
 from actors.node.net.connections import ANONYMOUS, Connection
 from actors.node.runtime.answers import Answer, Close, Done, Last, Later, Parked
-from actors.node.runtime.calls import Call, Lane, Listener
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -23,7 +25,7 @@ from actors.wire.messages import message
 LIFETIME_FROM = 1
 
 
-@rpc(36, "SaslAuthenticate", range(0, 3), listeners=tuple(Listener), lane=Lane.DATA)
+@rpc(36, "SaslAuthenticate", range(0, 3), listeners=tuple(Listener), lane=Lane.DATA, writes=Subject.LOGIN)
 def sasl_authenticate(context: Context, request: Any, call: Call) -> Answer:
     """Hand the token to the exchange of the connection."""
     kind = message("SaslAuthenticateResponse")
@@ -75,6 +77,7 @@ def _accepted(context: Context, call: Call, connection: Connection, said: Accept
         good_for_ms = min(good_for_ms or said.lifetime_ms, said.lifetime_ms)
     expires_ms = context.runtime.now.mono_ms + good_for_ms if good_for_ms else 0
     context.requests.identified(connection, said.principal, expires_ms, said.by_token)
+    connection.kept = context.logins.kept(connection.mechanism, said)
     lifetime_ms = good_for_ms if call.api_version >= LIFETIME_FROM else 0
     return Done(
         kind(error_code=ErrorCode.NONE, error_message=None, auth_bytes=said.token, session_lifetime_ms=lifetime_ms)
@@ -87,6 +90,9 @@ def _failed(context: Context, connection: Connection, rejected: Rejected) -> Ans
         rejected.told or f"Authentication failed due to invalid credentials with SASL mechanism {connection.mechanism}"
     )
     reply = kind(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text, auth_bytes=b"")
-    last = Last(reply, f"its login failed: {rejected}")
+    # At once: a peer that does not wait for its answer leaves no line when its connection is gone.
+    context.runtime.log.warning(f"{connection.peer_host} on {connection.listener_name}: its login failed: {rejected}")
+    context.requests.failed_logins += 1
+    last = Last(reply, "its login failed")
     deadline_ms = context.runtime.now.mono_ms + context.logins.delay_ms
     return Parked((), deadline_ms, lambda expired: last) if context.logins.delay_ms else last

@@ -11,12 +11,12 @@ from typing import Any
 from actors.node.api.contexts import Context
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Last
-from actors.node.runtime.calls import Call, Lane, Listener
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 
-@rpc(17, "SaslHandshake", range(0, 2), listeners=tuple(Listener), lane=Lane.DATA)
+@rpc(17, "SaslHandshake", range(0, 2), listeners=tuple(Listener), lane=Lane.DATA, writes=Subject.LOGIN)
 def sasl_handshake(context: Context, request: Any, call: Call) -> Answer:
     """Name the mechanisms, and remember the one that the peer wants."""
     kind = message("SaslHandshakeResponse")
