@@ -140,6 +140,21 @@ def test_logins_of_a_connection_are_judged_one_at_a_time_and_nothing_runs_behind
         assert shown["kafka.network:type=SocketServer,name=FailedAuthenticationCount"] == 1
 
 
+def test_a_known_peer_that_logs_in_anew_asks_nothing_meanwhile() -> None:
+    """What is behind the login is not done for whom it was before."""
+    lab = Lab(**(SETTINGS | {"connection.failed.authentication.delay.ms": "100"}))
+    conn = lab.connect(PLAIN)
+    log_in(lab, conn)
+    told(lab, conn, "SaslHandshake", 1, handshake())
+    lab.send(conn, "SaslAuthenticate", 2, token(password="wrong"))
+    lab.send(conn, "Metadata", 9, message("MetadataRequest")(topics=None))
+    lab.turn()
+    login, behind = lab.node.requests.connections.get(conn).slots
+    assert login.parked is not None and behind.parts is None
+    lab.world.run_for(101)
+    assert lab.node.requests.connections.get(conn) is None
+
+
 def test_a_failed_login_is_in_the_log_though_its_peer_does_not_wait() -> None:
     lab = Lab(**(SETTINGS | {"connection.failed.authentication.delay.ms": "100"}))
     conn = lab.connect(PLAIN)
