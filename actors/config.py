@@ -318,6 +318,11 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
     names = _controller_names(roles, values)
     listeners, advertised, inter_broker, control_plane = _listeners(roles, values, names, hostname)
     connect = _controllers(values)
+    if "broker" in roles and broker_id in {id for id, _, _ in connect}:
+        raise ConfigError(
+            f"controller.connect names {broker_id} as the id of a controller, and it is this broker's: brokers and "
+            f"controllers share one id space, give one of the two another number."
+        )
     controllers_told = _controllers_told(roles, values, names, listeners, hostname)
     if controllers_told and values.get(AUTO_JOIN):
         _check_joins(controllers_told[0], controller_id, connect)

@@ -284,6 +284,11 @@ def voters(text: str, listener: str) -> list[Voter]:
 def agree(config: NodeConfig, quorum: Sequence[Voter] | None) -> None:
     """Check that the voters are those that controller.connect names, if that gives ids (A11). Raises StorageError."""
     named = {id for id, _, _ in config.controller_connect if id is not None}
+    if quorum is not None and config.broker_id in {voter.id for voter in quorum}:
+        raise StorageError(
+            f"--initial-controllers has {config.broker_id}, which is this process's broker.id: brokers and controllers "
+            f"share one id space, give one of the two another number."
+        )
     if quorum is not None and named and named != {voter.id for voter in quorum}:
         raise StorageError(
             f"the quorum has the controllers {sorted(voter.id for voter in quorum)}, and controller.connect names "

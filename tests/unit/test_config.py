@@ -192,7 +192,7 @@ def test_control_plane_and_controller_listener_must_differ() -> None:
         ("CONTROLLER://h:1", [(None, "h", 1)]),
         ("1001@[::1]:9093", [(1001, "::1", 9093)]),
         ("[fe80::1%eth0]:9093", [(None, "fe80::1%eth0", 9093)]),
-        ("1@a:1,2@b:1,3@c:1,4@d:1,5@e:1", [(1, "a", 1), (2, "b", 1), (3, "c", 1), (4, "d", 1), (5, "e", 1)]),
+        ("2@a:1,3@b:1,4@c:1,5@d:1,6@e:1", [(2, "a", 1), (3, "b", 1), (4, "c", 1), (5, "d", 1), (6, "e", 1)]),
     ],
 )
 def test_controllers_to_contact(text: str, expected: list[tuple[int | None, str, int]]) -> None:
@@ -313,6 +313,11 @@ def test_controller_endpoints_are_never_advertised() -> None:
     assert [(one.name, one.host, one.port) for one in both.controller_advertised] == [("CONTROLLER", "h", 2)]
     refused(BROKER, "a controller's listener", advertised_listeners="PLAINTEXT://h:1,CONTROLLER://h:2",
             controller_listeners="CONTROLLER")  # fmt: skip
+
+
+def test_a_brokers_id_is_no_controllers() -> None:
+    refused(BROKER, "names 1 as the id of a controller", broker_id="1", controller_connect="1@h:9093")
+    refused(COMBINED, "share one id space", controller_connect=f"{config(COMBINED).broker_id}@h:9093,1001@h:9094")
 
 
 JOINS = {"controller_quorum_auto_join_enable": "true", "controller_connect": "first:9093"}

@@ -22,13 +22,18 @@ from typing import Any
 
 from actors.authorization.rights import NO_NODE, NODES, Node
 
+_BEGINNING = "User:rayft-node-"
 _NAMES = re.compile(r"User:rayft-node((?:-[0-9]{1,10})+)")
 Speaks = Callable[[Any], Iterator[int]]
 
 
-@lru_cache(maxsize=1024)
 def named(principal: str) -> frozenset[int] | None:
     """The ids of the nodes that a principal names; None: it names none."""
+    return _ids(principal) if principal.startswith(_BEGINNING) else None
+
+
+@lru_cache(maxsize=1024)
+def _ids(principal: str) -> frozenset[int] | None:
     match = _NAMES.fullmatch(principal)
     return None if match is None else frozenset(int(one) for one in match[1][1:].split("-"))
 

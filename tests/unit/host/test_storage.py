@@ -147,6 +147,13 @@ def test_an_address_that_nobody_can_dial_is_not_formatted(tmp_path: Path, capsys
     assert storage.read(str(tmp_path / "data")) is None
 
 
+def test_a_brokers_id_is_no_voters(tmp_path: Path) -> None:
+    """Its heartbeats would be refused."""
+    with pytest.raises(StorageError, match=r"has 1, which is this process's broker\.id"):
+        storage.agree(broker(tmp_path), [Voter(1, "h", 1, bytes(16))])
+    storage.agree(broker(tmp_path), [Voter(1001, "h", 1, bytes(16))])
+
+
 def test_brokers_have_no_checkpoint(tmp_path: Path) -> None:
     format(broker(tmp_path), voters=[Voter(1001, "h", 1, SystemRandom().uuid())])
     assert sorted(os.listdir(tmp_path)) == [".lock", "meta.properties"]
