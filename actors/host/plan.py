@@ -176,8 +176,8 @@ def create(
     """Create a cluster: ids, ports, files, formatted directories. Brokers have ids from `first_broker` on. Ports are
     `port`, `port`+1, ... for brokers, and from `port`+100 on for controllers; of a secure cluster from `port`+200 on for
     brokers among themselves; 0: any free ones. `secure`: see `secure_cluster.wanted`. Raises ConfigError, PortTaken,
-    StorageError; after an error nothing is left that would make a second try fail. Raises AlreadyThere if another command has
-    made a cluster there meanwhile: one command at a time makes one, from looking whether there is any to the last file."""
+    StorageError; after an error nothing is left that would make a second try fail. Raises AlreadyThere if another command
+    has made a cluster there meanwhile: one command at a time makes one, from the first look to the last file."""
     from actors.node.quorum.addresses import EVERY_INTERFACE
 
     protected = secure_cluster.wanted([host], secure)
@@ -197,7 +197,16 @@ def create(
         if load(directory) is not None or (directory / RAY_JSON).exists():
             raise AlreadyThere(f"{directory} holds a cluster already: start it as it is, or take another --dir.")
         return _create(
-            directory, controllers, brokers, common, host, port, level, first_broker, combined=combined, protected=protected
+            directory,
+            controllers,
+            brokers,
+            common,
+            host,
+            port,
+            level,
+            first_broker,
+            combined=combined,
+            protected=protected,
         )
 
 

@@ -1,12 +1,10 @@
 """Several commands on one new directory at once: one cluster is made, and no other one takes anything of it away."""
 
-import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,33 +13,47 @@ from actors.host import certificates, durable, local_controllers, locks, secure_
 from actors.host import plan as plans
 from actors.host import security_directory as files
 from actors.host.cluster_error import ClusterError
+from actors.import_path import python_path
 
-START = multiprocessing.get_context("spawn")
-
-
-def making(directory: str, together: Any, answers: "multiprocessing.Queue[tuple[str, str]]") -> None:
-    """Make a cluster there, in a process of its own, when all of them are there."""
-    together.wait(60)
-    try:
-        plans.create(Path(directory), 1, 1, common={}, combined=True)
-        answers.put(("made", ""))
-    except Exception as error:
-        answers.put((type(error).__name__, str(error)))
+MAKES = """
+import sys
+from pathlib import Path
+from actors.host import plan as plans
+print("there", flush=True)
+sys.stdin.readline()
+try:
+    plans.create(Path(sys.argv[1]), 1, 1, common={}, combined=True)
+    print("made")
+except Exception as error:
+    print(f"{type(error).__name__} {error}")
+"""
+"""Makes a cluster in a process of its own, once it is told to begin."""
 
 
 def test_of_five_that_make_a_cluster_one_does(tmp_path: Path) -> None:
     for turn in range(2):
         home = tmp_path / str(turn)
-        answers: multiprocessing.Queue[tuple[str, str]] = START.Queue()
-        together = START.Barrier(5)
-        makers = [START.Process(target=making, args=(str(home), together, answers)) for _ in range(5)]
-        for maker in makers:
-            maker.start()
-        said = sorted(answers.get(timeout=60) for _ in makers)
-        for maker in makers:
-            maker.join()
-        assert [what for what, _ in said] == ["AlreadyThere"] * 4 + ["made"]
-        assert all("holds a cluster already" in sentence for what, sentence in said[:4])
+        makers = [
+            subprocess.Popen(
+                [sys.executable, "-c", MAKES, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                env=os.environ | {"PYTHONPATH": python_path()},
+            )
+            for _ in range(5)
+        ]  # fmt: skip
+        try:
+            for maker in makers:
+                assert maker.stdout is not None and maker.stdout.readline() == "there\n"
+            for maker in makers:
+                assert maker.stdin is not None
+                maker.stdin.write("begin\n")
+                maker.stdin.flush()
+            said = sorted(maker.communicate(timeout=60)[0].strip() for maker in makers)
+        finally:
+            for maker in makers:
+                maker.kill()
+                maker.wait()
+        assert said[4] == "made", said
+        assert all(one.startswith("AlreadyThere") and "holds a cluster already" in one for one in said[:4]), said
         found = plans.load(home)
         assert found is not None
         assert [storage.check(member.config)[0].path for member in found.members] == [str(home / "node-1")]
@@ -126,7 +138,8 @@ def test_processes_that_write_one_certificate_at_once(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from actors.host import certificates\n"
         "for turn in range(60): certificates.write(Path(sys.argv[1]) / 'ca.pem', b'x' * 1000)\n"
     )
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
+    around = os.environ | {"PYTHONPATH": python_path()}
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=around) for _ in range(4)]
     assert [writer.wait(60) for writer in writers] == [0] * 4
     assert os.listdir(tmp_path) == ["ca.pem"]
 
