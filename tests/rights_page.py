@@ -88,7 +88,8 @@ def authorizer(right: Right) -> tuple[Authorizer, list[str]]:
     ):
         rule = Rule(Resource.CLUSTER, CLUSTER_NAME, Pattern.LITERAL, who, "*", operation, permission)
         rules.put(rule, rule)
-    runtime: Any = SimpleNamespace(log=SimpleNamespace(info=lines.append, warning=lines.append))
+    told = SimpleNamespace(of_principal=lambda write, source, text: write(text))
+    runtime: Any = SimpleNamespace(log=SimpleNamespace(info=lines.append, warning=lines.append), peer_lines=told)
     return Authorizer(runtime, config, lambda: rules), lines
 
 

@@ -41,7 +41,9 @@ class Scene:
         logins = SimpleNamespace(
             good_for_ms=lambda listener, mechanism: 0, delay_ms=0, kept=lambda mechanism, said: lambda: said is not None
         )
-        runtime = SimpleNamespace(now=Now(1000, 0), log=SimpleNamespace(warning=self.lines.append))
+        told = SimpleNamespace(of_host=lambda write, source, text: write(text))
+        log = SimpleNamespace(warning=self.lines.append)
+        runtime = SimpleNamespace(now=Now(1000, 0), log=log, peer_lines=told)
         self.context: Any = SimpleNamespace(requests=requests, logins=logins, runtime=runtime)
         self.begin(said)
 

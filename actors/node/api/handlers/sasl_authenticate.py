@@ -91,7 +91,10 @@ def _failed(context: Context, connection: Connection, rejected: Rejected) -> Ans
     )
     reply = kind(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text, auth_bytes=b"")
     # At once: a peer that does not wait for its answer leaves no line when its connection is gone.
-    context.runtime.log.warning(f"{connection.peer_host} on {connection.listener_name}: its login failed: {rejected}")
+    runtime, host = context.runtime, connection.peer_host
+    runtime.peer_lines.of_host(
+        runtime.log.warning, host, f"{host} on {connection.listener_name}: its login failed: {rejected}"
+    )
     context.requests.failed_logins += 1
     last = Last(reply, "its login failed")
     deadline_ms = context.runtime.now.mono_ms + context.logins.delay_ms
