@@ -15,14 +15,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from actors.broker.log import retention
+from actors.broker.log.directory import ARRIVED, LEAVING, read_move
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import logs
-from tests.unit.broker.log.logs import build, content, flush, put
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put
 from tests.unit.broker.log.test_cleaning import COMPACT, drive, keyed, latest, steps
+from tests.unit.broker.log.test_moving import ID, batches, two
+from tests.unit.broker.log.test_moving import step as next_step
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
 FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
@@ -326,3 +330,114 @@ def test_a_fault_at_each_step_and_a_crash_behind_it(name: str) -> None:
                 assert step > 5
                 return
             faults += 1
+
+
+# ---- sequences over two disks, and over two processes
+
+
+def move(step: int, failing: int, numbers: tuple[int, ...], lasts: int, how: int) -> bool:
+    """A replica moves; whether the fault has come. The other disk works."""
+    current, future = two()
+    for number in range(16):
+        header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
+        put(current, build(**header), epoch=number // 6)
+    flush(current)
+    wanted, disks = batches(current), (current.disk, future.disk)
+    point = current.recovery_point
+    adversary = Adversary(step, numbers, lasts)
+    disk = disks[failing]
+    assert isinstance(disk, VirtualDisk)
+    disk.fault = adversary
+    moving = Move(current, future)
+    try:
+        for _ in range(100):
+            try:
+                if not next_step(moving):
+                    flush(future)
+                    disks[0].remove(DIRECTORY)  # the old files go, when the new name is on the disk
+                    disks[0].settle("")
+                    break
+            except DiskFull as error:
+                assert error.disk is disk
+                moving.again()
+    except DiskFailed as error:
+        assert error.disk is disk, "the sound one is blamed"
+    disk.fault = None
+    if moving.stage is not Stage.TAKEN and failing:
+        assert batches(current) == wanted, "it is served where it is"
+    for one in disks:
+        assert isinstance(one, VirtualDisk)
+        one.fault = None
+        crash(one, how)
+    mark = read_move(disks[1], DIRECTORY, ARRIVED)
+    taken = mark is not None and read_move(disks[0], DIRECTORY, LEAVING) in (mark, None)
+    found = recover(
+        disks[taken], DIRECTORY, current.settings, clean=False, recovery_point=0 if taken else point, topic_id=ID
+    ).log
+    assert batches(found) == wanted and found.producers.by_id[7].batches[-1].last_sequence == 15
+    return adversary.steps >= step
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_move_with_a_fault_at_each_step_of_one_disk(failing: int) -> None:
+    faults, step = 0, 0
+    while True:
+        step += 1
+        for (kind, lasts), numbers, how in product(LASTS.items(), (FULL, FAILED), range(step % 2, HOWS, 2)):
+            try:
+                came = move(step, failing, numbers, lasts, how)
+            except AssertionError as error:
+                what = errno.errorcode[numbers[0]]
+                raise AssertionError(f"step {step} fails with {what}, {kind}; crash {how}: {error}") from error
+            if not came:
+                print(f"move, disk {failing}: {step - 1} steps, {faults} faults")
+                assert step > 5
+                return
+            faults += 1
+
+
+class Stopped(Exception):
+    """The process dies."""
+
+
+def test_a_start_that_finds_a_cleaning_half_done_fails_at_each_step() -> None:
+    """And the next one finds all that there was."""
+    faults = starts = 0
+    for stop_at in range(1, 1_000):
+        log = compacted()
+        before, disk, count = latest(log), log.disk, 0
+        assert isinstance(disk, VirtualDisk)
+        checkpoint = Checkpoint(log)
+
+        def dies(operation: str, path: str, stop_at: int = stop_at) -> int:
+            nonlocal count
+            count += operation in ("rename", "sync")
+            if count == stop_at:
+                raise Stopped
+            return 0
+
+        disk.fault = dies
+        try:
+            clean(log)
+        except Stopped:
+            pass
+        else:
+            print(f"start: {starts} starts, {faults} faults")
+            assert stop_at > 30
+            return
+        disk.fault = None
+        crash(disk, stop_at % HOWS)
+        for step in range(stop_at % 2 + 1, 1_000, 2):
+            numbers = (FULL, FAILED)[step // 2 % 2]
+            disk.fault = adversary = Adversary(step, numbers, (1, 1 << 30)[step // 4 % 2])
+            starts += 1
+            try:
+                assert latest(checkpoint.open(log)) == before
+            except (DiskFull, DiskFailed):
+                faults += 1
+            disk.fault = None
+            crash(disk, (step + stop_at) % HOWS)
+            if adversary.steps < step:
+                break
+        assert latest(checkpoint.open(log)) == before
+    raise AssertionError("the cleaning never ended")
