@@ -24,6 +24,8 @@ class Znode(NamedTuple):
     czxid: int = 0
     """The transaction that made it. A broker's epoch is the czxid of its znode."""
     ephemeral: bool = False
+    mzxid: int = 0
+    """The transaction that wrote it last."""
 
 
 class Get(NamedTuple):

@@ -7,14 +7,15 @@ ZooKeeper. This file alone decides what is compared, and in which order. Rules:
    log. So what a broker changes in between is not taken for something that the log has changed since.
 2. A topic that ZooKeeper has and the log does not have was deleted if a controller has seen it: it has states of
    partitions. Otherwise it is a broker's, like partitions that were added to a topic: they stay (`following.py`).
-3. A znode that cannot be read is told of and left as it is; nothing else waits for it.
-4. Nothing here tells a broker anything, but that a topic is deleted.
+3. Where both differ, `merging.py` says who counts.
+4. A znode that cannot be read is told of and left as it is; nothing else waits for it.
+5. Nothing here tells a broker anything, but that a topic is deleted.
 """
 
 from collections.abc import Sequence
 from itertools import islice
 
-from actors.bridge import changes, rules, settings, token_changes, topics, writing, znodes
+from actors.bridge import changes, merging, rules, settings, token_changes, topics, writing, znodes
 from actors.bridge.asks import Here, Job, Look, Tell
 from actors.bridge.reading import Snapshot, read, settings_and_rules
 from actors.bridge.znodes import BadZnode
@@ -73,7 +74,12 @@ def _settings(here: Here, snapshot: Snapshot) -> Job:
         try:
             there = settings.settings(path, snapshot.get(path))
             if not settings.same(there, settings.merged(there, settings.here(here.image, entity), entity)):
-                yield from writing.entity(here, entity)
+                if entity not in here.agreed and merging.is_anothers(here, path, snapshot.get(path)):
+                    yield from changes.take_settings(here, entity)
+                else:
+                    yield from writing.entity(here, entity)
+            else:
+                here.agreed[entity] = there
         except BadZnode as error:
             yield Tell(f"settings are left as they are in ZooKeeper: {error}", error=True)
 
@@ -84,6 +90,11 @@ def _rules(here: Here, snapshot: Snapshot) -> Job:
         path = rules.path_of(about)
         try:
             if rules.rules(path, snapshot.get(path)) != ruled.get(about, frozenset()):
-                yield from writing.resource(here, about)
+                if about not in here.agreed and merging.is_anothers(here, path, snapshot.get(path)):
+                    yield from changes.take_rules(here, about)
+                else:
+                    yield from writing.resource(here, about)
+            else:
+                here.agreed[about] = rules.rules(path, snapshot.get(path))
         except BadZnode as error:
             yield Tell(f"access rules are left as they are in ZooKeeper: {error}", error=True)

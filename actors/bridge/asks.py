@@ -143,6 +143,12 @@ class Here:
         """Partitions, by topic id and number, whose state has changed since it was written to ZooKeeper."""
         self.unswept: deque[tuple[bytes, int]] = deque()
         """Topics, by id with the first partition that is left, whose states have not been compared in this session."""
+        self.since = 0
+        """The transaction of rayft's claim before this one: what others have written later may not be in the log. 0: not
+        known, or all of it is."""
+        self.agreed: dict[Any, Any] = {}
+        """Entity path or resource -> the settings or rules that ZooKeeper had when both sides said the same last, of those
+        of which this controller knows it."""
         self.unbroken = False
         """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
         was deleted by rayft."""

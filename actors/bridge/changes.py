@@ -4,12 +4,12 @@ Brokers write a znode, and then a notification of it. This file alone decides wh
 Rules:
 
 1. Those that a new notification names which is not rayft's own (`notifications.py`).
-2. What a znode says when its notification is read counts as a whole.
+2. What a znode says when its notification is read is merged with what the log has (`merging.py`).
 3. A znode that cannot be read is told of, and nothing else waits for it.
 """
 
 from actors.authorization.resources import Pattern
-from actors.bridge import rules, settings, znodes
+from actors.bridge import merging, rules, settings, znodes
 from actors.bridge.asks import Here, Job, Look, Tell, op_groups
 from actors.bridge.notifications import OURS, mark_of, notified
 from actors.bridge.znodes import BadZnode, fields
@@ -18,13 +18,13 @@ from actors.zookeeper import Get, Znode
 
 def changed_settings(here: Here) -> Job:
     """/config/changes: settings, quotas and credentials that brokers have written."""
-    yield from notified(here, znodes.CONFIG_CHANGES, _entity_of, _settings)
+    yield from notified(here, znodes.CONFIG_CHANGES, _entity_of, take_settings)
 
 
 def changed_rules(here: Here) -> Job:
     """/kafka-acl-changes and /kafka-acl-extended-changes: access rules that brokers have written."""
     for folder in (znodes.RULE_CHANGES, znodes.PREFIXED_CHANGES):
-        yield from notified(here, folder, _resource_of, _rules)
+        yield from notified(here, folder, _resource_of, take_rules)
 
 
 def _entity_of(path: str, znode: Znode) -> str | None:
@@ -35,11 +35,17 @@ def _entity_of(path: str, znode: Znode) -> str | None:
     return entity if settings.is_entity(entity) else None
 
 
-def _settings(here: Here, entity: str) -> Job:
+def take_settings(here: Here, entity: str) -> Job:
+    """What ZooKeeper has of an entity is taken over."""
     path = settings.path_of(entity)
     (znode,) = yield Look([Get(path)], watch=False)
     try:
-        ops = settings.differences(here.image, entity, settings.settings(path, znode))
+        there = settings.settings(path, znode)
+        base = here.agreed.get(entity)
+        have = settings.here(here.image, entity)
+        wanted = there if base is None else merging.of_maps(base, settings.merged(base, have, entity), there)
+        ops = settings.differences(here.image, entity, wanted)
+        here.agreed[entity] = there
     except BadZnode as error:
         yield Tell(f"settings are not taken over: {error}", error=True)
         return
@@ -66,7 +72,8 @@ def _kind(text: str) -> int | None:
     return next((int(kind) for name, kind in rules.KINDS.items() if name.upper() == plain), None)
 
 
-def _rules(here: Here, about: rules.Resource) -> Job:
+def take_rules(here: Here, about: rules.Resource) -> Job:
+    """What ZooKeeper has of a resource is taken over."""
     path = rules.path_of(about)
     (znode,) = yield Look([Get(path)], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
@@ -75,8 +82,10 @@ def _rules(here: Here, about: rules.Resource) -> Job:
     except BadZnode as error:
         yield Tell(f"access rules are not taken over: {error}", error=True)
         return
+    base = here.agreed.get(about)
+    here.agreed[about] = there
     if mark_of(here, rules.changes_of(about), rules.key_of(about)) == rules.mark_of(there):
         return
-    if ops := list(rules.differences(have, there)):
+    if ops := list(rules.differences(have, there if base is None else merging.of_sets(base, have, there))):
         yield op_groups([ops])
         yield Tell(f"access rules of {about.name} were changed in ZooKeeper and are taken over")

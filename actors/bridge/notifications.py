@@ -18,12 +18,11 @@ from typing import Any
 from actors.bridge import znodes
 from actors.bridge.asks import Here, Job, Look, Settle, Tell
 from actors.bridge.claim import guarded, note
+from actors.bridge.znodes import OURS as OURS
 from actors.bridge.znodes import BadZnode, fields, put
 from actors.zookeeper import Change, Children, Get, Znode
 
 GETS_AT_ONCE = 500
-OURS = "rayft"
-"""What the field `by` of a notification of settings says where rayft has made it."""
 PREFIXES = {
     znodes.CONFIG_CHANGES: "config_change_",
     znodes.RULE_CHANGES: "acl_changes_",

@@ -101,10 +101,11 @@ def rules(path: str, znode: Znode | None) -> frozenset[Rule]:
     return frozenset(_rule(path, about, one) for one in listed)
 
 
-def data(found: frozenset[Rule]) -> bytes:
-    """The znode with these rules."""
+def data(found: frozenset[Rule], by: str | None = None) -> bytes:
+    """The znode with these rules. `by`: who has written it."""
     return written(
         version=1,
+        **({} if by is None else {"by": by}),
         acls=[
             {
                 "principal": one.principal,

@@ -72,9 +72,9 @@ def settings(path: str, znode: Znode | None) -> Settings:
     return found  # type: ignore[no-any-return]
 
 
-def data(found: Settings) -> bytes:
-    """The znode with these settings."""
-    return written(version=1, config=found)
+def data(found: Settings, by: str | None = None) -> bytes:
+    """The znode with these settings. `by`: who has written it."""
+    return written(version=1, config=found, **({} if by is None else {"by": by}))
 
 
 def here(image: Image, entity: str) -> Settings:

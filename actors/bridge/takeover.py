@@ -53,6 +53,8 @@ def take_over(here: Here) -> Job:
         snapshot = yield from (look() if known else read(everything()))
         if known and not (reasons := list(checks.fits(snapshot, here))):
             here.unbroken = is_unbroken(snapshot)
+            claimed = snapshot.get(znodes.CLAIMED)
+            here.since = 0 if claimed is None else claimed.mzxid
             if not here.unbroken:
                 snapshot = yield from read(everything())
                 reasons = checks.findings(snapshot, here.controllers, again=True).refusals
@@ -115,6 +117,10 @@ def _begin(here: Here) -> Job:
         {topics.topic(path, one).id: topics.topic(path, one).name for path, one in snapshot.below(znodes.TOPICS)}
     )
     here.wrote = {}
+    here.agreed = {
+        **{entity: settings.here(here.image, entity) for entity in snapshot.entities()},
+        **rules.by_resource(here.image),
+    }
     here.handled = {folder: notifications.newest(snapshot.children(folder), folder) for folder in PREFIXES}
     yield from remembered(here)
     yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
-from actors.bridge import rules, settings, token_changes, tokens, topics, znodes
-from actors.bridge.asks import End, Here, Job, Look, Settle, Tell, apart
+from actors.bridge import merging, rules, settings, token_changes, tokens, topics, znodes
+from actors.bridge.asks import End, Here, Job, Look, Settle, Tell, apart, op_groups
 from actors.bridge.claim import guarded
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
 from actors.bridge.rules import Resource
@@ -120,6 +120,7 @@ def topic(here: Here, name: str) -> Job:
             changes += topics.state_znodes(name, number, state)
     yield from made(here, changes)
     if known is None or is_other:  # what is there are the settings of the topic before
+        here.agreed.pop(f"topics/{name}", None)
         yield from entity(here, f"topics/{name}")
 
 
@@ -191,14 +192,24 @@ def entity(here: Here, name: str) -> Job:
     known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
     have = settings.here(here.image, name)
     there = settings.settings(path, known)
+    base = here.agreed.get(name)
+    if known is not None and base is not None and there != base:
+        both = merging.of_maps(base, settings.merged(base, have, name), there)
+        if ops := settings.differences(here.image, name, both):
+            yield op_groups([ops])
+            yield Settle()
+            yield Tell(f"settings of {name} were changed at both sides, and both count")
+            have = settings.here(here.image, name)
     wanted = settings.merged(there, have, name)
+    here.agreed[name] = there
     if (known is not None and settings.same(there, wanted)) or (known is None and not wanted):
         return
     changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
-    data = settings.data(wanted)
+    data = settings.data(wanted, by=OURS)
     changes.append(Create(path, data) if known is None else Write(path, data, known.version))
     notice = written(version=2, entity_path=name, by=OURS)
     yield guarded(here, [*changes, Create(f"{znodes.CONFIG_CHANGES}/config_change_", notice, sequential=True)])
+    here.agreed[name] = wanted
 
 
 @apart
@@ -213,15 +224,26 @@ def resource(here: Here, about: Resource) -> Job:
     parents = [*_parents(path, ""), *_parents(f"{folder}/x", "")]
     known, noted, *above = yield Look([Get(path), Get(znodes.BRIDGE), *map(Get, parents)], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
-    if rules.rules(path, known) == have:
+    there = rules.rules(path, known)
+    base = here.agreed.get(about)
+    if base is not None and there != base:
+        both = merging.of_sets(base, have, there)
+        if ops := list(rules.differences(have, both)):
+            yield op_groups([ops])
+            yield Settle()
+            yield Tell(f"access rules of {about.name} were changed at both sides, and both count")
+            have = both
+    here.agreed[about] = there
+    if there == have:
         return
     changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
     if known is None:
-        changes.append(Create(path, rules.data(have)))
+        changes.append(Create(path, rules.data(have, by=OURS)))
     else:
-        changes.append(Write(path, rules.data(have), known.version) if have else Delete(path, known.version))
+        changes.append(Write(path, rules.data(have, by=OURS), known.version) if have else Delete(path, known.version))
     changes.append(Create(f"{folder}/{PREFIXES[folder]}", _rule_notice(about), sequential=True))
     yield from make_noted(here, noted, changes, folder, rules.key_of(about), rules.mark_of(have))
+    here.agreed[about] = have
 
 
 def _left_out(what: str) -> Tell:

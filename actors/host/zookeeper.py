@@ -180,7 +180,7 @@ class _Gathered:
             self._results[place] = tuple(sorted(found))
         elif found is not None:
             data, stat = found
-            self._results[place] = Znode(data or b"", stat.version, stat.czxid, bool(stat.ephemeralOwner))
+            self._results[place] = Znode(data or b"", stat.version, stat.czxid, bool(stat.ephemeralOwner), stat.mzxid)
         self._left -= 1
         if self._left == 0:
             self._told(self._token, self._failed or tuple(self._results))

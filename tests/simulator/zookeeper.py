@@ -32,7 +32,7 @@ class Entry:
     def __init__(self, data: bytes, czxid: int, owner: int) -> None:
         self.data = data
         self.version = 0
-        self.czxid = czxid
+        self.czxid = self.mzxid = czxid
         self.owner = owner
         """The session that it goes with; 0: it is persistent."""
         self.numbered = 0
@@ -136,7 +136,7 @@ class ZooKeeper:
             return None
         if isinstance(read, Children):
             return self.names(path)
-        return Znode(entry.data, entry.version, entry.czxid, entry.owner != 0)
+        return Znode(entry.data, entry.version, entry.czxid, entry.owner != 0, entry.mzxid)
 
     def _change(self, session: int, change: Change) -> tuple[Any, list[tuple[type, str]]]:
         if isinstance(change, Create):
@@ -158,7 +158,7 @@ class ZooKeeper:
         if isinstance(change, Check):
             return None, []
         if isinstance(change, Write):
-            entry.data, entry.version = change.data, entry.version + 1
+            entry.data, entry.version, entry.mzxid = change.data, entry.version + 1, self.zxid
             return entry.version, [(Get, change.path)]
         if self.names(change.path):
             raise Rejected("not empty")

@@ -166,7 +166,11 @@ def test_what_was_refused_is_not_taken_for_a_write_of_rayft() -> None:
     with pytest.raises(Rejected):
         bridge.write("rules", orders(LITERAL))
     bridge.follow()
-    assert have(bridge, LITERAL) == {"b"}
+    assert have(bridge, LITERAL) == {"a", "b"}, "rules that both sides add are both kept"
+    bridge.write("rules", orders(LITERAL))
+    path = rules.path_of(orders(LITERAL))
+    found = rules.rules(path, Znode(bridge.zookeeper.get(path) or b""))
+    assert {one.principal for one in found} == {"User:a", "User:b"}
 
 
 def test_what_was_written_before_the_cluster_was_handed_back_counts_no_more() -> None:
