@@ -9,7 +9,9 @@ This file alone decides which change of a setting is legal, and what a topic's s
    A group's values are checked by `group_settings.py`.
 3. Values are stored as text, as they came. Null removes a setting (A35), whatever its name and whether it was set.
 4. A broker's settings may have any name, so their number has bounds. So has the number of resources: a broker must be
-   registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions.
+   registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions. A broker is named by its id as
+   numbers are written: nobody reads what is set under 01.
+5. What a request may change is bounded in number and in bytes, since its changes are one batch.
 """
 
 from collections import Counter
@@ -36,6 +38,8 @@ SETTINGS_MAX = 1000
 """Settings of one resource: the image keeps a copy of all of them for each change that is not committed."""
 CHANGES_MAX = 10_000
 """Changes in one request, because they become one record batch. Apache Kafka has the same bound."""
+CHANGED_BYTES_MAX = 4 << 20
+"""The bytes of these changes, with the names that each record repeats."""
 SUBSCRIPTIONS_MAX = 100
 SUBSCRIPTION_CHARACTERS_MAX = 249
 """The length that a topic's name may have."""
@@ -44,6 +48,14 @@ GROUPS_MAX = 10_000
 GROUP_CHARACTERS_MAX = 249
 BROKER_DIGITS_MAX = 10
 """The bound on a broker id's digits: every record of a setting repeats the name of its resource."""
+RESOURCES_MAX = {
+    CLIENT_METRICS: (
+        SUBSCRIPTIONS_MAX,
+        f"There may be {SUBSCRIPTIONS_MAX} subscriptions to clients' metrics at most.",
+    ),
+    GROUP: (GROUPS_MAX, f"{GROUPS_MAX} groups may have settings of their own at most."),
+}
+"""How many resources of a type may have settings, and what is said of one more."""
 SECURITY = ("ssl.", "sasl.")
 """Beginnings of a broker's settings that are never set at run time for all of its listeners at once."""
 LISTENER = "listener.name."
@@ -178,7 +190,8 @@ def _alter(
     ops: list[Any] = []
     named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     times = Counter(named)
-    subscriptions = _subscriptions(state) if any(kind == CLIENT_METRICS for kind, _ in named) else 0
+    added: Counter[int] = Counter()
+    bytes_left = CHANGED_BYTES_MAX
     for resource, key in zip(request.resources, named, strict=True):
         code, text = ErrorCode.NONE, None
         try:
@@ -186,13 +199,15 @@ def _alter(
                 raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_resource(state, *key)
             present = state.image.config(*key)
-            if key[0] == CLIENT_METRICS and not present:
-                subscriptions += 1
-                _check_subscriptions(subscriptions)
+            if not present and key[0] in RESOURCES_MAX:
+                added[key[0]] += 1
+                _check_room(state, key[0], added[key[0]])
             changes = wanted(present, resource.configs)
             _check_changes(state, key, present, changes)
             sets = [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
-            _check_sizes(key, present, sets, CHANGES_MAX - len(ops))
+            size = sum(len(key[1]) + len(op.name.encode()) + len((op.value or "").encode()) for op in sets)
+            _check_sizes(key, present, sets, CHANGES_MAX - len(ops), size <= bytes_left)
+            bytes_left -= size
             ops += sets
         except Refused as refused:
             code, text = refused.code, refused.text
@@ -218,17 +233,21 @@ def _check_resource(state: State, kind: int, name: str) -> None:
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'."
             )
-        if name and not (_is_node(state, int(name)) or state.image.config(kind, name)):
+        if state.image.config(kind, name):
+            return
+        if name and str(int(name)) != name:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Broker {int(name)} is named '{int(name)}', not '{name}'.")
+        if name and not _is_node(state, int(name)):
             raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
     elif kind == CLIENT_METRICS:
         _check_subscription(name)
     elif kind == GROUP:
-        _check_group(state, name)
+        _check_group(name)
     else:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps.")
 
 
-def _check_group(state: State, name: str) -> None:
+def _check_group(name: str) -> None:
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if len(name) > GROUP_CHARACTERS_MAX:
@@ -236,10 +255,6 @@ def _check_group(state: State, name: str) -> None:
             ErrorCode.INVALID_REQUEST,
             f"The name of a group with settings of its own has {GROUP_CHARACTERS_MAX} characters at most.",
         )
-    if state.image.config(GROUP, name):
-        return
-    if sum(kind == GROUP for (kind, _), values in state.image.configs.items() if values) >= GROUPS_MAX:
-        raise Refused(ErrorCode.POLICY_VIOLATION, f"{GROUPS_MAX} groups may have settings of their own at most.")
 
 
 def _is_node(state: State, id: int) -> bool:
@@ -256,15 +271,11 @@ def _check_subscription(name: str) -> None:
         )
 
 
-def _subscriptions(state: State) -> int:
-    return sum(kind == CLIENT_METRICS for (kind, _), values in state.image.configs.items() if values)
-
-
-def _check_subscriptions(count: int) -> None:
-    if count > SUBSCRIPTIONS_MAX:
-        raise Refused(
-            ErrorCode.POLICY_VIOLATION, f"There may be {SUBSCRIPTIONS_MAX} subscriptions to clients' metrics at most."
-        )
+def _check_room(state: State, kind: int, added: int) -> None:
+    """`added`: resources of that type which the request names and which have no settings yet."""
+    most, text = RESOURCES_MAX[kind]
+    if state.image.count(kind) + added > most:
+        raise Refused(ErrorCode.POLICY_VIOLATION, text)
 
 
 def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
@@ -380,9 +391,14 @@ def _check_subscribed(changes: Mapping[str, str | None]) -> None:
             raise Refused(ErrorCode.INVALID_REQUEST if number else ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def _check_sizes(resource: tuple[int, str], present: Mapping[str, str], sets: list[ConfigSet], sets_max: int) -> None:
+def _check_sizes(
+    resource: tuple[int, str], present: Mapping[str, str], sets: list[ConfigSet], sets_max: int, fits: bool
+) -> None:
     if len(sets) > sets_max:
         raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may change {CHANGES_MAX} settings at most.")
+    if not fits:
+        text = f"One request may change settings of {CHANGED_BYTES_MAX} bytes at most: ask for the rest in another one."
+        raise Refused(ErrorCode.POLICY_VIOLATION, text)
     after = present.keys() | {op.name for op in sets if op.value is not None}
     after -= {op.name for op in sets if op.value is None}
     if len(after) > max(SETTINGS_MAX, len(present)):

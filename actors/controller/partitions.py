@@ -9,6 +9,7 @@ from actors.controller.mutations import Charge, free
 from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
 from actors.controller.topics import PARTITIONS_MAX, Assignment, check_charge, check_count, manual_assignment, whole
+from actors.metadata.image import Image
 from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -39,6 +40,22 @@ def create_partitions(state: State, request: Any, now: Now, random: Random, char
             )
         )
     return Result(() if request.validate_only else groups, reply, atomic=False)
+
+
+def partitions_added(request: Any, image: Image) -> int:
+    """How many partitions a CreatePartitionsRequest adds to topics that exist."""
+    found = ((image.topic(topic.name), topic.count) for topic in {one.name: one for one in request.topics}.values())
+    return sum(max(0, count - image.partition_count(row)) for row, count in found if row >= 0)
+
+
+def refuse_growth(state: State, request: Any, now: Now, random: Random) -> Result:
+    """Answers a CreatePartitionsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
+    kind = message("CreatePartitionsResponse")
+    text = f"One request may create {PARTITIONS_MAX} partitions at most, and this one asks for more."
+    code = int(ErrorCode.POLICY_VIOLATION)
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    results = [kind.CreatePartitionsTopicResult(name=name, error_code=code, error_message=text) for name in names]
+    return Result((), kind(results=results))
 
 
 def _grow(state: State, topic: Any, partitions_max: int, placement: Placement, charge: Charge) -> PartitionsSet:

@@ -71,7 +71,7 @@ def alter_client_quotas(state: State, request: Any, now: Now, random: Random) ->
             changes = _changes(state, entity, entry.ops)
             added = sum(isinstance(op, EntitySet) and state.image.entity("quota", op.key) is None for op in changes)
             if added:
-                room = QUOTAS_MAX - sum(1 for _ in state.image.every("quota")) if room is None else room
+                room = QUOTAS_MAX - state.image.count("quota") if room is None else room
                 if added > room:
                     raise Refused(ErrorCode.POLICY_VIOLATION, f"There may be {QUOTAS_MAX} quotas at most.")
                 room -= added

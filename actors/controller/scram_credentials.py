@@ -42,7 +42,7 @@ def alter_scram_credentials(state: State, request: Any, now: Now, random: Random
             wrong = _unacceptable(entry)
         errors[entry.name] = errors.get(entry.name) or wrong
     ops: list[EntitySet | EntityGone] = []
-    room = CREDENTIALS_MAX - sum(1 for _ in state.image.every(KIND))
+    room = CREDENTIALS_MAX - state.image.count(KIND)
     for entry in request.upsertions:
         known = state.image.entity(KIND, (entry.name, entry.mechanism)) is not None
         if errors[entry.name] is None and not known:

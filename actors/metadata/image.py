@@ -12,7 +12,7 @@ KIP-631, "Record schemas" and "Controller snapshots"; requirement ids R631-070 t
 """
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -150,6 +150,8 @@ class Image(Columns):
         """Grows whenever a user's password, a token or a rule is set or taken away, and with each new image."""
         self.tokens: dict[str, EntitySet] = {}
         """The delegation tokens among the entities, by id"""
+        self._of_kind: dict[int | str, int] = {}
+        """kind -> how many entities there are of it; type of a resource -> how many have settings"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}
@@ -251,6 +253,10 @@ class Image(Columns):
         """The same in no order. Nothing may be replayed meanwhile."""
         return (op for (of, _), op in self.entities.items() if of == kind)
 
+    def count(self, kind: int | str) -> int:
+        """How many entities of a kind there are, or how many resources of a type have settings: O(1)."""
+        return self._of_kind.get(kind, 0)
+
     def pin(self) -> Pin:
         """Fix the state as it is now. It costs one reference for each page of 4,096 rows."""
         return Pin(self)
@@ -325,6 +331,8 @@ class Image(Columns):
         assert sorted(name for names in self._dotted.values() for name in names) == sorted(
             name for name in self._by_name if "." in name
         )
+        counted = Counter(kind for table in (self.entities, self.configs) for (kind, _), _ in table.items())
+        assert counted == Counter(self._of_kind)
         offsets = [entry[0] for entry in self._journal]
         assert offsets == sorted(offsets) and (not offsets or offsets[-1] < self.next_offset)
 
@@ -333,11 +341,18 @@ class Image(Columns):
         journal = self._journal
         while journal and journal[-1][0] >= offset:
             _, table, key, old = journal.pop()
-            _store(table, key, old)
+            self._keep(table, key, old)
 
     def _set(self, offset: int, table: Any, key: Any, value: Any) -> None:
         """Write one cell of a table; None removes it."""
         self._journal.append((offset, table, key, table.get(key)))
+        self._keep(table, key, value)
+
+    def _keep(self, table: Any, key: Any, value: Any) -> None:
+        if table is self.entities or table is self.configs:
+            more = (value is not None) - (table.get(key) is not None)
+            if more:
+                self._of_kind[key[0]] = self._of_kind.get(key[0], 0) + more
         _store(table, key, value)
 
     def _broker_set(self, offset: int, op: BrokerSet) -> Delta:

@@ -10,6 +10,7 @@ cdef struct Count:
 
 cdef class Counts:
     cdef Count* places                  # open addressing; Invariant: at most half full
-    cdef uint32_t mask, used
+    cdef uint32_t mask
+    cdef readonly uint32_t used         # places that are not empty
 
     cdef Count* of(self, int32_t broker) except NULL

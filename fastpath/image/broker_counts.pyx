@@ -59,12 +59,15 @@ cdef class Counts:
         return self.of(broker)
 
     def get(self, int32_t broker):
-        """(replicas, led, in ISR) of one broker; zeros for a broker that has no counters."""
-        cdef Count* count
+        """(replicas, led, in ISR) of one broker; zeros for a broker that has no counters, which gets none by this."""
+        cdef uint32_t at = (<uint32_t>broker * 2654435769U >> 7) & self.mask
         if broker < 0:
             return 0, 0, 0
-        count = self.of(broker)
-        return count.replicas, count.led, count.in_isr
+        while self.places[at].broker != broker:
+            if self.places[at].broker == -1:
+                return 0, 0, 0
+            at = (at + 1) & self.mask
+        return self.places[at].replicas, self.places[at].led, self.places[at].in_isr
 
     def all(self):
         """Broker -> (replicas, led, in ISR), for the brokers whose counters are not all zero."""

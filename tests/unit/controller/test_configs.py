@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.controller import configs as configs_module
 from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed, without_effect
 from actors.controller.features import update_features
 from actors.controller.partitions import create_partitions
@@ -14,7 +15,7 @@ from actors.metadata.ops import ConfigSet, FeatureSet
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 
-TOPIC, BROKER, METRICS = 2, 4, 16
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -404,3 +405,54 @@ def test_all_updates_or_none():
     reply = update(c, ("metadata.format", 2, 1), ("no.such", 3, 1))
     assert [r.error_code for r in reply.results] == [95, 95] and reply.error_code == 95 and c.ops == []
     assert update(c, ("metadata.format", 2, 1), ("metadata.format", 2, 1)).error_code == 42
+
+
+@pytest.mark.parametrize("name, code", [("1", 0), ("01", 42), ("0001", 42), ("00", 42), ("", 0), ("2", 102)])
+def test_a_broker_has_one_name(name, code):
+    c = cluster()
+    assert alter(c, ("own", SET, "1"), kind=BROKER, name=name) == code
+
+
+def test_what_an_earlier_release_took_under_another_name_of_a_broker_can_be_removed():
+    c = cluster()
+    c.image.replay(c.image.next_offset, ConfigSet(BROKER, "01", "own", "1"))
+    assert alter(c, ("own", DELETE, None), kind=BROKER, name="01") == 0
+    assert c.image.config(BROKER, "01") == {} and alter(c, ("own", SET, "1"), kind=BROKER, name="01") == 42
+
+
+def test_what_a_request_changes_is_bounded_in_bytes():
+    c = cluster()
+    kind = message("IncrementalAlterConfigsRequest")
+    configs = [kind.AlterableConfig(name=f"n{n}", config_operation=SET, value="é" * 16_000) for n in range(200)]
+    brokers = [
+        kind.AlterConfigsResource(resource_type=BROKER, resource_name=name, configs=configs) for name in ("", "1")
+    ]
+    first, second = c.run(incremental_alter_configs, kind(resources=brokers)).responses
+    assert (first.error_code, second.error_code) == (44, 44) and "4194304 bytes" in first.error_message
+    configs = configs[:100]
+    brokers = [
+        kind.AlterConfigsResource(resource_type=BROKER, resource_name=name, configs=configs) for name in ("", "1")
+    ]
+    assert [one.error_code for one in c.run(incremental_alter_configs, kind(resources=brokers)).responses] == [0, 44]
+    assert len(c.image.config(BROKER, "")) == 100 and not c.image.config(BROKER, "1")
+
+
+def test_groups_are_counted_without_a_look_at_other_resources(monkeypatch):
+    c = cluster()
+    monkeypatch.setitem(configs_module.RESOURCES_MAX, GROUP, (3, "three"))
+    kind = message("IncrementalAlterConfigsRequest")
+
+    def ask(value, *names):
+        operation = DELETE if value is None else SET
+        setting = kind.AlterableConfig(name="consumer.session.timeout.ms", config_operation=operation, value=value)
+        groups = [kind.AlterConfigsResource(resource_type=GROUP, resource_name=one, configs=[setting]) for one in names]
+        return [one.error_code for one in c.run(incremental_alter_configs, kind(resources=groups)).responses]
+
+    assert ask("45000", "a", "b", "c", "d") == [0, 0, 0, 44] and c.image.count(GROUP) == 3
+    assert ask("46000", "a", "d") == [0, 44]
+    here = c.image.next_offset
+    assert ask(None, "b", "c") == [0, 0] and c.image.count(GROUP) == 1
+    assert ask("45000", "d") == [0] and c.image.count(GROUP) == 2
+    c.image.undo(here)
+    assert c.image.count(GROUP) == 3 and ask("45000", "d") == [44]
+    c.image.check()

@@ -190,3 +190,10 @@ def test_the_largest_partition_number():
     image = image_of(TopicSet("t", T), added, PartitionsChanged.one(T, last, {1}, 1, 7))
     assert states(image) == [(last - 1, (1,), 1, 0), (last, (1,), 1, 7)]
     assert image.partition(image.topic("t"), 0) == -1
+
+
+def test_who_is_asked_for_and_never_was_takes_no_place():
+    image = Image()
+    for broker in range(1, 1_000):
+        assert image.counts(broker) == (0, 0, 0)
+    assert image.counters.used == 0

@@ -21,8 +21,17 @@ from actors.host.scram_argument import credentials
 from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.bootstrap import encode as encode_bootstrap
 from actors.metadata.dialects import dialect
-from actors.metadata.image import Image
-from actors.metadata.ops import BrokerGone, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
+from actors.metadata.image import RULE_FIELDS, Image
+from actors.metadata.ops import (
+    BrokerGone,
+    ConfigSet,
+    EntitySet,
+    FeatureSet,
+    PartitionsChanged,
+    PartitionsSet,
+    TopicGone,
+    TopicSet,
+)
 from actors.metadata.snapshot import encode
 from actors.node.api import handlers as rpc
 from actors.node.api.contexts import ControllerContext
@@ -858,3 +867,41 @@ def test_settings_of_topics_that_do_nothing_are_warned_of():
     resource = change.AlterConfigsResource(resource_type=2, resource_name="a", configs=[altered])
     host.controller.submit(incremental_alter_configs, change(resources=[resource]), call(44))
     assert len(host.lines) == 1, host.lines
+
+
+@pytest.mark.parametrize(
+    ("topics", "count", "fits"), [(101, 102, False), (101, 100, True), (2, 5_002, False), (2, 5_001, True)]
+)
+def test_the_limit_of_new_partitions_is_one_of_the_request_and_not_of_its_portions(monkeypatch, topics, count, fits):
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    for number in range(topics):
+        host.controller.submit(create_topics, topic(f"t{number}", 1, 1), call(19))
+    host.turn()
+    kind = message("CreatePartitionsRequest")
+    wanted = [kind.CreatePartitionsTopic(name=f"t{number}", count=count, assignments=None) for number in range(topics)]
+    wanted.append(kind.CreatePartitionsTopic(name="none", count=9_999, assignments=None))
+    answer = TABLE[Listener.CONTROLLER, 37].handler(host.context, kind(topics=wanted), call(37, version=3))
+    while isinstance(answer, Sliced):
+        answer = answer.again()
+        host.turn()
+    codes = [one.error_code for one in answer.reply.results]
+    image = host.controller.image
+    made = sum(image.partition_count(row) for row in image.topics()) - topics
+    assert codes == ([0] * topics + [3] if fits else [44] * (topics + 1))
+    assert made == (topics * (count - 1) if fits else 0)
+
+
+def test_a_changed_rule_leaves_the_quotas_of_changes_as_they_are():
+    host = Host()
+    host.lead()
+    seen = []
+    host.controller.soft.mutations.changed = lambda: seen.append(1)
+    rule = (2, "t", 3, "User:a", "*", 3, 3)
+    host.controller._apply(Result([EntitySet("acl", rule, tuple(zip(RULE_FIELDS, rule, strict=True)))], None))
+    assert not seen
+    entity = (("user", "a"),)
+    fields = (("entity", entity), ("key", "k"), ("value", 1.5), ("remove", False))
+    host.controller._apply(Result([EntitySet("quota", (entity, "k"), fields)], None))
+    assert seen == [1]

@@ -1,14 +1,16 @@
 """CreatePartitions 0-3: more partitions for topics that exist.
 
 Brokers pass it on; the active controller does it (`controller/partitions.py`).
+One request may add `PARTITIONS_MAX` partitions, in however many portions it is carried out.
 Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.controller.partitions import create_partitions
+from actors.controller.partitions import create_partitions, partitions_added, refuse_growth
 from actors.controller.portions import TOPICS_GROWN
+from actors.controller.topics import PARTITIONS_MAX
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.entries import allowed_entries
 from actors.node.api.mutations import charged
@@ -30,6 +32,8 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
         return ErrorCode.NONE if may else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def submit(allowed: Any) -> Answer:
+        if partitions_added(allowed, context.role.image) > PARTITIONS_MAX:
+            return context.role.submit(refuse_growth, allowed, call, TOPICS_GROWN)
         return charged(context.role, create_partitions, allowed, call, TOPICS_GROWN, STRICT_FROM)
 
     return allowed_entries(request, TOPICS_GROWN, judge, submit)

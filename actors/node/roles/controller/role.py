@@ -55,6 +55,8 @@ from actors.ports import Batch, Buffer, Now
 from actors.wire.errors import ErrorCode
 
 _dialect = cache(dialect)
+QUOTA = "quota"
+"""The kind of entities that say what clients may do how fast."""
 FAR_MS = 1 << 62
 SILENT_MS = 500
 """Beyond a heartbeat interval: by then a living broker has turned to a new active controller."""
@@ -336,7 +338,7 @@ class ControllerRole:
         if not (self.active and call.forwarded):
             return None
         return self.soft.mutations.quota(
-            lambda: self.image.every("quota"),
+            lambda: self.image.every(QUOTA),
             self.options.mutation_window,
             call.principal,
             call.client_id,
@@ -577,7 +579,7 @@ class ControllerRole:
             touched = image.replay(image.next_offset, op)
             if touched.brokers:
                 self.soft.changed()
-            if touched.entities:
+            if QUOTA in touched.entities:
                 self.soft.mutations.changed()
             if METADATA_FORMAT in touched.features:
                 self._level_offset = image.next_offset
