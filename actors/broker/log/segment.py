@@ -6,7 +6,8 @@ This file alone touches those three files; `transaction_index.py` has the fourth
 2. The indexes are in memory, and are written to their files when the segment is flushed, sealed or closed. They can
    always be built again from the log file, so a lost or damaged one costs a scan, never data.
 3. A read that would wait for the disk returns None. The same call with `cold=True` waits, and belongs into a `Work`
-   job. A cold read changes nothing in the segment, except that it keeps an index that it had to build.
+   job. A cold read changes nothing in the segment. An index that it had to build it offers to the loop, which takes it if
+   the file has not been cut since: the segment may take appends again by then, with an index of its own.
 4. A read ends at the end of a batch, never inside one.
 """
 
@@ -75,8 +76,8 @@ class Segment:
     """
 
     __slots__ = (
-        "aborted", "appended_ms", "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file",
-        "interval_bytes", "last_timestamp", "log", "placed", "suffix", "time_file",
+        "aborted", "appended_ms", "base_offset", "created_ms", "cuts", "directory", "disk", "first_timestamp", "index",
+        "index_file", "interval_bytes", "last_timestamp", "log", "offered", "placed", "suffix", "time_file",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +100,10 @@ class Segment:
         """Wall clock time of the last append. Before this process has appended, when its file was last written; where that
         is not known the same as `created_ms`."""
         self.index: SegmentIndex | None = None
+        self.cuts = 0
+        """How often the file was cut."""
+        self.offered: tuple[SegmentIndex, int] | None = None
+        """An index that a thread had to build, and `cuts` when it began."""
         self.index_file: File | None = None
         self.time_file: File | None = None
         self.aborted = TransactionIndex(disk, self.path(TRANSACTION_INDEX), base_offset)
@@ -205,13 +210,16 @@ class Segment:
 
         Missing or damaged files are replaced by a scan of the log, which counts as cold.
         """
+        offered, cuts = self.offered, self.cuts
+        if offered is not None and offered[1] == cuts:
+            return offered[0]
         parsed = self._parse_index(cold)
         if parsed is not None or not cold:
             return parsed
         index = SegmentIndex(self.base_offset, self.interval_bytes)
         self.scan(index, 0, self.base_offset, check_from=NO_LIMIT)
         index.seal()
-        self.keep_index(index)
+        self.offered = index, cuts
         return index
 
     def drop_index(self) -> None:
@@ -219,10 +227,11 @@ class Segment:
         if self.index is not None:
             self.write_index()
             self.last_timestamp = self.index.max_timestamp
-            self.index = None
+            self.index = self.offered = None
 
     def keep_index(self, index: SegmentIndex) -> None:
-        """Keep the index that `load_index` returned."""
+        """Keep the index that `load_index` returned. The loop's alone."""
+        self.offered = None
         self.index = index
         self.last_timestamp = index.max_timestamp
 
@@ -283,6 +292,8 @@ class Segment:
         size = self.log.size
         while position < size:
             data = self.log.read_cold(position, min(wanted, size - position))
+            if not data:
+                break  # the log was cut while a thread reads it
             found = index.scan(data, position, size, next_offset, check_from, upper_offset)
             position += found.stop
             next_offset = found.next_offset
@@ -384,7 +395,8 @@ class Segment:
         little."""
         index = self.index or self.load_index(cold=True)
         assert index is not None
-        self.index = index
+        self.index, self.offered = index, None
+        self.cuts += 1
         end = self.read(offset, NO_LIMIT, 0, cold=True)
         assert end is not None
         if end.data:

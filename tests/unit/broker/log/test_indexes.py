@@ -36,3 +36,46 @@ def test_one_that_cannot_be_written_is_the_fault_of_its_own_disk(number: int) ->
     assert list(cache.failing) == [broken]
     error = cache.failing[broken]
     assert error.disk is broken and error.errno == number
+
+
+def test_an_index_that_a_thread_builds_does_not_replace_that_of_a_segment_which_takes_appends_again() -> None:
+    """The log is cut into the segment while the thread reads it, and grows."""
+    log = sealed(VirtualDisk(), IndexCache())
+    disk, segment = log.disk, log.segments[2]
+    assert isinstance(disk, VirtualDisk)
+    for name in [name for name in disk.files if name.endswith("index")]:
+        disk.remove(name)
+    segment.index = None
+    begun, kept = False, None
+
+    def meanwhile(operation: str, path: str) -> int:
+        nonlocal begun, kept
+        if not begun and operation == "read" and path == segment.log.path:
+            begun = True
+            log.truncate_to(segment.base_offset + 1)
+            put(log, build(1, 30))
+            kept = segment.index
+        return 0
+
+    job = log.cold_read(segment.base_offset, 100)
+    disk.fault = meanwhile
+    job()
+    disk.fault = None
+    assert begun and log.active is segment
+    assert kept is not None and log.read(segment.base_offset, 1) is not None
+    assert segment.index is kept, "the thread's index knows batches that are gone"
+    offset = put(log, build(1, 30)).base_offset
+    assert content(log, offset)[:8] == offset.to_bytes(8, "big")
+
+
+def test_an_index_that_a_thread_had_to_build_is_kept() -> None:
+    log = sealed(VirtualDisk(), IndexCache())
+    segment = log.segments[2]
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    for name in [name for name in disk.files if name.endswith("index")]:
+        disk.remove(name)
+    segment.index = None
+    assert log.read(segment.base_offset, 100) is None
+    assert log.cold_read(segment.base_offset, 100)().data
+    assert log.read(segment.base_offset, 100) is not None and segment.index is not None
