@@ -147,6 +147,9 @@ class Outbox:
         self._ended: set[bytes] = set()
         """Ids of deleted topics of which this process is told, until somebody forgets them (`forget`); only of one in
         ZooKeeper mode, which does not find out by itself."""
+        self.kept: frozenset[tuple[str, int]] = frozenset()
+        """Partitions, by topic name and number, that the answer to the StopReplica just answered says it has kept: their log
+        directory is offline. They are told again when the process is registered anew."""
         self._given_up: list[bytes] = []
         """Ids of topics of which it has just been told, with success, that it has no replica."""
 
@@ -409,8 +412,10 @@ class Outbox:
                     topic_states=list(topics.values()),
                 ),
             )
+            kept, self.kept = self.kept, frozenset()
             for topic_id, number, _ in taken:
-                self._left(topic_id, number)
+                if (self._names.get(topic_id), number) not in kept:
+                    self._left(topic_id, number)
 
     def _stopped(self, image: Image, topic_id: bytes, batch: Changes | None) -> Iterator[tuple[bytes, int, int]]:
         """(topic id, number, leader epoch) of partitions of one topic that this broker has to give up."""

@@ -2,7 +2,7 @@
 told.
 
 They check what Apache Kafka's check: their own epoch, the controller's epoch, a topic's id, and the leader epoch, which
-has to rise. They keep no records.
+has to rise, and as those of 3.3 and later the partition epoch, which may not go back. They keep no records.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.simulator.world import Link
 SERVED = {4: 5, 5: 3, 6: 7, 18: 3}
 """API key -> newest version, as 2.8.2 serves them."""
 NAMES = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 18: "ApiVersions"}
-STALE_CONTROLLER, STALE_BROKER, WRONG_ID = 11, 77, 103
+STALE_CONTROLLER, STALE_BROKER, WRONG_ID, OFFLINE = 11, 77, 103, 56
 PORT = 9000
 
 
@@ -27,6 +27,7 @@ class Part(NamedTuple):
     leader_epoch: int
     isr: tuple[int, ...]
     topic_id: bytes
+    partition_epoch: int = -1
 
 
 class OldBroker:
@@ -52,6 +53,8 @@ class OldBroker:
         self.live: frozenset[int] = frozenset()
         self.stopped: list[tuple[str, int]] = []
         """Partitions that it was told to delete."""
+        self.offline: set[str] = set()
+        """Topics whose log directory is offline: nothing of them can be deleted."""
         self.errors: list[str] = []
         """What no broker may ever be told."""
         self._tellers: dict[int, int] = {}
@@ -167,7 +170,9 @@ class OldBroker:
             if one.leader_epoch == known.leader_epoch and (one.leader, tuple(one.isr)) != (known.leader, known.isr):
                 self.errors.append(f"{key}: two states in leader epoch {one.leader_epoch}")
             return STALE_CONTROLLER
-        self.parts[key] = Part(one.leader, one.leader_epoch, tuple(one.isr), topic_id)
+        if known is not None and one.partition_epoch < known.partition_epoch:
+            return STALE_CONTROLLER  # from 3.3 on
+        self.parts[key] = Part(one.leader, one.leader_epoch, tuple(one.isr), topic_id, one.partition_epoch)
         return 0
 
     def _5(self, request: Any) -> Any:
@@ -176,7 +181,13 @@ class OldBroker:
         reply = kind(error_code=code)
         for topic in request.topic_states if code == 0 else ():
             for one in topic.partition_states:
-                if one.delete_partition:
+                if topic.topic_name in self.offline:
+                    reply.partition_errors.append(
+                        kind.StopReplicaPartitionError(
+                            topic_name=topic.topic_name, partition_index=one.partition_index, error_code=OFFLINE
+                        )
+                    )
+                elif one.delete_partition:
                     self.stopped.append((topic.topic_name, one.partition_index))
                     self.parts.pop((topic.topic_name, one.partition_index), None)
         return reply

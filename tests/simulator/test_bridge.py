@@ -28,7 +28,7 @@ from actors.wire.messages import message
 from actors.zookeeper import Create, Znode
 from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster
 from tests.simulator.ensemble import Ensemble
-from tests.simulator.old_brokers import OldBroker
+from tests.simulator.old_brokers import OldBroker, Part
 from tests.simulator.world import World
 from tests.unit.bridge.played import add_topic, set_config
 
@@ -328,7 +328,9 @@ def test_it_is_handed_back_and_taken_again() -> None:
     lab.until(lambda: lab.bridge is not None and lab.bridge.stage is Stage.RETURNED)
     assert lab.data.get("/controller") is None
     state = json.loads(lab.data.get(topics.state_path("orders", 0)) or b"")
-    assert state["leader_epoch"] == lab.brokers[1].parts[("orders", 0)].leader_epoch + 1
+    known = lab.brokers[1].parts[("orders", 0)]
+    assert state["leader_epoch"] == known.leader_epoch + 1
+    assert lab.data.entries[topics.state_path("orders", 0)].version >= known.partition_epoch
     lab.data.put("/controller_epoch", b"9")
     lab.data.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"1"}', lab.brokers[2].session)
     lab.alter("orders", "5")
@@ -337,6 +339,62 @@ def test_it_is_handed_back_and_taken_again() -> None:
     lab.data.remove("/rayft_bridge/wanted")
     lab.until(lab.rested)
     assert lab.epoch <= 10 == int(lab.data.get("/controller_epoch") or b"")
+
+
+def test_what_is_made_in_an_emergency_stays_when_controllers_come_back() -> None:
+    lab = begun()
+    lab.world.checks.remove(lab._check)
+    processes = [one for one in lab.world.processes.values() if one.node is not None]
+    for one in processes:
+        one.kill()
+    lab.world.run_for(8_000)
+    lab.data.remove("/controller")
+    lab.data.put("/controller_epoch", b"9")
+    lab.data.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"1"}', lab.brokers[2].session)
+    id = add_topic(lab.data, "invoices", [[1, 2, 3]], leader_epoch=0)
+    set_config(lab.data, "topics/invoices", retention_ms="9")
+    for broker in lab.brokers.values():
+        broker.controller_epoch = 9
+        broker.parts["invoices", 0] = Part(1, 0, (1, 2, 3), id, 0)
+    lab.world.run_for(60_000)
+    for one in processes:
+        one.start()
+    lab.until(lab.rested)
+    assert lab.topics() == {"orders", "invoices"}
+    assert all(broker.stopped == [] for broker in lab.brokers.values())
+
+
+def test_a_connect_string_that_leads_to_another_cluster_changes_nothing_there() -> None:
+    lab = begun()
+    lab.world.checks.remove(lab._check)
+    lab.data.put("/cluster/id", b'{"version":"1","id":"AnotherClusterAltogeth"}')
+    lab.data.remove("/brokers/topics/orders")
+    lab.data.remove("/controller")
+    lab.data.put("/controller_epoch", b"3000")
+    lab.data.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"1"}', lab.brokers[2].session)
+    add_topic(lab.data, "payments", [[1, 2, 3]])
+    before = {broker.id: dict(broker.parts) for broker in lab.brokers.values()}
+    lab.kill_active()
+    lab.world.run_for(20_000)
+    assert lab.bridge.stage is Stage.REFUSED and lab.data.get("/controller_epoch") == b"3000"
+    assert lab.topics() == {"payments"}
+    assert all(broker.stopped == [] for broker in lab.brokers.values())
+    assert {broker.id: dict(broker.parts) for broker in lab.brokers.values()} == before
+
+
+def test_a_topic_that_a_broker_has_kept_in_an_offline_directory_is_not_given_up() -> None:
+    lab = begun()
+    lab.brokers[1].offline.add("orders")
+    role = lab.active.node.controller
+    role.apply(Result([TopicGone(role.image.topic_id(role.image.topic("orders")), "orders")], None))
+    lab.active.wake()
+    lab.world.run_for(20_000)
+    assert lab.data.names("/admin/delete_topics") == ("orders",) and ("orders", 0) in lab.brokers[1].parts
+    assert ("orders", 1) not in lab.brokers[2].parts
+    lab.brokers[1].offline.clear()
+    lab.restart(1)
+    lab.until(lambda: lab.rested() and lab.data.names("/admin/delete_topics") == ())
+    assert ("orders", 0) not in lab.brokers[1].parts
 
 
 def handed_back(lab: Lab) -> None:

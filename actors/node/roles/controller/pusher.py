@@ -40,6 +40,7 @@ from actors.node.roles.controller.introductions import Introductions
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch
+from actors.wire.errors import ErrorCode
 
 RETRY_MS = 100
 """The pause after a lost connection or an answer that did not come."""
@@ -353,6 +354,12 @@ class Pusher:
         if isinstance(reply, ChannelError):
             self._pause(outbox, RETRY_MS)
             return
+        if request.name == "StopReplica":
+            outbox.kept = frozenset(
+                (one.topic_name, one.partition_index)
+                for one in reply.partition_errors
+                if one.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
         outbox.answered(reply.error_code)
         process = self._role.soft.legacy.get(outbox.broker)
         if process is not None and process.zookeeper and request.name == "LeaderAndIsr" and not reply.error_code:
