@@ -61,7 +61,7 @@ def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
     """A fetch is answered under any leader epoch, and a follower accepts any answer."""
     check = Partition.check_epoch
 
-    def lenient(partition: Partition, epoch: int, *, leader_only: bool) -> None:
+    def lenient(partition: Partition, epoch: int, *, leader_only: bool, exactly: bool = False) -> None:
         check(partition, -1, leader_only=leader_only)
 
     def no_divergence(partition: Partition, offset: int, epoch: int) -> None:
