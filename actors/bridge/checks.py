@@ -7,7 +7,7 @@ This file alone decides whether a cluster can be taken over as it is. Rules:
 3. What is only left behind is a notice.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from actors.bridge import rules, settings, tokens, znodes
@@ -24,6 +24,7 @@ from actors.metadata.ops import EntitySet, Op
 from actors.metadata.topic_names import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 REASONS_MAX = 50
+AT_ONCE = 500
 FORMAT = "message.format.version"
 OLD_FORMATS = ("0.8", "0.9", "0.10")
 """Message formats before v2: batches that rayft's brokers do not read."""
@@ -62,50 +63,80 @@ class Findings(NamedTuple):
 def findings(snapshot: Snapshot, controllers: Collection[int] = (), again: bool = False) -> Findings:
     """Judge what was read. `controllers`: ids of our quorum. `again`: the log has taken this cluster over already, so
     entries of our controllers and topics that are being deleted may be left of that."""
+    steps = judged(snapshot, controllers, again)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Findings = end.value
+            notices = list(_notices(snapshot, found.brokers, [topic(*one) for one in _readable(snapshot)]))
+            return found._replace(notices=notices)
+
+
+def judged(
+    snapshot: Snapshot, controllers: Collection[int] = (), again: bool = False
+) -> Generator[None, None, Findings]:
+    """The same without notices, in steps of AT_ONCE znodes: a controller has others to answer meanwhile."""
     refusals: list[str] = []
     present = [
         one
         for one in _sound(refusals, broker, snapshot.below(znodes.BROKER_IDS))
         if one.id not in controllers  # the entry that the active controller makes for itself
     ]
-    read = list(_sound(refusals, topic, snapshot.below(znodes.TOPICS)))
+    read = yield from _in_steps(_sound(refusals, topic, snapshot.below(znodes.TOPICS)))
     states = (
         (path, znode, replicas)
         for one in read
         for place, replicas in one.replicas.items()
         if (znode := snapshot.get(path := state_path(one.name, place))) is not None
     )
-    for _ in _sound(refusals, partition, states):
-        pass
+    yield from _in_steps(None for _ in _sound(refusals, partition, states))
     changes = _sound(refusals, lambda entity: _changes(snapshot, entity), ((one,) for one in snapshot.entities()))
-    credentials = [op for ops in changes for op in ops if isinstance(op, EntitySet) and op.kind == SCRAM]
+    credentials = yield from _in_steps(
+        [op for op in ops if isinstance(op, EntitySet) and op.kind == SCRAM] for ops in changes
+    )
 
     def single(read_one: Callable[[Snapshot], Any], default: Any) -> Any:
         return next(_sound(refusals, read_one, [(snapshot,)]), default)
 
     single(next_producer_id, 0)
     epoch, now, id = single(controller_epoch, 0), single(holder, -1), single(cluster_id, "")
-    for _ in _sound(refusals, tokens.token, snapshot.below(znodes.TOKENS)):
-        pass
-    ruled = sum(len(found) for found in _sound(refusals, rules.rules, snapshot.rule_znodes()))
+    yield from _in_steps(None for _ in _sound(refusals, tokens.token, snapshot.below(znodes.TOKENS)))
+    ruled = yield from _in_steps(len(found) for found in _sound(refusals, rules.rules, snapshot.rule_znodes()))
     refusals += _reasons(snapshot, present, read, controllers, again)
-    refusals += (reason for one in read for reason in _topic_reasons(one, snapshot))
+    more = yield from _in_steps(list(_topic_reasons(one, snapshot)) for one in read)
+    refusals += (reason for some in more for reason in some)
     users = {entity.split("/")[1] for entity in snapshot.entities() if entity.startswith("users/")}
     return Findings(
         id,
         refusals[:REASONS_MAX],
-        list(_notices(snapshot, present, read)),
+        [],
         present,
         listeners(present),
         len(read),
         sum(len(one.replicas) for one in read),
-        ruled,
+        sum(ruled),
         len(users - {settings.DEFAULT}),
         now,
         epoch,
-        credentials,
+        [op for ops in credentials for op in ops],
         len(snapshot.children(znodes.TOKENS)),
     )
+
+
+def _in_steps(found: Iterable[Any]) -> Generator[None, None, list[Any]]:
+    every: list[Any] = []
+    for place, one in enumerate(found):
+        every.append(one)
+        if place % AT_ONCE == AT_ONCE - 1:
+            yield
+    return every
+
+
+def _readable(snapshot: Snapshot) -> Iterator[tuple[str, Any]]:
+    for path, znode in snapshot.below(znodes.TOPICS):
+        for _ in _sound([], topic, [(path, znode)]):
+            yield path, znode
 
 
 def fits(snapshot: Snapshot, here: Here) -> Iterator[str]:

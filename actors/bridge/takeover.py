@@ -41,6 +41,7 @@ from actors.zookeeper import Delete, Get, Rejected, is_path
 AGAIN_MS = 1000
 REFUSED_AGAIN_MS = 15_000
 PARTITIONS_A_PORTION = 500
+TOPICS_A_TURN = 250
 PRODUCER_IDS_APART = 1 << 40
 """Producer ids of rayft begin so far behind those of ZooKeeper, whose brokers go on taking blocks there: they never
 meet."""
@@ -57,14 +58,14 @@ def take_over(here: Here) -> Job:
             here.since = 0 if claimed is None else claimed.mzxid
             if not here.unbroken:
                 snapshot = yield from read(everything())
-                reasons = checks.findings(snapshot, here.controllers, again=True).refusals
+                reasons = (yield from _judged(here, snapshot, again=True)).refusals
         if known and reasons:
             yield from _refused(reasons)
             continue
         if not known and wanted(snapshot) == "back":
             yield from _stay_back(here, snapshot)
             continue
-        if not known and (refusals := _refusals(here, snapshot)):
+        if not known and (refusals := _refusals(here, (yield from _judged(here, snapshot)))):
             yield from _refused(refusals)
             continue
         yield Become(Happens.KNOWN if known else Happens.SEEN)
@@ -100,12 +101,13 @@ def _begin(here: Here) -> Job:
     """The first time: ZooKeeper has the truth."""
     yield from present(here)
     snapshot = yield from read(everything())
-    if refusals := _refusals(here, snapshot):
+    found = yield from _judged(here, snapshot)
+    if refusals := _refusals(here, found):
         yield from _given_back(here, refusals)
         return
     yield Become(Happens.READ)
     yield Apply([reached(Progress.PRE_MIGRATION)])
-    yield Follow(checks.findings(snapshot, here.controllers).brokers)
+    yield Follow(found.brokers)
     count = 0
     for group in groups(here, snapshot):
         yield op_groups(group)
@@ -113,9 +115,7 @@ def _begin(here: Here) -> Job:
     yield Apply([_producer_ids(here.image, snapshot), reached(Progress.MIGRATION)])
     yield Settle()
     here.unbroken = True
-    here.names.update(
-        {topics.topic(path, one).id: topics.topic(path, one).name for path, one in snapshot.below(znodes.TOPICS)}
-    )
+    here.names.update({here.image.topic_id(row) or b"": here.image.topic_name(row) for row in here.image.topics()})
     here.wrote = {}
     here.agreed = {
         **{entity: settings.here(here.image, entity) for entity in snapshot.entities()},
@@ -162,9 +162,12 @@ def _go_on(here: Here) -> Job:
 def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
     """The ops that make the image say what was read: portions, each a list of groups that become visible at once."""
     image = here.image
-    found = {
-        topic.name: topic for topic in (topics.topic(path, znode) for path, znode in snapshot.below(znodes.TOPICS))
-    }
+    found: dict[str, topics.Topic] = {}
+    for where, one in snapshot.below(znodes.TOPICS):
+        topic = topics.topic(where, one)
+        found[topic.name] = topic
+        if len(found) % TOPICS_A_TURN == 0:
+            yield []
     gone = [row for row in image.topics() if _is_another(image, row, found)]
     yield [[TopicGone(image.topic_id(row) or b"", image.topic_name(row))] for row in gone]
     portion: list[list[Op]] = []
@@ -250,8 +253,18 @@ def _producer_ids(image: Image, snapshot: Snapshot) -> ProducerIdsSet:
     return ProducerIdsSet(-1, -1, first)
 
 
-def _refusals(here: Here, snapshot: Snapshot) -> list[str]:
-    found = checks.findings(snapshot, here.controllers)
+def _judged(here: Here, snapshot: Snapshot, again: bool = False) -> Job:
+    """What forbids a takeover, a portion of it a turn: a large cluster takes seconds."""
+    steps = checks.judged(snapshot, here.controllers, again)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        yield Apply([])
+
+
+def _refusals(here: Here, found: checks.Findings) -> list[str]:
     refusals = list(found.refusals)
     if found.cluster_id not in ("", here.cluster_id):
         refusals.append(

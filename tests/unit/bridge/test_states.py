@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import settings, topics, znodes
+from actors.bridge import checks, settings, topics, znodes
 from actors.bridge.asks import Look
 from actors.bridge.stages import Progress, progress
 from actors.metadata.ops import EntitySet, PartitionsSet, TopicGone, TopicSet
@@ -154,3 +154,27 @@ def test_the_list_of_topics_is_read_in_rounds() -> None:
     bridge.follow()
     assert len(looks) <= 8, [str(one)[:80] for one in looks]
     bridge.apply(TopicGone(id, "new"))
+
+
+def test_a_large_cluster_is_judged_and_begun_a_portion_a_turn() -> None:
+    zookeeper = cluster()
+    for number in range(120):
+        add_topic(zookeeper, f"t{number:04d}", [[1, 2]] * 20)
+    parsed: list[int] = [0]
+    longest = [0]
+
+    def counted(*given: Any) -> Any:
+        parsed[0] += 1
+        return true(*given)
+
+    def turn(ask: Any) -> None:
+        longest[0], parsed[0] = max(longest[0], parsed[0]), 0
+
+    true = checks.partition
+    bridge = Bridge(zookeeper)
+    bridge.before = turn
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(checks, "partition", counted)
+        bridge.take_over()
+    assert bridge.stage is Stage.DRIVING
+    assert 0 < longest[0] <= checks.AT_ONCE
