@@ -141,7 +141,8 @@ class Disk(Protocol):
         """The names in a directory, to be named in a `Sync`: what was made, renamed or removed there becomes durable."""
 
     def settle(self, path: str) -> None:
-        """Make the names in a directory durable. Blocks: at start-up and in `Work` only. Raises DiskFailed."""
+        """Make the names in a directory durable. Blocks: at start-up, in `Work`, and where the metadata log gives up a
+        segment, which is rare. Raises DiskFailed."""
 
     def remove(self, path: str) -> None:
         """Unlink a file, or a directory with all its content. A missing one is no error. Blocks: at start-up and in

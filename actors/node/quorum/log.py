@@ -11,7 +11,9 @@ Rules:
 3. Recovery reads and checks every batch. What is torn, which only an unsynced append can be, is cut and reported: the end of
    the log, or a page that is missing, with all that follows. Damage stops the start with file name and position: what is
    damaged may be committed, and cutting it would lose it. `durable_mark` says what tells the two apart.
-4. Files to be deleted are renamed first and unlinked outside the loop, once no sync in flight can name them.
+4. Files to be deleted are renamed first, one after the other, each durably, and unlinked outside the loop, once no sync in
+   flight can name them. Else a power cut could bring one of them back beside what has taken its place, or between two that
+   are gone.
 5. A segment begun while its predecessor is not durable has a name that says so, `AHEAD`, until it is. Nothing in it was
    made durable before the predecessor was, so recovery drops it when the predecessor does not end where it begins. Thus a
    power cut may tear a segment that is not the last, and damage to what was durable is still told from it.
@@ -207,6 +209,7 @@ class MetadataLog:
     def _discard(self, segment: Segment) -> None:
         path = segment.file.path
         self.disk.rename(path, path + DELETED)
+        self.disk.settle(self.directory)
         self.dirty.pop(segment.base_offset, None)
         self.garbage.append((path + DELETED, segment.file))
 
