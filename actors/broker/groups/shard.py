@@ -117,6 +117,10 @@ class Shard:
         found = dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
         return found | dict.fromkeys(self.transactional.unstable(group))
 
+    def holds(self, group: str) -> bool:
+        """Whether `keys` has any: a look that costs the same however many there are."""
+        return group in self.offsets or group in self.unsettled or bool(self.transactional.unstable(group))
+
     def with_offsets(self) -> Iterator[str]:
         """Groups of which the log may hold an offset, each once."""
         yield from dict.fromkeys((*self.offsets, *self.unsettled, *self.transactional.groups()))

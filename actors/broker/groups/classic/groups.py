@@ -8,7 +8,9 @@ answered when that is committed. Rules:
    can be listed and deleted.
 3. A group without members gives way to any other kind (`gives_way` of `Kind`).
 4. Of all groups together UNUSED_MAX member ids that were given out are kept until they are used. A further one takes the
-   place of the oldest, and a group of which nothing else is left goes with it: any name makes a group.
+   place of the oldest.
+5. Any name makes a group. One of which nothing is left, in memory or in the log, goes with its last member id, whether that
+   gave way to another, was given back, or lapsed.
 """
 
 import heapq
@@ -140,7 +142,7 @@ class ClassicGroups(Kind[Group]):
         if group.members or group.pending:
             groups[id] = group
         if request.fresh_id in group.pending:
-            self._gave(id, request.fresh_id)
+            self._gave(id, request.fresh_id, now)
         elif request.member_id:
             self._unused.pop((id, request.member_id), None)
         self._after(shard, group, write, now, held)
@@ -276,7 +278,7 @@ class ClassicGroups(Kind[Group]):
 
     # ---- inside
 
-    def _gave(self, id: str, member_id: str) -> None:
+    def _gave(self, id: str, member_id: str, now: Now) -> None:
         self._unused[id, member_id] = None
         if len(self._unused) <= UNUSED_MAX:
             return
@@ -284,10 +286,8 @@ class ClassicGroups(Kind[Group]):
         del self._unused[oldest]
         shard = self.ports.shard_of(oldest[0])
         group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(oldest[0])
-        if group is None or isinstance(shard, ErrorCode) or not group.forget_id(oldest[1]):
-            return
-        if not (group.members or group.pending or group.recorded or group.former or shard.keys(group.id)):
-            self.groups(shard).pop(group.id)
+        if group is not None and not isinstance(shard, ErrorCode):
+            self._after(shard, group, rebalance.forget(group, oldest[1], now.mono_ms, self.ports.answers), now)
 
     def _write(self, shard: Shard, group: Group, then: Then) -> None:
         """Write the group, behind the removal of what the log may still have of its former kind."""
@@ -313,7 +313,10 @@ class ClassicGroups(Kind[Group]):
                 group,
                 lambda error, now: rebalance.written(group, held or [], error, self.ports.answers),
             )
-        self._schedule(group)
+        if group.members or group.pending or group.recorded or group.former or shard.holds(group.id):
+            self._schedule(group)
+        elif self.groups(shard).get(group.id) is group:
+            del self.groups(shard)[group.id]
 
     def _stabilise(self, group: Group) -> Then:
         generation = group.generation

@@ -214,11 +214,17 @@ def leave(
         if member_id and member_id != known:
             return ErrorCode.FENCED_INSTANCE_ID, False
         member_id = known
-    if group.forget_id(member_id):
-        return ErrorCode.NONE, _maybe_complete(group, now_ms, out)
+    if member_id in group.pending:
+        return ErrorCode.NONE, forget(group, member_id, now_ms, out)
     if member_id not in group.members:
         return ErrorCode.UNKNOWN_MEMBER_ID, False
     return ErrorCode.NONE, drop(group, [member_id], now_ms, policy, out)
+
+
+def forget(group: Group, member_id: str, now_ms: int, out: Out) -> bool:
+    """An id that was given out will not be used, if it is there still: nobody waits for it. True: the group must be
+    written, because it became empty."""
+    return group.forget_id(member_id) and _maybe_complete(group, now_ms, out)
 
 
 def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out) -> bool:

@@ -580,15 +580,55 @@ def test_ids_of_all_groups_that_are_not_used_have_a_bound_and_a_group_of_nothing
     member = world.joined(world.join(version=3)).member_id
     kept = world.joined(world.join()).member_id
     for number in range(500):
-        request = JoinRequest(9, "", None, "c", "/h", 30_000, 10_000, "consumer", world.protocols(), f"x{number}")
-        world.machine.join(f"g{number}", 10_000 + number, request, world.now)
-        world.drain()
+        invent(world, number)
     groups = {group.id: list(group.pending) for group in world.machine.groups()}
     assert len(groups) == 101 and groups["g"] == [], "it has a member, and stays; the id that it gave out is gone"
     assert groups["g499"] == ["x499"] and "g399" not in groups and groups["g400"] == ["x400"]
     assert world.joined(world.join(kept)).error is ErrorCode.UNKNOWN_MEMBER_ID
     group = world.machine.group("g")
     assert group and not isinstance(group, ErrorCode) and member in group.members
+
+
+def invent(world: World, number: int) -> None:
+    """A client asks for a member id in a group that nobody has heard of: `x<number>` in `g<number>`."""
+    request = JoinRequest(9, "", None, "c", "/h", 30_000, 10_000, "consumer", world.protocols(), f"x{number}")
+    world.machine.join(f"g{number}", 10_000 + number, request, world.now)
+    world.drain()
+
+
+@pytest.mark.parametrize("given_back", (False, True), ids=("lapsed", "given back"))
+def test_a_group_that_is_nothing_but_a_member_id_goes_with_it(given_back: bool) -> None:
+    world = World()
+    commit(world, 5)
+    kept = world.joined(world.join()).member_id
+    for number in range(20):
+        invent(world, number)
+        if given_back:
+            assert world.machine.leave(f"g{number}", [(f"x{number}", None)], world.now) == [ErrorCode.NONE]
+            world.drain()
+    assert given_back or len(world.machine.groups()) == 21
+    world.pass_time(10_000)
+    assert [group.id for group in world.machine.groups()] == ["g"], "it has committed an offset"
+    assert world.joined(world.join(kept)).error is ErrorCode.UNKNOWN_MEMBER_ID
+    other = world.joined(world.join()).member_id
+    world.join(other)
+    assert world.machine.deadline_ms() <= world.now.mono_ms + 30_000, "the end of its join phase is planned"
+    world.pass_time(30_000)
+    world.machine.leave("g", [(other, None)], world.now)
+    world.drain()
+    assert [group.id for group in world.machine.groups()] == ["g"], "the log has its generation"
+
+
+def test_nobody_waits_for_an_id_that_gave_way_to_another_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic_groups, "UNUSED_MAX", 3)
+    world = World()
+    member = world.joined(world.join(version=3)).member_id
+    world.join()
+    ticket = world.join(member, protocols=[(name, told(user_data=b"new")) for name in ASSIGNORS])
+    assert ticket not in world.verdicts, "the join phase waits for the member that was given an id"
+    for number in range(3):
+        invent(world, number)
+    assert world.joined(ticket).generation == 2
 
 
 def test_an_id_that_is_used_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
