@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.sessions import Entry
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -106,6 +107,27 @@ def test_who_can_have_more_bytes_waits_for_them() -> None:
     lab.produce(1, b"x" * 300)
     lab.settle()
     assert pending.done
+
+
+def test_what_an_answer_can_have_is_not_summed_up_over_a_session_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = filled(0, partitions=200)
+    looked = []
+    whole = Entry.bytes_max
+    count = property(lambda entry: (looked.append(entry), whole.__get__(entry))[1], whole.__set__)  # type: ignore[attr-defined]
+    monkeypatch.setattr(Entry, "bytes_max", count)
+    opened = ask(lab, 0, min_bytes=0, numbers=tuple(range(200)), session=True)
+    assert opened.done and opened.reply.session_id
+    kind = message("FetchRequest")
+    again = kind(
+        max_wait_ms=WAIT_MS, min_bytes=1 << 20, max_bytes=50 << 20, session_id=opened.reply.session_id, session_epoch=1
+    )
+    pending = lab.call(1, "Fetch", 12, again)
+    looked.clear()
+    for _ in range(10):
+        lab.produce(1, b"x" * 300, number=199)
+        lab.settle()
+    assert not pending.done
+    assert 0 < len(looked) <= 50, len(looked)
 
 
 def test_records_that_are_deleted_wake_a_reader_of_committed_records() -> None:
