@@ -251,7 +251,8 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, const Rules* rule
     cdef Py_ssize_t pos = h.position + HEADER_BYTES, end = h.position + h.size
     cdef int64_t latest = -1, time
     cdef int32_t i
-    cdef bint stamped = h.attributes & LOG_APPEND_TIME != 0
+    cdef bint untimely, stamped = h.attributes & LOG_APPEND_TIME != 0
+    cdef int64_t newest = <int64_t>(<uint64_t>rules.oldest + rules.span)
     for i in range(h.count):
         trouble.inside = pos
         if read_record(data, pos, end, &record) != FINE:
@@ -261,7 +262,8 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, const Rules* rule
         if rules.keyed and record.key_size < 0:
             return NO_KEY
         time = _time(h, &record)
-        if not stamped and <uint64_t>time - <uint64_t>rules.oldest > rules.span and time != NO_TIMESTAMP:
+        untimely = time > newest if stamped else <uint64_t>time - <uint64_t>rules.oldest > rules.span
+        if untimely and time != NO_TIMESTAMP:
             return BAD_TIME
         latest = max(latest, time)
         pos = record.end

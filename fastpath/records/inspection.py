@@ -99,14 +99,14 @@ def _walk(head: Header, rules: Rules) -> Walk:
         strict=True,
         keyed=rules.keyed,
         oldest_ms=BEFORE if stamped else rules.oldest_ms,
-        newest_ms=AFTER if stamped else rules.newest_ms,
+        newest_ms=rules.newest_ms,
     )
 
 
 def _stamp_error(head: Header, rules: Rules) -> InvalidRecords | None:
     """Why all records of a batch are refused that claims the time of another log for them. A mirror passes such batches on.
-    The claim is dropped, and the records keep the times that they were produced with; the claimed time must be one that
-    the topic accepts."""
+    The claim is dropped, and the records keep the times that they were produced with, however old; the claimed time must be
+    one that the topic accepts, and no record's may be later than that."""
     if not head.attributes & LOG_APPEND_TIME:
         return None
     if rules.append_time:

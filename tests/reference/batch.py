@@ -149,8 +149,8 @@ def refused(
     head: Fields, body: bytes, keyed: bool, oldest_ms: int = -(1 << 63), newest_ms: int = (1 << 63) - 1
 ) -> list[tuple[int, bool]]:
     """Of decompressed records those that a client may not send: (index, whether its key is missing, else its time). Bad
-    when they are not the records that the header tells of. A header that claims one time for all of them is asked in
-    their place."""
+    when they are not the records that the header tells of. A header that claims one time for all of them is asked too,
+    and then a record may be as old as it is."""
     read = rows(body, head.count)
     if [delta for delta, _ in read] != list(range(head.count)):
         raise Bad("offsets")
@@ -160,7 +160,7 @@ def refused(
         time = timestamp(head, row)
         if keyed and row.key is None:
             found.append((index, True))
-        elif not stamped and time != -1 and not oldest_ms <= time <= newest_ms:
+        elif time != -1 and (time > newest_ms or (time < oldest_ms and not stamped)):
             found.append((index, False))
     if stamped and not found and not (head.max_timestamp != -1 and oldest_ms <= head.max_timestamp <= newest_ms):
         return [(index, False) for index in range(head.count)]

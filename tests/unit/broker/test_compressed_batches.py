@@ -133,6 +133,28 @@ def test_a_batch_that_claims_one_time_for_its_records_is_taken_and_they_keep_the
 
 
 @pytest.mark.parametrize("codec", (compression.NONE, *CODECS))
+@pytest.mark.parametrize("wanted", ["producer", "gzip", "uncompressed"])
+def test_a_claim_of_one_time_lets_no_record_into_the_future(codec: int, wanted: str) -> None:
+    """The largest time of the records goes into the log, and nothing is deleted by time before that has come."""
+    lab = lab_with(compression_type=wanted, message_timestamp_after_max_ms="1000")
+    now_ms = lab.now.wall_ms
+    for late_ms, told in (
+        (1000, ErrorCode.NONE),
+        (1001, ErrorCode.INVALID_TIMESTAMP),
+        (1 << 61, ErrorCode.INVALID_TIMESTAMP),
+    ):
+        builder = Builder(timestamp_ms=now_ms, attributes=codec)
+        for time in (now_ms, now_ms + late_ms, -1):
+            builder.append(b"k", b"v", time)
+        data = bytes(builder.build())
+        claim = slow.fields(data)._replace(attributes=codec | 8, max_timestamp=now_ms)
+        answer = outcome(sent(lab, slow.sealed(claim, data[61:])))
+        assert answer.error_code == told, late_ms
+        assert [one.batch_index for one in answer.record_errors] == ([] if told is ErrorCode.NONE else [1])
+    assert header(lab.partition(1).log.read(0, 1 << 20).data).max_timestamp == now_ms + 1000
+
+
+@pytest.mark.parametrize("codec", (compression.NONE, *CODECS))
 def test_where_the_log_sets_the_time_no_producer_says_that_it_has(codec: int) -> None:
     lab = lab_with(message_timestamp_type="LogAppendTime")
     data = bytes(built(lab, b"a", b"b", codec=codec))
