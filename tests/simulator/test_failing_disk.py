@@ -59,4 +59,4 @@ def test_a_file_that_stays_keeps_no_other_from_going():
     t.world.run_for(1_000)
     left = [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
     assert len(removed) > 5
-    assert [f"{DIRECTORY}/{name}" for name in left if name.endswith(".log.deleted")] == removed[:1]
+    assert [f"{DIRECTORY}/{name}" for name in left if name.endswith(".log.front.deleted")] == removed[:1]

@@ -38,6 +38,7 @@ from actors.broker.log.segment import (
     CLEANED,
     CUT,
     DELETED,
+    FRONT,
     HEADER_BYTES,
     NO_LIMIT,
     SWAP,
@@ -422,7 +423,7 @@ class PartitionLog:
         self.withdraw()
         try:
             for segment in self.segments[:count]:
-                self._retire(segment, DELETED)
+                self._retire(segment, FRONT)
                 self._begins_at(self.segments[0].base_offset, segment.base_offset)
         except Torn as error:
             raise self._tear(error) from None
@@ -1088,7 +1089,7 @@ class PartitionLog:
         """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
         DiskFull or DiskFailed: only segments behind are gone, or none; Torn."""
         self.withdraw()
-        self._retire_behind(-1, DELETED)  # as if the start had moved: what is left in front of a hole may go
+        self._retire_behind(-1, FRONT)  # as if the start had moved: what is left in front of a hole may go
         try:
             self._ends_at(offset)
             self.drop_snapshots_above(-1)  # an old state would lack what is not in the log any more

@@ -8,7 +8,8 @@ This file alone decides what is believed. Rules:
    point stays as it is where a later segment follows, and the log is damaged. In the last segment the log ends there.
 3. Segments below the recovery point that do not follow each other are told apart by what is left of those between them: a
    power cut may keep some names and lose others. Where the log was being cut the ones behind go, where its start was moving
-   those in front; where nothing is left the log is damaged. One with a lower epoch than the one before is of a history
+   those in front; where nothing is left the log is damaged. Apache Kafka and earlier versions do not say which way, but take
+   the oldest first: so what is left in the middle was being cut. One with a lower epoch than the one before is of a history
    that was cut, and goes with all behind it.
 4. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
@@ -34,7 +35,7 @@ from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import SNAPSHOT, PartitionLog
-from actors.broker.log.segment import CLEANED, CUT, DELETED, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
+from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.broker.log.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull
@@ -204,7 +205,8 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
 def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str]) -> list[Cut]:
     """Segments that are wholly below `trusted` follow each other, and no epoch falls, or the log was becoming shorter when
     the power was cut."""
-    cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + DELETED)
+    cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
+    unsaid = _bases(leftovers, LOG + DELETED)
     segments = log.segments
     lasts = [segment.find_last() for segment in segments]
     for place in range(len(segments) - 1):
@@ -215,7 +217,7 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str]) -> list[
         begin, end = segments[place + 1].base_offset, lasts[place][0]
         if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
-        if any(end <= base for base in cut):
+        if any(end <= base for base in cut) or any(end <= base < begin for base in unsaid):
             return _drop(log, place + 1)
         if any(end <= base < begin for base in gone):
             front = place + 1

@@ -8,7 +8,7 @@ This file alone decides about deletion. Rules:
    whose records have no time is as old as its last append.
 4. When even the last segment is too old, the log rolls before that one is deleted, so that its end offset is never lost. The
    others go first: on a full disk nothing else makes room for the new file.
-5. Files are renamed to `.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
+5. Files are renamed to `.front.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
 """
 
 from collections.abc import Callable

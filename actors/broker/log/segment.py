@@ -23,10 +23,12 @@ from fastpath.records.batch import CorruptBatch, columns
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
 LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
-DELETED, CUT = ".deleted", ".cut.deleted"
-"""Behind the names of what is to be unlinked: of what was in front of the log's start, or has been cleaned, and of what was
-behind its end. A start removes both, and so does one of Apache Kafka; where a power cut has kept only some of the names,
-they say which way the log was to become shorter."""
+DELETED = ".deleted"
+"""How every name of what is to be unlinked ends, as in Apache Kafka. Apache Kafka and earlier versions add nothing else."""
+FRONT, CUT = f".front{DELETED}", f".cut{DELETED}"
+"""Behind the names of what was in front of the log's start, or has been cleaned, and of what was behind its end. A start
+removes both, and so does one of Apache Kafka; where a power cut has kept only some of the names, they say which way the log
+was to become shorter."""
 CLEANED, SWAP = ".cleaned", ".swap"
 """Behind the names of a segment that a cleaning writes, and of one that is whole and takes the place of others."""
 ORDERS = {
@@ -452,20 +454,20 @@ class Segment:
         self.directory = directory
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
 
-    def leaving(self, ending: str = DELETED) -> list[Pair]:
+    def leaving(self, ending: str = FRONT) -> list[Pair]:
         """The names that its files get when they leave the log. Raises DiskFailed."""
         assert self.suffix != SWAP or self.placed, "what is named .swap and is in no log may be the only copy"
         names = [self.path(one) for one in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)]
         return present(self.disk, [(name, name + ending) for name in names])
 
-    def left(self, ending: str = DELETED, *, close: bool = True) -> None:
+    def left(self, ending: str = FRONT, *, close: bool = True) -> None:
         """Its files have these names now. Without `close` those who read go on."""
         self.suffix += ending
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
         if close:
             self.close()
 
-    def delete(self, ending: str = DELETED) -> Job:
+    def delete(self, ending: str = FRONT) -> Job:
         """Take the files out of the log by renaming them, all or none; the job unlinks them. Raises DiskFull, DiskFailed,
         Torn."""
         pairs = self.leaving(ending)

@@ -347,3 +347,40 @@ def test_a_log_is_known_to_have_gaps_before_its_recovery_point_is() -> None:
     directory = LogDirectory(VirtualDisk())
     names = [path for _, path, _ in directory.checkpoints({("t", 0): 9}, {}, {}, {("t", 0): bytes(16)}, {("t", 0): 0})]
     assert names.index(CLEANED_OFFSETS) < names.index(RECOVERY_POINTS) < names.index(TOPIC_IDS)
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+def test_a_cut_that_did_not_say_which_way_keeps_what_is_in_front(gone: int) -> None:
+    """Apache Kafka, and earlier versions, take the oldest segment first and add nothing but `.deleted`: a kill in between
+    leaves a hole, and behind it what was to go."""
+    log = new(segment_bytes=400)
+    for number in range(20):
+        put(log, build(), epoch=number // 6)
+    flush(log)
+    disk, kept = _disk(log), content(log, upper=log.segments[1].base_offset)
+    for segment in log.segments[1 : 1 + gone]:
+        name = segment.path(".log")
+        disk.rename(name, f"{name}.deleted")
+    again = reopen(log)
+    assert (again.log.log_start_offset, again.log.log_end_offset) == (0, log.segments[1].base_offset)
+    assert content(again.log) == kept and again.log.damaged is None
+    assert {cut.reason for cut in again.cuts} == {"behind"}
+
+
+def test_a_start_that_was_moving_is_told_from_a_cut() -> None:
+    log = new(segment_bytes=400)
+    for number in range(20):
+        put(log, build(), epoch=number // 6)
+    flush(log)
+    front = [segment.base_offset for segment in log.segments]
+    log.drop_segments(2)
+    disk = _disk(log)
+    for ending in (
+        ".log",
+        ".index",
+        ".timeindex",
+    ):  # the power cut has kept the second segment's names, not the first one's
+        name = f"{DIRECTORY}/{front[0]:020d}{ending}"
+        disk.rename(f"{name}.front.deleted", name)
+    again = reopen(log, log_start_offset=0)
+    assert (again.log.log_start_offset, again.log.log_end_offset, again.cuts) == (front[2], 20, ())

@@ -45,7 +45,7 @@ def test_files_are_renamed_first_and_unlinked_by_the_jobs() -> None:
     log = _filled(retention_ms=5000)
     result = _run(log, 7001)
     gone = [name for name in log.disk.names(DIRECTORY) if name.endswith(".deleted")]
-    assert gone == [f"{n:020d}.log.deleted" for n in range(3)]
+    assert gone == [f"{n:020d}.log.front.deleted" for n in range(3)]
     for job in result.jobs:
         job()
     assert [name for name in log.disk.names(DIRECTORY) if name.endswith(".deleted")] == []

@@ -135,7 +135,7 @@ def test_the_index_is_written_with_its_segment_and_goes_with_it() -> None:
     assert len(indexes(log)) == len(log.aborting) == 3
     assert [one.aborted.in_memory for one in log.segments] == [False, False, True]
     result = retain(log, 1_000, 8)
-    assert len([name for name in indexes(log) if name.endswith(".txnindex.deleted")]) == 3
+    assert len([name for name in indexes(log) if name.endswith(".txnindex.front.deleted")]) == 3
     for job in result.jobs:
         job()
     assert indexes(log) == [] and log.aborting == []
