@@ -13,7 +13,8 @@ Rules:
    damaged may be committed, and cutting it would lose it. `durable_mark` says what tells the two apart.
 4. Files to be deleted are renamed first, one after the other, each durably, and unlinked outside the loop, once no sync in
    flight can name them. Else a power cut could bring one of them back beside what has taken its place, or between two that
-   are gone.
+   are gone. Before the first one goes, the name of what comes to begin the log is durable: it does not say `AHEAD` any more,
+   and would say so again of a segment that nothing comes before.
 5. A segment begun while its predecessor is not durable has a name that says so, `AHEAD`, until it is. Nothing in it was
    made durable before the predecessor was, so recovery drops it when the predecessor does not end where it begins. Thus a
    power cut may tear a segment that is not the last, and damage to what was durable is still told from it.
@@ -203,7 +204,11 @@ class MetadataLog:
 
     def delete_below(self, offset: int) -> None:
         """Give up segments that lie wholly below `offset`; the last one stays, and what one that is ahead comes after."""
+        settled = False
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset and not self.segments[1].ahead:
+            if not settled:  # the name of the next one may have lost `AHEAD` a moment ago
+                self.disk.settle(self.directory)
+                settled = True
             self._discard(self.segments.pop(0))
 
     def _discard(self, segment: Segment) -> None:

@@ -1,5 +1,6 @@
 """The metadata log on disk: appends, reads, cuts, and what recovery does with damage."""
 
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from actors.node.quorum import log as metadata_log
 from actors.node.quorum.files import (
     AHEAD,
+    DELETED,
     DURABLE,
     DamagedFile,
     checkpoint_name,
@@ -476,3 +478,29 @@ def test_quorum_state_of_apache_kafka() -> None:
     assert quorum_state(HardState(2, None, 2002)) == measured
     with pytest.raises(DamagedFile, match="x/quorum-state is not a quorum-state"):
         read_quorum_state(b"{", "x/quorum-state")
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+@pytest.mark.parametrize("keeps", [AHEAD, DELETED])
+def test_a_power_cut_while_the_beginning_goes_loses_nothing_behind_it(step: int, keeps: str) -> None:
+    """The name of the second segment has just lost its ending, and of the names that change now only some are kept."""
+    disk = VirtualDisk()
+    log, made = new(disk), [batch(2 * number, 1, 2) for number in range(40)]
+    log.append(made, 0)
+    sync(disk, log)
+    start, steps = log.segments[1].base_offset, 0
+
+    def power_cut(operation: str, path: str) -> int:
+        nonlocal steps
+        steps += 1
+        if steps == step:
+            raise KeyboardInterrupt
+        return 0
+
+    disk.fault = power_cut
+    with suppress(KeyboardInterrupt):
+        log.delete_below(start)
+    disk.fault = None
+    disk.crash(Random(step), keeps=lambda change: keeps in f"{change.old} {change.new}")
+    found = new(disk)
+    assert found.start_offset <= start and found.end_offset == made[-1].last_offset + 1
