@@ -4,8 +4,10 @@ This file alone decides that. Rules:
 
 1. In an interval a principal has LINES_A_PRINCIPAL lines about what it is denied, a host LINES_A_HOST about its connections,
    and all together LINES_MAX: less than half of what the host writes of a level (`host/repeats.py`).
-2. What is left out is counted, and told when the interval is over: each source on a line of its own, up to SOURCES_TOLD.
-3. A line is cut at CHARACTERS_MAX: most of its words are the peer's.
+2. The same line comes LINES_THE_SAME times at most: a client that tries again and again with a wrong password hides nothing
+   of the others on its host.
+3. What is left out is counted, and told when the interval is over: each source on a line of its own, up to SOURCES_TOLD.
+4. A line is cut at CHARACTERS_MAX: most of its words are the peer's.
 """
 
 from collections import Counter
@@ -15,6 +17,7 @@ INTERVAL_MS = 10_000
 LINES_A_PRINCIPAL = 10
 LINES_A_HOST = 60
 LINES_MAX = 140
+LINES_THE_SAME = 3
 SOURCES_TOLD = 10
 SOURCES_MAX = 1_000
 CHARACTERS_MAX = 1_000
@@ -33,6 +36,8 @@ class PeerLines:
         self._since_ms = -INTERVAL_MS
         self._written: Counter[str] = Counter()
         """Lines of each source in the interval."""
+        self._same: Counter[str] = Counter()
+        """How often each line was written in the interval. Invariant: at most LINES_MAX lines."""
         self._left_out: Counter[str] = Counter()
         """Those that were not written. Invariant: while there are some, they are told at the interval's end."""
 
@@ -49,11 +54,15 @@ class PeerLines:
         if now_ms - self._since_ms >= INTERVAL_MS:
             self._since_ms = now_ms
             self._written.clear()
+            self._same.clear()
+        text = text if len(text) <= CHARACTERS_MAX else f"{text[:CHARACTERS_MAX]}..."
         if source not in self._written and len(self._written) >= SOURCES_MAX:
             source = REST
-        if self._written[source] < most and self._written.total() < LINES_MAX:
+        room = self._written[source] < most and self._written.total() < LINES_MAX
+        if room and self._same[text] < LINES_THE_SAME:
             self._written[source] += 1
-            write(text if len(text) <= CHARACTERS_MAX else f"{text[:CHARACTERS_MAX]}...")
+            self._same[text] += 1
+            write(text)
             return
         if not self._left_out:
             self._at(self._since_ms + INTERVAL_MS, lambda: self._tell_left_out(write))

@@ -225,11 +225,16 @@ def test_random_requests_of_a_stolen_client_change_nothing(alone: SecureCluster)
 def test_thousands_of_refusals_are_a_few_lines(alone: SecureCluster) -> None:
     peer = Peer(address(alone.bootstrap_controllers)).log_in("alice", "alice-secret")
     size = len(alone.logs[0].read_bytes())
-    for number in range(3_000):
+
+    def refused(number: int) -> bool:
         name = f"{chr(97 + number % 26) * (1 + number % 20)}\nfake line {'x' * 30_000 if number % 100 == 0 else ''}"
         topics = [{"name": name, "num_partitions": 1, "replication_factor": 1}]
         told = peer.ask("CreateTopics", 7, request("CreateTopics", topics=topics, timeout_ms=1000))
-        assert told.topics[0].error_code == 29
+        return bool(told.topics[0].error_code == 29)
+
+    assert all(refused(number) for number in range(3_000))
+    # A user has so many lines an interval, and other tests may have used them.
+    until(lambda: refused(1) and b"is denied CREATE" in alone.logs[0].read_bytes()[size:])
     peer.close()
     text = alone.logs[0].read_bytes()[size:]
     assert text.count(b"\n") < 700 and len(text) < 300_000

@@ -40,13 +40,25 @@ def test_one_source_hides_nobody_and_what_is_left_out_is_counted() -> None:
 def test_many_sources_leave_room_for_what_the_node_says() -> None:
     log = Log()
     for number in range(5 * SOURCES_MAX):
-        log.tell(f"10.0.{number // 250}.{number % 250}", "closed")
+        log.tell(f"10.0.{number // 250}.{number % 250}", f"closed {number}")
     assert len(log.lines) == LINES_MAX
     log.lines.clear()
     log.later(INTERVAL_MS)
     assert len(log.lines) == peer_lines.SOURCES_TOLD + 1
     assert sum(int(line.split()[0]) for line in log.lines) == 5 * SOURCES_MAX - LINES_MAX
     assert len(log.peers._written) <= SOURCES_MAX + 1 and not log.peers._left_out
+
+
+def test_a_client_that_tries_again_and_again_hides_nobody_of_its_host() -> None:
+    log = Log()
+    for _ in range(500):
+        log.peers.of_host(log.lines.append, "10.0.0.1", "10.0.0.1: its login failed: 'old'")
+    log.peers.of_host(log.lines.append, "10.0.0.1", "10.0.0.1: its login failed: 'bob'")
+    assert log.lines == ["10.0.0.1: its login failed: 'old'"] * 3 + ["10.0.0.1: its login failed: 'bob'"]
+    assert set(log.peers._same.values()) == {3, 1}, "what is not written is not remembered"
+    log.lines.clear()
+    log.later(INTERVAL_MS)
+    assert log.lines == ["497 more lines about 10.0.0.1 in 10 s"]
 
 
 def test_a_long_line_is_cut() -> None:
