@@ -207,25 +207,26 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str]) -> list[
     the power was cut."""
     cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
     unsaid = _bases(leftovers, LOG + DELETED)
-    segments = log.segments
+    segments, cuts, front = log.segments, list[Cut](), 0
     lasts = [segment.find_last() for segment in segments]
     for place in range(len(segments) - 1):
         if 0 <= lasts[place + 1][1] < lasts[place][1]:
-            return _drop(log, place + 1)  # an older history, of which the cut was undone
-    front = 0
+            cuts = _drop(log, place + 1)  # an older history, of which the cut was undone
+            break
     for place in range(len(segments) - 1):
         begin, end = segments[place + 1].base_offset, lasts[place][0]
         if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
         if any(end <= base for base in cut) or any(end <= base < begin for base in unsaid):
-            return _drop(log, place + 1)
+            cuts = _drop(log, place + 1) + cuts
+            break
         if any(end <= base < begin for base in gone):
             front = place + 1
         else:
             log.damaged = f"offsets {end} to {begin - 1} are not there"
     _unlink_all([segment.delete() for segment in segments[:front]])
     del segments[:front]
-    return []
+    return cuts
 
 
 def _bases(names: list[str], ending: str) -> list[int]:

@@ -384,3 +384,23 @@ def test_a_start_that_was_moving_is_told_from_a_cut() -> None:
         disk.rename(f"{name}.front.deleted", name)
     again = reopen(log, log_start_offset=0)
     assert (again.log.log_start_offset, again.log.log_end_offset, again.cuts) == (front[2], 20, ())
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_hole_before_an_older_history_is_seen_as_well(told: bool) -> None:
+    """A cut log had grown again when the power went: one old segment is back, and a part of what was new is gone."""
+    log = new(segment_bytes=400)
+    for number in range(16):
+        put(log, build(), epoch=(0, 0, 9, 2)[number // 4])
+    flush(log)
+    assert [segment.base_offset for segment in log.segments] == [0, 4, 8, 12]
+    disk, short = _disk(log), log.segments[1]
+    file = disk.open(short.log.path)
+    file.truncate(file.size * 3 // 4)
+    if told:
+        disk.open(f"{DIRECTORY}/{8:020d}.log.cut.deleted", create=True)
+    again = reopen(log).log
+    if told:
+        assert (again.log_end_offset, again.damaged) == (7, None)
+    else:
+        assert (again.log_end_offset, again.damaged) == (12, "offsets 7 to 7 are not there")
