@@ -519,10 +519,10 @@ class Partition:
 
         KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
         """
-        jobs = self.log.truncate_to(self._common(epoch, end_offset), prepared)
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
-        self._replicated()
-        return jobs
+        try:
+            return self.log.truncate_to(self._common(epoch, end_offset), prepared)
+        finally:
+            self._was_cut()
 
     def _common(self, epoch: int, end_offset: int) -> int:
         own_epoch, own_end = self.log.end_offset_for_epoch(epoch)
@@ -536,8 +536,17 @@ class Partition:
 
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
         """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""
+        try:
+            jobs = self.log.truncate_fully(offset, wall_ms)
+        finally:
+            self._was_cut()
         self.high_watermark = offset
-        return self.log.truncate_fully(offset, wall_ms)
+        return jobs
+
+    def _was_cut(self) -> None:
+        """The log ends earlier, perhaps: what fails half way may have cut a part."""
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        self._replicated()
 
     # ---- inside
 
