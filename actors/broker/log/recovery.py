@@ -44,6 +44,9 @@ from fastpath.records.indexes import SegmentIndex
 
 LEFTOVERS = (DELETED, CLEANED, ".tmp")
 
+Lasts = dict[Segment, tuple[int, int]]
+"""What `find_last` has said of each segment, before anything was cut."""
+
 
 class Cut(NamedTuple):
     """Bytes that were removed because they are not trusted."""
@@ -103,7 +106,8 @@ def recover(
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
         if base in aborting:
             log.segments[-1].aborted.claim()
-    cuts = [] if clean else _close_holes(log, recovery_point, leftovers)
+    lasts: Lasts = {}
+    cuts = [] if clean else _close_holes(log, recovery_point, leftovers, lasts)
     more, scanned = _scan(log, NO_LIMIT if clean else recovery_point)
     cuts += more
     _remove(log, leftovers)
@@ -120,7 +124,7 @@ def recover(
     indexed: Indexed = {}
     learnt = NO_LIMIT
     try:
-        learnt = _learn(log, clean, recovery_point, now_ms, indexed)
+        learnt = _learn(log, clean, recovery_point, now_ms, indexed, lasts)
     except CorruptBatch as error:
         log.damaged = log.damaged or error.reason
     unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
@@ -202,19 +206,21 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
         log.disk.remove(f"{log.directory}/{name}")
 
 
-def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str]) -> list[Cut]:
+def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts) -> list[Cut]:
     """Segments that are wholly below `trusted` follow each other, and no epoch falls, or the log was becoming shorter when
-    the power was cut."""
+    the power was cut. Adds to `lasts` what it has read of each."""
     cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
     unsaid = _bases(leftovers, LOG + DELETED)
     segments, cuts, front = log.segments, list[Cut](), 0
-    lasts = [segment.find_last() for segment in segments]
+    for segment in segments:
+        lasts[segment] = segment.find_last()
+    found = list(lasts.values())
     for place in range(len(segments) - 1):
-        if 0 <= lasts[place + 1][1] < lasts[place][1]:
+        if 0 <= found[place + 1][1] < found[place][1]:
             cuts = _drop(log, place + 1)  # an older history, of which the cut was undone
             break
     for place in range(len(segments) - 1):
-        begin, end = segments[place + 1].base_offset, lasts[place][0]
+        begin, end = segments[place + 1].base_offset, found[place][0]
         if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
         if any(end <= base for base in cut) or any(end <= base < begin for base in unsaid):
@@ -285,19 +291,19 @@ def _learn_below(log: PartitionLog) -> None:
         log.epochs.assign(epoch, start)
 
 
-def _agreed(log: PartitionLog, offset: int) -> int:
+def _agreed(log: PartitionLog, offset: int, lasts: Lasts) -> int:
     """Up to where the table of epochs says what the batches say, at most `offset`: a process that was killed may have cut
     the log, and let it grow again, and have written neither the table nor the checkpoints since."""
     for segment in log.segments:
         if segment.base_offset >= offset:
             break
-        end, epoch = segment.find_last()
+        end, epoch = segment.find_last() if segment in log.shortened else lasts[segment]
         if epoch >= 0 and log.epochs.epoch_at(end - 1) not in (epoch, -1):
             return segment.base_offset
     return offset
 
 
-def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, indexed: Indexed) -> int:
+def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, indexed: Indexed, lasts: Lasts) -> int:
     """Leader epochs and producers, from files and batches. From where on the batches have said what they know of aborted
     transactions, which is in `indexed`."""
     path = f"{log.directory}/{LEADER_EPOCHS}"
@@ -309,7 +315,7 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
         finally:
             file.close()
         # Behind the recovery point the batches say it, and an entry of the file may be in their way.
-        unsure = unsure if clean else _agreed(log, unsure)
+        unsure = unsure if clean else _agreed(log, unsure, lasts)
         log.epochs.truncate_end(unsure)
         log.epochs.truncate_start(log.log_start_offset)
         # The table may know of deleted records that the checkpoint has not heard of: they are there again.

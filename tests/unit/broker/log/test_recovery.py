@@ -404,3 +404,22 @@ def test_a_hole_before_an_older_history_is_seen_as_well(told: bool) -> None:
         assert (again.log_end_offset, again.damaged) == (7, None)
     else:
         assert (again.log_end_offset, again.damaged) == (12, "offsets 7 to 7 are not there")
+
+
+def test_an_unclean_start_looks_at_the_end_of_each_segment_once() -> None:
+    def reads(count: int) -> int:
+        log, found = new(segment_bytes=400), 0
+        while len(log.segments) < count:
+            put(log, build(), epoch=len(log.segments) // 7)
+        flush(log)
+
+        def counted(operation: str, path: str) -> int:
+            nonlocal found
+            found += operation == "read"
+            return 0
+
+        _disk(log).fault = counted
+        assert reopen(log).log.log_end_offset == log.log_end_offset
+        return found
+
+    assert reads(40) - reads(10) == 2 * 30  # the end of the index, and what follows in the log
