@@ -5,6 +5,7 @@ or a controller would that has to choose the next leader:
 
 1. A copy is newer if its last sound batch has a higher leader epoch. A leader that died may have written more than its
    successor, but nobody was told that those records are committed.
+   A checkpoint of metadata counts like the batches that it stands for: a node that has fetched one has no other batch yet.
 2. Of copies that end in the same epoch, the one that reaches the highest offset. Headers say that. The size of a file says
    nothing: it may hold zeros at its end, or longer batches.
 3. A copy that ends in a batch that the chosen one does not have is told in a warning, `CopiesDiffer`, with both places: its
@@ -45,9 +46,9 @@ class End(NamedTuple):
     """Where a copy ends. Ends compare as copies do: the larger one is newer."""
 
     epoch: int
-    """The leader epoch of the last sound batch, -1 if there is none."""
+    """The leader epoch of the last sound batch or the newest checkpoint, -1 if there is none."""
     offset: int
-    """The offset after the last sound batch; without one, the offset at which the log begins."""
+    """The offset after it; without one, the offset at which the log begins."""
 
 
 def metadata_log(path: str | Path) -> Partition:
@@ -80,7 +81,12 @@ def newest(copies: list[Partition]) -> Partition:
 
 
 def end_of(log: Partition) -> End:
-    """Where a copy ends. Damage is skipped; the CRC of the last batch is checked."""
+    """Where a copy ends: behind its last sound batch, or where a checkpoint ends if that is newer. Damage is skipped; the
+    CRC of the last batch is checked."""
+    return max(_last_batch(log), *(End(one.epoch, one.end_offset) for one in log.checkpoints), End(-1, -1))
+
+
+def _last_batch(log: Partition) -> End:
     for segment in reversed(log.segments):
         for headers, data in _from_behind(segment):
             for header in headers[::-1]:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from actors import cli, replay
+from actors.metadata import snapshot
 from actors.metadata.ops import ConfigSet, PartitionsChanged
-from actors.replay.copies import CopiesDiffer, End, end_of
+from actors.replay.as_of import replay as replayed
+from actors.replay.copies import CopiesDiffer, End, end_of, metadata_log
 from actors.replay.files import NothingToRead, partitions
 from actors.replay.read_options import read_options, scan
 from actors.replay.topic_logs import OtherTopic
@@ -155,6 +158,28 @@ def test_of_a_dead_controller_and_its_successor_the_successor_is_read(tmp_path: 
     with pytest.warns(CopiesDiffer, match="controller-1001"):
         found = replay.state(tmp_path, tables=["configs"])["configs"].to_pylist()
     assert [row["value"] for row in found if row["resource"] == "orders"] == ["777"]
+
+
+@pytest.mark.parametrize("log", ["none", "empty", "zeros", "torn"])
+def test_a_controller_that_has_only_a_checkpoint_so_far_is_newer_than_the_log_below_it(
+    log: str, tmp_path: Path
+) -> None:
+    """Controller 1001 stopped long ago. Controller 1002 has fetched a snapshot, and no batch behind it that is whole."""
+    found = logs.batches(logs.ops(), 1, epoch=3)
+    logs.write(tmp_path / "controller-1001", [one for one in found if one.base_offset < 10])
+    at = replayed(logs.write(tmp_path / "aside" / "whole", found), 15)
+    folder = tmp_path / "controller-1002" / logs.DRAFTS
+    folder.mkdir(parents=True)
+    parts = snapshot.encode(at.image.pin(), 5, 2, at.quorum.timestamp_ms, None)
+    (folder / f"{15:020}-{5:010}.checkpoint").write_bytes(b"".join(bytes(part) for part in parts))
+    torn = bytes(logs.batches(logs.ops(), 9, start=15, epoch=5)[0].data)[:-1]
+    if log != "none":
+        (folder / f"{15:020}.log").write_bytes({"empty": b"", "zeros": bytes(9000), "torn": torn}[log])
+    shutil.rmtree(tmp_path / "aside")
+    (one,) = partitions(folder)
+    assert end_of(one) == End(5, 15)
+    assert replay.state(tmp_path, tables=["topics"])["topics"].equals(replay.state(folder, tables=["topics"])["topics"])
+    assert metadata_log(tmp_path).files[0].parent == folder
 
 
 def test_logs_of_two_clusters_are_no_copies(tmp_path: Path) -> None:
