@@ -15,7 +15,7 @@ Rules:
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.signal cimport SIG_DFL, SIG_IGN, SIGBUS, signal
+from libc.signal cimport SIG_DFL, SIG_IGN, SIGBUS, raise_, signal
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport calloc
 from posix.mman cimport (
@@ -43,6 +43,8 @@ cdef long page_bytes = sysconf(_SC_PAGESIZE)
 cdef Entry* entries = NULL
 cdef sigaction_t before
 """The handler of SIGBUS that was there when this one was set."""
+cdef bint handed = False
+"""Whether a signal is with that handler now."""
 
 
 cdef inline Py_ssize_t whole_pages(Py_ssize_t size) noexcept nogil:
@@ -59,6 +61,7 @@ cdef Entry* entry_of(uintptr_t address) noexcept nogil:
 
 
 cdef void on_bus(int number, siginfo_t* info, void* context) noexcept nogil:
+    global handed
     cdef uintptr_t page = <uintptr_t>info.si_addr
     cdef Entry* of
     page -= page % <uintptr_t>page_bytes
@@ -69,12 +72,19 @@ cdef void on_bus(int number, siginfo_t* info, void* context) noexcept nogil:
         ) != MAP_FAILED:
             of.missing += 1
             return
-    if before.sa_flags & SA_SIGINFO and before.sa_sigaction != NULL:
+    if before.sa_handler == SIG_IGN and info.si_code <= 0:
+        return  # another process has sent it
+    if handed or before.sa_handler == SIG_DFL or before.sa_handler == SIG_IGN:
+        # A handler that was set behind this one, as Python's faulthandler, gives the signal back to it.
+        signal(SIGBUS, SIG_DFL)
+        raise_(SIGBUS)
+        return
+    handed = True
+    if before.sa_flags & SA_SIGINFO:
         (<Informed>before.sa_sigaction)(number, info, context)
-    elif before.sa_handler != SIG_DFL and before.sa_handler != SIG_IGN:
-        (<Plain>before.sa_handler)(number)
     else:
-        signal(SIGBUS, SIG_DFL)  # the read is made again, and ends the process
+        (<Plain>before.sa_handler)(number)
+    handed = False
 
 
 cdef int guard() except -1:

@@ -93,6 +93,22 @@ other[50_000]
     assert (done.returncode, done.stdout) == (-signal.SIGBUS, "14000\n")
 
 
+def test_a_handler_that_gives_the_signal_back_ends_the_process_once(tmp_path: Path) -> None:
+    """Python's faulthandler, which came behind the first mapping and before the second, as in Ray's workers."""
+    folder = write(tmp_path, batches=20)
+    done = in_python(f"""
+import faulthandler, os, signal
+from actors import replay
+splits = replay.open({str(folder)!r}, "log").splits()
+faulthandler.enable()
+print(sum(batch.num_rows for split in splits for batch in replay.read(split)), flush=True)
+os.kill(os.getpid(), signal.SIGBUS)
+print("alive")
+""")
+    assert (done.returncode, done.stdout) == (-signal.SIGBUS, "140\n")
+    assert done.stderr.count("Fatal Python error") == 1
+
+
 def decoded(chunk: Chunk) -> list[int]:
     decoder = topics.Decoder("orders", 3, ["offset"], Reading(), 0, -1)
     return [offset for batch in decoder.batches(chunk) for offset in batch.column("offset").to_pylist()]
