@@ -9,8 +9,8 @@ This file alone decides what is believed. Rules:
 3. Segments below the recovery point that do not follow each other are told apart by what is left of those between them: a
    power cut may keep some names and lose others. Where the log was being cut the ones behind go, where its start was moving
    those in front; where nothing is left the log is damaged. Apache Kafka and earlier versions do not say which way, but take
-   the oldest first: so what is left in the middle was being cut. One with a lower epoch than the one before is of a history
-   that was cut, and goes with all behind it.
+   the oldest first: so what is left in the middle was being cut. Where one has a lower epoch than the one before the log
+   is damaged: either it is of a history that was cut, or a bit of the epoch has rotted.
 4. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
    below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
@@ -27,6 +27,7 @@ This file alone decides what is believed. Rules:
 """
 
 from contextlib import suppress
+from itertools import pairwise
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
@@ -207,8 +208,9 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
 
 
 def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts) -> list[Cut]:
-    """Segments that are wholly below `trusted` follow each other, and no epoch falls, or the log was becoming shorter when
-    the power was cut. Adds to `lasts` what it has read of each."""
+    """Segments that are wholly below `trusted` follow each other, or the log was becoming shorter when the power was cut.
+    Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and nothing tells which. Adds to
+    `lasts` what it has read of each segment."""
     cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
     unsaid = _bases(leftovers, LOG + DELETED)
     segments, cuts, front = log.segments, list[Cut](), 0
@@ -216,20 +218,21 @@ def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: L
         lasts[segment] = segment.find_last()
     found = list(lasts.values())
     for place in range(len(segments) - 1):
-        if 0 <= found[place + 1][1] < found[place][1]:
-            cuts = _drop(log, place + 1)  # an older history, of which the cut was undone
-            break
-    for place in range(len(segments) - 1):
         begin, end = segments[place + 1].base_offset, found[place][0]
         if end >= begin or begin >= trusted or begin <= max(log.cleaned_offset, log.log_start_offset):
             continue
         if any(end <= base for base in cut) or any(end <= base < begin for base in unsaid):
-            cuts = _drop(log, place + 1) + cuts
+            cuts = _drop(log, place + 1)
             break
         if any(end <= base < begin for base in gone):
             front = place + 1
         else:
             log.damaged = f"offsets {end} to {begin - 1} are not there"
+    for before, segment in pairwise(segments[front:]):
+        if 0 <= lasts[segment][1] < lasts[before][1]:  # no CRC covers an epoch, so a bit that rotted looks the same
+            name, epoch = segment.path(LOG), lasts[segment][1]
+            said = f"{name} ends in leader epoch {epoch} and the segment before it in {lasts[before][1]}"
+            log.damaged = log.damaged or said
     _unlink_all([segment.delete() for segment in segments[:front]])
     del segments[:front]
     return cuts

@@ -403,7 +403,25 @@ def test_a_hole_before_an_older_history_is_seen_as_well(told: bool) -> None:
     if told:
         assert (again.log_end_offset, again.damaged) == (7, None)
     else:
-        assert (again.log_end_offset, again.damaged) == (12, "offsets 7 to 7 are not there")
+        assert (again.log_end_offset, again.damaged) == (16, "offsets 7 to 7 are not there")
+
+
+@pytest.mark.parametrize("bit", [0x40, 0x01])
+def test_a_bit_of_an_epoch_that_rotted_takes_no_segment_away(bit: int) -> None:
+    """No CRC covers a batch's leader epoch."""
+    log = new(segment_bytes=400)
+    for number in range(20):
+        put(log, build(), epoch=4 + number // 4)
+    flush(log)
+    assert [segment.base_offset for segment in log.segments] == [0, 4, 8, 12, 16]
+    disk, path = _disk(log), log.segments[1].log.path
+    data = disk.files[path].data
+    begin = batch.headers(bytes(data))[-1].position
+    data[begin + 15] ^= bit
+    disk.files[path].make_durable()
+    again = reopen(log)
+    assert (again.log.log_end_offset, again.cuts) == (20, ())
+    assert (again.log.damaged is not None) is (bit == 0x40)
 
 
 def test_an_unclean_start_looks_at_the_end_of_each_segment_once() -> None:
