@@ -177,9 +177,14 @@ class HttpDoor:
         """Make a page for all who have asked."""
         asking, self._asking = self._asking, []
         began_s = time.monotonic()
-        page, self.pages = self._make(), self.pages + 1
+        page: Page | None = None
+        with contextlib.suppress(Exception):  # no memory, say: whoever asks later gets a page again
+            page, self.pages = self._make(), self.pages + 1
         for one in asking:
-            if one in self._connections and one.asked is not None:
+            if page is None:
+                if one in self._connections:
+                    self._say(one, "503 Service Unavailable", {}, b"")
+            elif one in self._connections and one.asked is not None:
                 try:
                     headers, body = page.form(one.asked)
                 except Exception:  # a header that an encoder does not understand, say; the others get theirs

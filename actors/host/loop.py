@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -148,6 +148,8 @@ class Loop:
         self._began = self._unwanted = False
         """Whether there is a node, and whether its end was asked for before there was one."""
         self._stop: Stop | None = None
+        self._awaited: list[Future[list[Sample]]] = []
+        """Metrics that other threads wait for. Invariant: none is left waiting when the loop is closed."""
         self._event: Event = nobody
 
     def run(self, make: Callable[[], "Node"], event: Event = nobody) -> Stop:
@@ -172,6 +174,8 @@ class Loop:
         self._syncs.close()
         self._listeners.close()
         self._loop.close()
+        for found in list(self._awaited):  # nothing comes to these any more
+            found.cancel()
 
     def every_second(self, function: Callable[[], None]) -> None:
         """Call `function` about once a second while the loop runs."""
@@ -191,12 +195,15 @@ class Loop:
         """Every metric of the node and of its sockets. For other threads. Empty when the loop has ended or does not
         answer in time."""
         found: Future[list[Sample]] = Future()
+        self._awaited.append(found)
         try:
             self._loop.call_soon_threadsafe(lambda: self._collect(found, self._metrics(), []))
             return found.result(METRICS_TIMEOUT_S)
-        except (RuntimeError, TimeoutError):
+        except (RuntimeError, TimeoutError, CancelledError):
             found.cancel()  # nobody goes on with it
             return []
+        finally:
+            self._awaited.remove(found)
 
     def _collect(self, found: "Future[list[Sample]]", parts: Iterator[list[Sample]], samples: list[Sample]) -> None:
         """Put metrics together for a millisecond, then let a turn run."""
@@ -631,7 +638,8 @@ class Loop:
         looked = select.poll()
         for link in self._links.values():
             if link.conn > 0 and link.unread() and not link.left:
-                descriptor = link.transport.get_extra_info("socket").fileno()
+                sock = link.transport.get_extra_info("socket")  # None: TLS has ended, and the link hears of it soon
+                descriptor = -1 if sock is None else sock.fileno()
                 if descriptor >= 0:
                     found[descriptor] = link
                     looked.register(descriptor, select.POLLRDHUP)

@@ -312,7 +312,9 @@ class RequestChannel:
             text = f"closed the connection of {connection.peer_host} on {connection.listener_name}: {why}"
             self._runtime.peer_lines.of_host(self._runtime.log.warning, connection.peer_host, text)
             self.mailbox.drop(connection.id)
+            crammed = self.connections.crammed
             self.connections.close(connection)
+            self._start_held_back(connection.id, crammed and not self.connections.crammed)
 
     def mute(self, connection: Connection, ms: int) -> None:
         """Read and handle nothing of a connection for so long; answers leave all the same (KIP-219)."""
@@ -411,7 +413,9 @@ class RequestChannel:
     def _forget(self, conn: int) -> None:
         """A peer's connection is closed, and nothing of it is handled any more."""
         self.mailbox.drop(conn)
+        crammed = self.connections.crammed
         self.connections.gone(conn)
+        self._start_held_back(conn, crammed and not self.connections.crammed)
 
 
 def _place(slot: Slot) -> tuple[Lane, bool]:

@@ -76,6 +76,22 @@ def test_a_page_and_what_is_none(door: HttpDoor) -> None:
     assert ask(door).endswith(b"page 4"), "it goes on"
 
 
+def test_a_page_that_cannot_be_made_does_not_end_the_server() -> None:
+    book, lacks = Book(), [False, True]
+
+    def make() -> Book:
+        if lacks.pop():
+            raise MemoryError
+        return book()
+
+    door = HttpDoor("127.0.0.1", 0, make)
+    try:
+        assert ask(door).startswith(b"HTTP/1.1 503")
+        assert ask(door).endswith(b"page 1")
+    finally:
+        door.close()
+
+
 def test_unfinished_requests_take_a_few_descriptors_and_keep_nobody_out(door: HttpDoor, book: Book) -> None:
     before = len(os.listdir("/proc/self/fd"))
     threads = threading.active_count()

@@ -755,6 +755,54 @@ def test_metrics_for_which_nobody_waits_any_more_are_left(running: Running, monk
     assert len(told) == count < 100
 
 
+def test_whoever_waits_for_metrics_when_the_loop_ends_is_told_at_once(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "METRICS_TIMEOUT_S", 3600.0)
+    begun = threading.Event()
+
+    def parts() -> Iterator[list[Any]]:
+        while True:
+            begun.set()
+            time.sleep(0.002)
+            yield []
+
+    running.node.metrics = parts()
+    found: list[list[Sample]] = []
+    scrape = threading.Thread(target=lambda: found.append(running.loop.metrics()), daemon=True)
+    scrape.start()
+    assert begun.wait(5)
+    running.end()
+    scrape.join(10)
+    assert found == [[]]
+
+
+class _Ending:
+    """The transport of a link whose TLS has ended, and that has not heard of it."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return default
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def test_a_connection_whose_tls_has_just_ended_hides_no_end_of_others(running: Running) -> None:
+    running.node.frames_max = 1
+    sock, other = running.connect(), running.connect()
+    with closing(other), closing(sock):
+        for one in (other, sock):
+            one.sendall(frame(b"first") + frame(b"second"))
+        running.until(lambda: [link.unread() for link in running.loop._links.values()] == [True, True])
+        link = running.loop._links[1]
+        link.transport = _Ending(link.transport)  # type: ignore[assignment]
+        (sock if sock.getsockname()[1] == running.loop._links[2].peer_port else other).close()
+        running.until(lambda: ("left", 2) in running.node.seen)
+
+
 def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running: Running) -> None:
     sock = socket.socket()
     sock.settimeout(5)

@@ -200,3 +200,26 @@ def test_a_connection_that_is_closed_takes_what_it_held_with_it(monkeypatch: pyt
     lab.node.closed(conn, False)
     lab.turn()
     assert (host.held.behind_bytes, host.held.held_back, host.held.bytes_held) == (0, {}, 0)
+
+
+@pytest.mark.parametrize("by_peer", [True, False])
+def test_when_a_connection_goes_with_what_it_held_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, by_peer: bool
+) -> None:
+    monkeypatch.setattr(connections, "ALL_BEHIND_BYTES_MAX", 20_000)
+    host = Host()
+    lab = host.lab
+    greedy, other = lab.connect(PLAIN), lab.connect(PLAIN)
+    for conn in (greedy, other):
+        host.send(conn, parked_fetch())
+        host.configs(conn)
+        for _ in range(9):
+            lab.turn()
+    assert host.held.crammed and list(host.held.held_back) == [other]
+    if by_peer:
+        lab.node.closed(greedy, False)
+    else:
+        lab.node.requests.close(host.held.get(greedy), "it is over")
+    for _ in range(9):
+        lab.turn()
+    assert host.held.get(other).slots[1].parts is not None, "its second request does not wait for its first"
