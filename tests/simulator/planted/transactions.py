@@ -224,7 +224,7 @@ def aborted_transactions_not_indexed() -> Sequence[Patch]:
 @mistake("transactional")
 def index_not_built_again_after_a_crash() -> Sequence[Patch]:
     """What a power cut took from an index is missing in it from then on."""
-    return [instead(recovery, "_index_aborted", lambda log, unsure, learnt, indexed: [])]
+    return [instead(recovery, "_index_aborted", lambda log, unsure, learnt, indexed, doubtful: [])]
 
 
 @mistake("transactional")

@@ -34,7 +34,7 @@ def test_who_has_the_secret_is_the_owner_for_as_long_as_the_token_is_good(mechan
     scram, first = exchange(mechanism=mechanism), f"n=id,r=abc,{extension}"
     accepted = scram.respond(answer(challenged(scram, first), first, PASSWORD, mechanism))
     assert isinstance(accepted, Accepted)
-    assert accepted[1:] == ("User:alice", 5000, True)
+    assert accepted[1:] == ("User:alice", 5000, True, "id")
 
 
 @pytest.mark.parametrize(
