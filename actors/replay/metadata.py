@@ -87,8 +87,8 @@ class Decoded:
 def _secret(names: pa.Array) -> pa.Array:
     """Which of these names are those of secret settings; each name is judged once."""
     found = names.dictionary_encode()
-    judged = pa.array([name is not None and is_secret(name) for name in found.dictionary.to_pylist()], pa.bool_())
-    return judged.take(found.indices)
+    judged = np.array([name is not None and is_secret(name) for name in found.dictionary.to_pylist()], dtype=bool)
+    return plain(judged).take(found.indices)
 
 
 def kind_schema(kind: Kind) -> pa.Schema:

@@ -14,6 +14,7 @@ import pytest
 
 import actors.host.serve
 import actors.host.supervisor
+from actors.host import durable
 from actors.host import plan as plans
 from actors.host.supervisor import Supervisor
 
@@ -24,12 +25,14 @@ def supervisor(tmp_path: Path) -> Supervisor:
     return Supervisor(plan, detached=True)
 
 
-def test_a_full_disk_does_not_end_the_supervisor_and_with_it_the_cluster(supervisor: Supervisor) -> None:
-    temporary = supervisor.plan.directory / "cluster.tmp"
-    temporary.symlink_to("/dev/full")
+def test_a_full_disk_does_not_end_the_supervisor_and_with_it_the_cluster(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_file = durable.write_file
+    monkeypatch.setattr(durable, "write_file", lambda path, content: write_file("/dev/full", content))
     supervisor._publish()
     assert not (supervisor.plan.directory / plans.CLUSTER_JSON).exists()
-    temporary.unlink()
+    monkeypatch.undo()
     supervisor._wait()
     supervisor._retry()
     assert (supervisor.plan.directory / plans.CLUSTER_JSON).exists()

@@ -11,6 +11,7 @@ from actors.metadata.batches import BatchWriter
 from actors.replay import column_plans, metadata
 from actors.replay.files import CorruptLog
 from actors.replay.log import Reading, chunks
+from actors.secret_settings import shown
 from actors.wire.messages import encode, message
 from actors.wire.schema import Field, Struct
 from fastpath.arrow.metadata_columns import CONTROL_SLOT
@@ -117,6 +118,8 @@ def test_every_type_and_version_equals_the_codec(which: str, seed: int, tmp_path
         wanted = rows[kind.slot]
         assert list(zip(offsets.tolist(), versions.tolist(), strict=True)) == [one[:2] for one in wanted]
         for (_, version, want), got in zip(wanted, made, strict=bool(names)):
+            if kind.name == "ConfigRecord":  # no name that is drawn here is that of a setting that is known
+                want = want | {"value": shown(want["name"], want["value"])}
             assert got == want, (kind.name, version)
 
 
