@@ -69,15 +69,14 @@ def metadata_log(path: str | Path) -> Partition:
 
 def newest(copies: list[Partition]) -> Partition:
     """The newest of the copies of one log. Warns of those that differ from it."""
-    places = tuple(copy.files[0].parent for copy in copies)
     if len(copies) == 1:
-        return copies[0]._replace(copies=places)
+        return copies[0]
     ends = {id(copy): end_of(copy) for copy in copies}
     chosen = max(copies, key=lambda copy: (ends[id(copy)], _checkpointed(copy)))
     for copy in copies:
         if copy is not chosen and not _has(chosen, ends[id(chosen)], ends[id(copy)]):
             warnings.warn(_difference(chosen, copy, ends[id(copy)]), CopiesDiffer, stacklevel=2)
-    return chosen._replace(copies=places)
+    return chosen
 
 
 def end_of(log: Partition) -> End:

@@ -96,9 +96,6 @@ class Partition(NamedTuple):
     segments: tuple[Segment, ...]
     checkpoints: tuple[Checkpoint, ...]
 
-    copies: tuple[Path, ...] = ()
-    """The directories of all copies of this log that were found, this one's too; empty where nobody has looked."""
-
     @property
     def metadata(self) -> bool:
         """Whether its records are the cluster's metadata: by its name or its checkpoints."""

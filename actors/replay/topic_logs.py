@@ -47,16 +47,14 @@ def _current(path: str | Path, logs: list[Partition]) -> list[Partition]:
     several = {name for name, of in ids.items() if len(of) > 1}
     if not several:
         return logs
-    known = _known(path)
+    known = {name: topic for name, topic in _known(path).items() if topic in ids.get(name, ())}
+    current = {name: known.get(name) or _last_made([log for log in logs if log.topic == name]) for name in several}
     kept = []
     for log in logs:
-        if log.topic in several and written[id(log)]:
-            current = known.get(log.topic) if known.get(log.topic) in ids[log.topic] else None
-            last = current or _last_made([one for one in logs if one.topic == log.topic])
-            if written[id(log)] != last:
-                warnings.warn(_other(log, known.get(log.topic) is not None), OtherTopic, stacklevel=3)
-                continue
-        kept.append(log)
+        if log.topic in several and written[id(log)] and written[id(log)] != current[log.topic]:
+            warnings.warn(_other(log, log.topic in known), OtherTopic, stacklevel=3)
+        else:
+            kept.append(log)
     return kept
 
 
