@@ -42,10 +42,10 @@ def create_partitions(state: State, request: Any, now: Now, random: Random, char
     return Result(() if request.validate_only else groups, reply, atomic=False)
 
 
-def partitions_added(request: Any, image: Image) -> int:
-    """How many partitions a CreatePartitionsRequest adds to topics that exist."""
-    found = ((image.topic(topic.name), topic.count) for topic in {one.name: one for one in request.topics}.values())
-    return sum(max(0, count - image.partition_count(row)) for row, count in found if row >= 0)
+def growth(topic: Any, image: Image) -> int:
+    """How many partitions an entry of a CreatePartitionsRequest adds to its topic; 0 if there is no such topic."""
+    row = image.topic(topic.name)
+    return max(0, topic.count - image.partition_count(row)) if row >= 0 else 0
 
 
 def refuse_growth(state: State, request: Any, now: Now, random: Random) -> Result:

@@ -8,7 +8,7 @@ Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.controller.partitions import create_partitions, partitions_added, refuse_growth
+from actors.controller.partitions import create_partitions, growth, refuse_growth
 from actors.controller.portions import TOPICS_GROWN
 from actors.controller.topics import PARTITIONS_MAX
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -26,13 +26,16 @@ STRICT_FROM = 3
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
+    grown: dict[str, int] = {}  # counted where entries are judged, which is in slices
 
     def judge(topic: Any) -> ErrorCode:
-        may = context.authorizer.allowed(call, Operation.ALTER, Resource.TOPIC, topic.name)
-        return ErrorCode.NONE if may else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if not context.authorizer.allowed(call, Operation.ALTER, Resource.TOPIC, topic.name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        grown[topic.name] = growth(topic, context.role.image)
+        return ErrorCode.NONE
 
     def submit(allowed: Any) -> Answer:
-        if partitions_added(allowed, context.role.image) > PARTITIONS_MAX:
+        if sum(grown.values()) > PARTITIONS_MAX:
             return context.role.submit(refuse_growth, allowed, call, TOPICS_GROWN)
         return charged(context.role, create_partitions, allowed, call, TOPICS_GROWN, STRICT_FROM)
 
