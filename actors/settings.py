@@ -355,7 +355,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("controller.quorum.retry.backoff.ms", INT, 20, at_least(0),
              "Wait before a failed quorum request is repeated."),
         _key("controller.quorum.auto.join.enable", BOOLEAN, False, None,
-             "A controller that is no voter asks to become one by itself."),
+             "A controller that is no voter asks to become one by itself, once a disk."),
         _idle("controller.quorum.append.linger.ms", INT, 25, at_least(0), "the node syncs as soon as the disk is free"),
         _key("controller.quorum.fetch.max.bytes", INT, 1048576, at_least(1), "Bytes of a metadata fetch."),
         _key("controller.quorum.fetch.snapshot.max.bytes", INT, 1048576, at_least(1), "Bytes of a snapshot fetch."),

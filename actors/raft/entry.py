@@ -6,7 +6,8 @@ to note where it is reached now. Rules:
 1. It asks as a follower that has heard its leader, first a fetch timeout after it began to follow, then again and again
    until the log says what it should. The answer is not looked at: the log counts.
 2. Only a replica that joins by itself (`auto_join`) asks to be added. If a voter has its id and another disk, that disk is
-   gone, for two disks cannot belong to one id: it asks for the removal of that voter first.
+   gone, for two disks cannot belong to one id: it asks for the removal of that voter first. It does both once a disk: a
+   replica that a committed record has named, and that is no voter any more, was removed or replaced on purpose (`joined`).
 3. A leader corrects its own entry by itself.
 """
 

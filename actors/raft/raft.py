@@ -108,12 +108,14 @@ class Raft:
         elects: bool = True,
         own: Voter | None = None,
         auto_join: bool = False,
+        joined: bool = False,
     ) -> None:
         """`voters`: those that never change (kraft.version 0), or what the log says of them. `latest` is the newest snapshot
         on the disk (default: the one at which the log starts). `bootstrap` names the replicas that an observer may ask
         beside the voters. `voters_in` finds the voters in a batch. `elects`: this replica is a controller, and may become a
         voter. `own`: what the log should say of it then (None: whatever it says). `auto_join`: it asks to be a voter by
-        itself. `hard` and `epochs` need not be durable yet: the first Ready syncs them."""
+        itself, unless it was one before on this disk (`joined`). `hard` and `epochs` need not be durable yet: the first
+        Ready syncs them."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
         core = Core(
@@ -128,6 +130,7 @@ class Raft:
             elects,
             own,
             auto_join,
+            joined,
             bootstrap,
             now,
         )
@@ -328,6 +331,11 @@ class Raft:
     def voters(self) -> Voters:
         """Who votes now, by the newest record in the log, committed or not."""
         return self._core.voters
+
+    @property
+    def joined(self) -> bool:
+        """Whether this replica joins by itself, and has been a voter on this disk: the node keeps that there."""
+        return self._core.joined
 
     @property
     def kraft_version(self) -> int:

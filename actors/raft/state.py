@@ -234,6 +234,7 @@ class Core:
         elects: bool,
         own: Voter | None,
         auto_join: bool,
+        joined: bool,
         bootstrap: Sequence[int],
         now: Now,
     ) -> None:
@@ -244,7 +245,9 @@ class Core:
         self.own = own
         """What the log should say of this replica if it is a voter; None: whatever it says is right."""
         self.auto_join = auto_join
-        self.count_voters()
+        self.joined = joined
+        """Whether this replica joins by itself, and a committed record has named it a voter, on this disk. Never false
+        again: who was removed since comes back only where somebody adds it."""
         self.heard_ms = now.mono_ms
         """When this process heard last from a leader, or began."""
         self.bootstrap = bootstrap
@@ -260,6 +263,8 @@ class Core:
         self.now = now
         self.high_watermark = max(log.start_offset, min(log.latest.end_offset, log.end_offset))
         """Everything below is committed. Never falls; at most the log's end."""
+        self.count_voters()
+        self._look_whether_joined()
         self.told_high_watermark = -1
         """The newest high watermark that a leader has told this process, or that this replica has reached as leader. It
         may lie beyond the log's end. -1: none yet: what a restart finds on its disk does not show what was committed
@@ -329,7 +334,14 @@ class Core:
         """Whether this replica wants its entry among the voters to be another one (`entry`)."""
         if self.own is not None and self.history.recorded:
             entry = self.voters.member(self.me)
-            self.entry_wrong = self.auto_join if entry is None else entry != self.own
+            joins = self.auto_join and not self.joined
+            self.entry_wrong = joins if entry is None else entry != self.own
+
+    def _look_whether_joined(self) -> None:
+        """Of replicas that join by themselves."""
+        if self.auto_join and not self.joined and self.history.ever(self.me, self.high_watermark):
+            self.joined = True
+            self.count_voters()
 
     def append(self, batch: Batch) -> None:
         """Append a batch that may name voters. They count from now on."""
@@ -375,6 +387,7 @@ class Core:
         offset = min(offset, self.log.end_offset)
         if offset > self.high_watermark:
             self.high_watermark = offset
+            self._look_whether_joined()
 
     # -- roles
 

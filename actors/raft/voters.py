@@ -139,6 +139,11 @@ class VoterHistory:
         self._offsets, self._sets = ([], []) if voters is None else ([end_offset - 1], [voters])
         self.newest = self._sets[-1] if self._sets else self._given
 
+    def ever(self, key: ReplicaKey, end_offset: int) -> bool:
+        """Whether a record below `end_offset`, of those that are still known, names that voter."""
+        known = zip(self._offsets, self._sets, strict=True)
+        return any(offset < end_offset and key in voters for offset, voters in known)
+
     def at(self, end_offset: int) -> Voters | None:
         """Who votes according to the records below `end_offset`; None: they name nobody (kraft.version 0)."""
         place = bisect_left(self._offsets, end_offset) - 1

@@ -1,4 +1,4 @@
-"""Names and small files of the metadata log's directory, all but two of them Apache Kafka's own.
+"""Names and small files of the metadata log's directory, all but three of them Apache Kafka's own.
 
 This file alone decides how they are called and what text they hold:
 
@@ -9,6 +9,7 @@ This file alone decides how they are called and what text they hold:
     leader-epoch-checkpoint             version 0, number of lines, then "epoch first-offset" a line
     partition.metadata                  the topic id, the same in every family (reading A09)
     durable-offset                      "0", then an offset: the log was durable up to there (ours, see durable_mark)
+    joined                              "0", then a directory id: this disk has been a voter's that joined by itself (ours)
     *.deleted                           waits to be unlinked
     *.tmp                               a small file, or a checkpoint, that the host had not written whole
 """
@@ -28,6 +29,7 @@ QUORUM_STATE = "quorum-state"
 EPOCHS = "leader-epoch-checkpoint"
 PARTITION = "partition.metadata"
 DURABLE = "durable-offset"
+JOINED = "joined"
 DELETED = ".deleted"
 PART = ".part"
 TEMPORARY = ".tmp"
@@ -134,3 +136,8 @@ def read_durable(content: bytes) -> int:
     if len(lines) != 3 or lines[0] != "0" or not lines[1].isdecimal() or lines[2]:
         raise ValueError("it is not a version and an offset")
     return int(lines[1])
+
+
+def joined(directory_id: bytes) -> bytes:
+    """The content of joined."""
+    return f"0\n{uuid_text(directory_id)}\n".encode()

@@ -133,12 +133,14 @@ class Quorum:
             elects=self._controls,
             own=self._own_voter(),
             auto_join=self._auto_join,
+            joined=self._auto_join and self.store.has_joined(me.directory_id),
         )
         self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)
         self._syncs = Syncs(runtime, self.store, self.transport, raft, not self._controls)
         self._upkeep = Upkeep(runtime, self.store, raft)
         self._say_where(found)
+        self._say_left()
         self.advance()
 
     def _own_voter(self) -> Voter | None:
@@ -172,6 +174,14 @@ class Quorum:
             f"metadata log: {kind} {me.id}, epoch {found.hard.epoch}, offsets {found.table.start.end_offset} to "
             f"{found.table.end_offset}, checkpoint {found.latest.end_offset}"
         )
+
+    def _say_left(self) -> None:
+        """Of a controller that will not come back by itself."""
+        if self.raft.joined and self.identity.me not in self.identity.voters.voters:
+            self._runtime.log.warning(
+                "this controller votes no more, and does not ask for its vote again, since it joins once a disk: stop it, "
+                "add it (kafka-metadata-quorum.sh add-controller), or format an empty directory for it"
+            )
 
     def resign(self) -> None:
         """Hand over before a shutdown. Does nothing on a node that does not lead."""
@@ -245,6 +255,7 @@ class Quorum:
             self._replay.run(raft.high_watermark)
             self._snapshots.store()
             self._upkeep.keep_mark()
+            self._upkeep.keep_joined(self.identity.me.directory_id)
             self._upkeep.read_missed()
         except (DiskFailed, DiskFull) as failed:
             self._runtime.stop(1, f"the metadata log cannot be written: {failed}")
@@ -260,6 +271,7 @@ class Quorum:
         now_ms = self._runtime.now.mono_ms
         if self.raft.voters is not self.identity.voters.voters:
             self.identity.voters.adopt(self.raft.voters)
+            self._say_left()
         if ready.load_snapshot is not None:
             self.store.adopt(ready.load_snapshot, now_ms)
             self._replay.load(ready.load_snapshot)

@@ -51,6 +51,8 @@ class Store:
         self.log = MetadataLog(disk, directory, segment_bytes, segment_ms)
         self.checkpoints = Checkpoints(disk, directory)
         self.mark = DurableMark(disk, directory)
+        self.joined = False
+        """Whether the file `joined` says so of this disk, or is being written."""
         self.bytes_since_snapshot = 0
         self.taken: tuple[SnapshotId, bytes] | None = None
         """A snapshot written by a role that waits for its end to be committed and durable."""
@@ -72,7 +74,7 @@ class Store:
     # -- recovery
 
     def recover(self, now_ms: int) -> Recovered:
-        """Read everything. Raises DamagedFile, DiskFailed."""
+        """Read everything but `joined`. Raises DamagedFile, DiskFailed."""
         self.checkpoints.recover()
         checkpoint = self.checkpoints.newest()
         newest = self.checkpoints.latest or NO_SNAPSHOT
@@ -115,6 +117,12 @@ class Store:
         table = EpochTable(entries, start, self.log.end_offset)
         return Recovered(self._quorum_state(), table, newest, VoterHistory(Voters(), voters), notices)
 
+    def has_joined(self, directory_id: bytes) -> bool:
+        """Read whether this disk has been a voter's that joined by itself. `directory_id`: of this disk; a file that came
+        here from another one says nothing."""
+        self.joined = self._read_small(files.JOINED) == files.joined(directory_id)
+        return self.joined
+
     def _start(self, newest: SnapshotId) -> SnapshotId:
         first = self.log.start_offset if self.log.segments else newest.end_offset
         for snapshot in self.checkpoints.ids:
@@ -128,13 +136,21 @@ class Store:
         return NO_SNAPSHOT
 
     def _quorum_state(self) -> HardState:
-        path = f"{self.directory}/{files.QUORUM_STATE}"
-        if not self.disk.exists(path):
-            return HardState()
-        file = self.disk.open(path)
-        self._hard = files.read_quorum_state(bytes(file.read_cold(0, file.size)), path)
-        file.close()
+        content = self._read_small(files.QUORUM_STATE)
+        if content is not None:
+            self._hard = files.read_quorum_state(content, f"{self.directory}/{files.QUORUM_STATE}")
         return self._hard
+
+    def _read_small(self, name: str) -> bytes | None:
+        """A small file; None: there is none."""
+        path = f"{self.directory}/{name}"
+        if not self.disk.exists(path):
+            return None
+        file = self.disk.open(path)
+        try:
+            return bytes(file.read_cold(0, file.size))
+        finally:
+            file.close()
 
     def voters_of(self, data: Buffer) -> Voters | None:
         """The voters that a snapshot names; it begins with a control batch."""

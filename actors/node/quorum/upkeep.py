@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.node.quorum import files
 from actors.node.quorum.store import Store
+from actors.node.quorum.syncs import FULL_RETRY_MS
 from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFull
 from actors.raft import Raft
@@ -50,6 +51,25 @@ class Upkeep:
                 runtime.stop(1, f"{files.DURABLE} cannot be written: {result}")
 
         runtime.sync((), [mark.write(safe, runtime.now.mono_ms)], written)
+
+    def keep_joined(self, directory_id: bytes) -> None:
+        """Write down that this disk has been a voter's that joined by itself: it never joins by itself again."""
+        runtime, store = self._runtime, self._store
+        if store.joined or not self._raft.joined:
+            return
+        store.joined = True
+
+        def written(result: Exception | None) -> None:
+            if isinstance(result, DiskFull):
+                runtime.waiting.timers.at(runtime.now.mono_ms + FULL_RETRY_MS, again)
+            elif result is not None:
+                runtime.stop(1, f"{files.JOINED} cannot be written: {result}")
+
+        def again() -> None:
+            content = files.joined(directory_id)
+            runtime.sync((), [(store.disk, f"{store.directory}/{files.JOINED}", content)], written)
+
+        again()
 
     def read_missed(self) -> None:
         """Fetch from the disk what somebody missed in memory; raft and the replay then look again."""

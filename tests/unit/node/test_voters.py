@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+import pytest
+
 from actors.metadata import batches
 from actors.metadata.ops import BrokerSet
 from actors.node.quorum.codec import api_versions
@@ -275,6 +277,85 @@ def test_a_controller_joins_by_itself_and_so_does_one_that_was_formatted_anew() 
     assert back.directory_id == _uuid(77)
     assert cluster.run(10_000, lambda: all(back in node.quorum.raft.voters for node in cluster.nodes.values()))
     assert [voters(node) for node in cluster.nodes.values()] == [[1, 2, 3, 4]] * 4
+
+
+def removed_and_back(*, behind: bool) -> Cluster:
+    """Controller 4 has joined by itself, was removed, and starts again with its disk. `behind`: it has not seen its removal,
+    and loads a checkpoint instead of both records."""
+    cluster = Cluster(controllers=3, spare=1, settings={"controller.quorum.auto.join.enable": "true"})
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, lambda: all(voters(node) == [1, 2, 3, 4] for node in cluster.nodes.values()))
+    cluster.append("with four")
+    assert cluster.run(5000, cluster.settled)
+    cluster.run(1000)
+    joined = cluster.nodes[4]
+    if cluster.elect() is joined:
+        joined.input(joined.quorum.resign)
+        assert cluster.run(5000, lambda: another_leads(cluster, 4))
+    if behind:
+        joined.crash()
+    assert remove(cluster, 4).error_code == 0
+    if not behind:
+        cluster.append("without it")
+        assert cluster.run(5000, cluster.settled)
+        cluster.run(10_000)
+        assert voters(cluster.elect()) == [1, 2, 3], "and not while it runs either"
+        joined.crash()
+    leader = cluster.elect()
+    if behind:
+        end, epoch = leader.role.next_offset, leader.quorum.raft.epoch
+        named = leader.quorum.voters_at(end)
+        assert named is not None
+        head = [batches.SnapshotHeader(5), batches.KRaftVersion(1), named]
+        data = bytes(batches.control_batch(0, epoch, 5, head).data)
+        data += bytes(batches.control_batch(3, epoch, 5, [batches.SnapshotFooter()]).data)
+        leader.input(lambda: leader.quorum.snapshot(end, epoch, data))
+        cluster.run(1000)
+    joined.start()
+    return cluster
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_controller_that_was_removed_does_not_come_back_by_itself(behind: bool) -> None:
+    """It joins once a disk, whatever of its log is left, and votes again where somebody adds it."""
+    cluster = removed_and_back(behind=behind)
+    cluster.run(20_000)
+    assert voters(cluster.elect()) == [1, 2, 3]
+    assert any("it joins once a disk" in line for line in cluster.nodes[4].lines)
+    assert add(cluster, 4).error_code == 0
+    assert cluster.run(5000, lambda: voters(cluster.nodes[4]) == [1, 2, 3, 4])
+
+
+def test_the_mark_of_another_disk_says_nothing() -> None:
+    cluster = removed_and_back(behind=False)
+    file = cluster.nodes[4].disk.open(cluster.path("joined"))
+    mark = bytes(file.read_cold(0, file.size))
+    cluster.nodes[4].replace_disk(_uuid(44))
+    cluster.nodes[4].disk.replace(cluster.path("joined"), mark)
+    cluster.nodes[4].start()
+    assert cluster.run(20_000, lambda: voters(cluster.nodes[4]) == [1, 2, 3, 4])
+
+
+def test_a_disk_that_was_replaced_does_not_take_its_place_back() -> None:
+    """Two disks of one id would remove each other for ever."""
+    cluster = Cluster(controllers=3, spare=1, settings={"controller.quorum.auto.join.enable": "true"})
+    cluster.start()
+    cluster.elect()
+    everybody = [1, 2, 3, 4]
+    assert cluster.run(5000, lambda: all(voters(node) == everybody for node in cluster.nodes.values()))
+    cluster.run(1000)
+    node = cluster.nodes[4]
+    disk, storage = node.disk, node.storage
+    node.replace_disk(_uuid(44))
+    node.start()
+    new = node.quorum.identity.me
+    assert cluster.run(20_000, lambda: all(new in one.quorum.raft.voters for one in cluster.nodes.values()))
+    node.crash()
+    node.disk, node.storage = disk, storage
+    node.start()
+    cluster.run(20_000)
+    assert new in cluster.elect().quorum.raft.voters
 
 
 def test_nobody_joins_unasked() -> None:
