@@ -13,8 +13,9 @@ kinds are in one table (`kinds.py`). Rules:
 4. A group with a record that cannot be read here, of a later version or a damaged one, is foreign: whatever would write
    something of it is refused with UNSUPPORTED_VERSION, and none of its offsets expires. Nobody knows who its members are.
    It is not listed; the offsets of it that can be read are told.
-5. Offsets of a topic that was deleted are removed group by group, `KEYS_A_TICK` in a turn; those of topics that were deleted
-   meanwhile in one more walk, all together. What is committed for a topic of the same name meanwhile is not among them.
+5. Offsets of a topic that was deleted are removed in portions, `KEYS_A_TICK` in a turn, however many a group has; those of
+   topics that were deleted meanwhile in one more walk, all together. What is committed for a topic of the same name
+   meanwhile is not among them.
 
 Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) and `writes`.
 """
@@ -271,7 +272,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        self._before_commit(shard, group_id)
+        self._before_commit(shard, group_id, [(topic, number) for topic, number, _ in offsets] if shard.walks else ())
         self._write_offsets(
             shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then, records
         )
@@ -291,7 +292,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        self._before_commit(shard, group_id)
+        self._before_commit(shard, group_id, [(topic, number) for topic, number, _ in offsets] if shard.walks else ())
         pending = shard.transactional
         written = [((topic, number), pending.next(), committed) for topic, number, committed in offsets]
 
@@ -560,8 +561,6 @@ class Coordinator(Coordination[Shard]):
 
     def _forget(self, shard: Shard, topics: Collection[str]) -> None:
         """Remove the offsets of topics that are gone: at once as far as the turn allows, and the rest in the next ones."""
-        for topic in topics:
-            shard.transactional.forget_topic(topic)
         if topics:
             shard.forget_topics(topics)
             self._walking[shard] = None
@@ -571,27 +570,26 @@ class Coordinator(Coordination[Shard]):
         """Go on with the groups of a shard, as far as the turn allows."""
         while self._keys_left > 0 and shard.walks:
             walk = shard.walks[0]
-            group_id = walk.next()
-            if group_id is None:
+            found = walk.next()
+            if found is None:
                 del shard.walks[0]
             else:
-                self._keys_left -= 1 + self._forget_of(shard, group_id, walk.topics)
+                group_id, keys = found
+                self._keys_left -= 1 + len(keys)
+                self._forget_of(shard, group_id, walk.gone(group_id, keys))
         if not shard.walks:
             self._walking.pop(shard, None)
 
-    def _forget_of(self, shard: Shard, group_id: str, topics: Collection[str]) -> int:
-        """Remove what a group has committed for topics that are gone; how many keys were looked at."""
-        keys = shard.keys(group_id)
-        gone = [key for key in keys if key[0] in topics]
+    def _forget_of(self, shard: Shard, group_id: str, gone: Sequence[Key]) -> None:
+        """Remove what a group has committed for topics that are gone."""
         if gone:
             self._remove_offsets(shard, group_id, gone, lambda error: None)
-        return len(keys)
 
-    def _before_commit(self, shard: Shard, group_id: str) -> None:
-        """The group commits something: what it has of topics that are gone is removed before that."""
+    def _before_commit(self, shard: Shard, group_id: str, keys: Sequence[Key]) -> None:
+        """The group commits these keys: what it has of them for topics that are gone is removed before that."""
         for walk in shard.walks:
-            if walk.commits(group_id):
-                self._forget_of(shard, group_id, walk.topics)
+            gone = walk.gone(group_id, keys)
+            self._forget_of(shard, group_id, [key for key in gone if shard.holds_key(group_id, key)])
 
     def _remove_offsets(
         self, shard: Shard, group_id: str, keys: Sequence[Key], then: Callable[[ErrorCode], None]

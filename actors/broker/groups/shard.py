@@ -20,6 +20,8 @@ from actors.wire.errors import ErrorCode
 Key = tuple[str, int]
 """(topic, partition)"""
 NO_WRITE = 0
+PORTION_KEYS = 500
+"""Keys of a group that are looked at in one go for whether their topic is gone, and removed by one write."""
 
 
 class AnyGroup(Protocol):
@@ -35,37 +37,49 @@ class AnyGroup(Protocol):
 
 
 class Walk:
-    """A look through the groups of a shard for offsets of some topics that are gone.
+    """A look through the keys of a shard for offsets of some topics that are gone, a portion at a time.
 
-    A group that commits something is looked at before that, and not again: what it commits is of topics that exist."""
+    A key that is committed again is looked at before that, and not afterwards: the topic that it is committed for exists."""
 
-    __slots__ = ("_groups", "_seen", "_shard", "topics")
+    __slots__ = ("_portions", "_seen", "_shard", "topics")
 
     def __init__(self, shard: "Shard", topics: Iterable[str]) -> None:
         self.topics = set(topics)
         self._shard = shard
-        self._groups: Iterator[str] | None = None
+        self._portions: Iterator[tuple[str, list[Key]]] | None = None
         """Those that are still to come; None: none was looked at."""
-        self._seen: set[str] = set()
-        """Groups that have committed something since."""
+        self._seen: set[tuple[str, Key]] = set()
+        """Keys that were removed, or committed since."""
 
     @property
     def begun(self) -> bool:
-        """Whether a group was looked at."""
-        return self._groups is not None or bool(self._seen)
+        """Whether a key was looked at."""
+        return self._portions is not None or bool(self._seen)
 
-    def next(self) -> str | None:
-        """The next group to look at; None: that was the last."""
-        if self._groups is None:
-            self._groups = iter(list(self._shard.with_offsets()))
-        return next((group for group in self._groups if group not in self._seen), None)
+    def next(self) -> tuple[str, list[Key]] | None:
+        """The next keys of a group to look at, none twice and `PORTION_KEYS` at most; None: those were the last."""
+        if self._portions is None:
+            self._portions = self._in_portions()
+        return next(self._portions, None)
 
-    def commits(self, group: str) -> bool:
-        """The group is about to commit something: whether it is to be looked at now."""
-        if group in self._seen:
-            return False
-        self._seen.add(group)
-        return True
+    def gone(self, group: str, keys: Iterable[Key]) -> list[Key]:
+        """Those keys of a group that are to be removed now. They are not told again."""
+        topics, seen = self.topics, self._seen
+        found = []
+        for key in keys:
+            if key[0] in topics and (group, key) not in seen:
+                seen.add((group, key))
+                found.append(key)
+        return found
+
+    def _in_portions(self) -> Iterator[tuple[str, list[Key]]]:
+        shard = self._shard
+        for group in list(shard.with_offsets()):
+            # In this order, since a key whose write ends meanwhile goes from one of the first two to the third.
+            for keys in (shard.transactional.unstable, shard.unsettled_of, shard.offsets_of):
+                found = list(keys(group))
+                for start in range(0, len(found), PORTION_KEYS):
+                    yield group, found[start : start + PORTION_KEYS]
 
 
 class Shard:
@@ -116,6 +130,22 @@ class Shard:
         """Every key of which the log may hold a value of this group."""
         found = dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
         return found | dict.fromkeys(self.transactional.unstable(group))
+
+    def unsettled_of(self, group: str) -> Mapping[Key, int]:
+        """Keys of a group of which a write has not ended, or has failed. Not to be changed."""
+        return self.unsettled.get(group, {})
+
+    def offsets_of(self, group: str) -> Mapping[Key, CommittedOffset]:
+        """What a group has committed. Not to be changed."""
+        return self.offsets.get(group, {})
+
+    def holds_key(self, group: str, key: Key) -> bool:
+        """Whether the log may hold a value of that key."""
+        return (
+            key in self.offsets_of(group)
+            or key in self.unsettled_of(group)
+            or key in self.transactional.unstable(group)
+        )
 
     def holds(self, group: str) -> bool:
         """Whether `keys` has any: a look that costs the same however many there are."""

@@ -94,13 +94,6 @@ class TransactionalOffsets:
         """Groups with unstable keys."""
         return self._unstable
 
-    def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: nothing that was written for it becomes visible."""
-        for entries in self._open.values():
-            for (group, key), entry in entries.items():
-                if key[0] == topic:
-                    entries[group, key] = _Entry(entry.order, None)
-
     def forget_group(self, group: str) -> None:
         """A group was deleted, with all that was written for it."""
         for key in self._unstable.get(group, ()):

@@ -5,9 +5,7 @@ version. They are sent by a peer without rights, and on nodes without an authori
 a turn runs: the machine's speed has no part in it.
 """
 
-import sys
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from actors.config import node_config
 from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.messages import message
+from tests.counted import lines_of
 from tests.heaviest import heavy, lists
 from tests.served import TABLE
 from tests.simulator.cluster import Cluster, directory_id
@@ -68,24 +67,6 @@ class Nodes:
         node.turn(process.now(), LONG_NS)
         assert not self.world.errors, self.world.errors[-1]
         return most
-
-
-def lines_of(function: Any) -> int:
-    """How many lines of source a call runs."""
-    count = 0
-
-    def inside(_frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return inside
-
-    before = sys.gettrace()
-    sys.settrace(inside)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def rows() -> list[tuple[Listener, str, range]]:

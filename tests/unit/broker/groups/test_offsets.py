@@ -2,10 +2,12 @@
 
 import pytest
 
-from actors.broker.groups import coordinator
+from actors.broker.groups import coordinator, shard
 from actors.broker.groups.records import CommittedOffset, offset_record
+from actors.broker.groups.shard import PORTION_KEYS
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
+from tests.counted import lines_of
 from tests.unit.broker.groups.test_coordinator import World
 
 
@@ -98,6 +100,84 @@ def test_what_is_committed_for_a_topic_of_the_same_name_stays(slow: World, turns
         slow.machine.transaction_ended(0, 7, True, place)
     assert [committed(slow, group) for group in ("g0", "g3", "g11")] == [{"a": 51}] * 3
     assert left(slow, "a") == 3 and left(slow, "b") == left(slow, "c") == 0
+
+
+KINDS_OF_KEYS = ["committed", "unsettled", "in a transaction"]
+
+
+def large_group(kind: str, partitions: int) -> World:
+    """One group that has committed something for each partition of topic b, and has something of each of topic a."""
+    world = World()
+    world.machine.commit("g", [("b", number, value(number)) for number in range(partitions)], lambda error: None)
+    world.drain()
+    offsets = [("a", number, value(number)) for number in range(partitions)]
+    if kind == "in a transaction":
+        world.machine.commit_transactional("g", (7, 0), offsets, lambda error: None)
+    else:
+        world.machine.commit("g", offsets, lambda error: None)
+    if kind != "unsettled":
+        world.drain()
+    world.machine.tick(world.now)
+    return world
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_KEYS)
+def test_a_large_group_takes_many_turns_too(kind: str) -> None:
+    """No turn removes, or runs more lines, as the group grows."""
+    lines: dict[int, int] = {}
+    for partitions in (2 * coordinator.KEYS_A_TICK, 5 * coordinator.KEYS_A_TICK):
+        world = large_group(kind, partitions)
+        written = len(world.machine.writes)
+        most = lines_of(lambda world=world: world.machine.forget_topic("a"))  # type: ignore[misc]
+        while world.machine.deadline_ms() == 0:
+            removed = sum(len(write.records) for write in world.machine.writes[written:])
+            assert removed <= coordinator.KEYS_A_TICK + PORTION_KEYS
+            assert all(len(write.records) <= PORTION_KEYS for write in world.machine.writes[written:])
+            if kind != "unsettled":
+                world.drain()
+            written = len(world.machine.writes)
+            most = max(most, lines_of(lambda world=world: world.machine.tick(world.now)))  # type: ignore[misc]
+        world.drain()
+        lines[partitions] = most
+        if kind == "in a transaction":
+            place = world.machine.marker_place(0)
+            assert place is not None
+            world.machine.transaction_ended(0, 7, True, place)
+        found = world.machine.fetch("g")
+        assert isinstance(found, dict)
+        assert found.keys() == {("b", number) for number in range(partitions)}
+    few, many = lines.values()
+    assert many <= 1.2 * few, lines
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_KEYS)
+def test_a_key_is_removed_once_wherever_it_is_while_the_group_is_looked_through(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes and transactions end between two portions: what they bring is looked at as well."""
+    monkeypatch.setattr(coordinator, "KEYS_A_TICK", 10)
+    monkeypatch.setattr(shard, "PORTION_KEYS", 10)
+    world = large_group(kind, 40)
+    before = len(world.machine.writes)
+    removed = []
+    world.machine.forget_topic("a")
+    for turn in range(100):
+        if turn == 2:
+            removed += [key for write in world.machine.writes[before:] for key, _ in write.records]
+            world.drain()
+            before = 0
+            if kind == "in a transaction":
+                place = world.machine.marker_place(0)
+                assert place is not None
+                world.machine.transaction_ended(0, 7, True, place)
+        world.machine.tick(world.now)
+        if world.machine.deadline_ms():
+            break
+    removed += [key for write in world.machine.writes[before:] for key, _ in write.records]
+    world.drain()
+    assert len(removed) == len(set(removed)) == 40
+    found = world.machine.fetch("g")
+    assert isinstance(found, dict) and {topic for topic, _ in found} == {"b"}
 
 
 def test_a_shard_that_is_lost_takes_its_walk_with_it(slow: World) -> None:
