@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 import rayft
 from tests.integration.applications.programs import PATIENCE_SECONDS, Program, Reader, compiled, properties
@@ -124,6 +124,37 @@ def complete(reader: Reader, source: Input) -> bool:
     return len(reader.read["counts"]) >= source.counts.total() and len(reader.read["pairs"]) >= len(source.pairs())
 
 
+def stuck(admin: AdminClient, reader: Reader, source: Input) -> str:
+    """What is missing, and where each partition of the cluster stands: its end, its last stable offset, and what the
+    application has committed."""
+    found: dict[bytes, list[int]] = {}
+    for _, _, key, value in reader.read["counts"]:
+        found.setdefault(key or b"", []).append(int(value or 0))
+    missing = {
+        word: sorted(set(range(1, count + 1)) - set(found.get(word.encode(), ())))[:5]
+        for word, count in source.counts.items()
+        if len(found.get(word.encode(), ())) < count
+    }
+    topics = admin.list_topics(timeout=30).topics
+    places = [TopicPartition(topic, number) for topic in sorted(topics) for number in topics[topic].partitions]
+    ends = {
+        level: admin.list_offsets({place: OffsetSpec.latest() for place in places}, isolation_level=level)
+        for level in IsolationLevel
+    }
+    group = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("words-and-pairs")])["words-and-pairs"]
+    committed = {(one.topic, one.partition): one.offset for one in group.result(30).topic_partitions}
+    lines = [
+        f"read { ({topic: len(read) for topic, read in reader.read.items()}) } of {source.counts.total()}",
+        f"{missing}",
+    ]
+    for place in places:
+        told = [ends[level][place].result(30).offset for level in (*IsolationLevel,)]
+        names = [level.name for level in IsolationLevel]
+        of_group = committed.get((place.topic, place.partition))
+        lines.append(f"{place.topic}-{place.partition}: {dict(zip(names, told, strict=True))}, committed {of_group}")
+    return "\n".join(lines) + "\n"
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
 @pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.slow)])
@@ -177,12 +208,8 @@ def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int, p
                     goes_on = reader.until(lambda before=before: len(reader.read["counts"]) > before, PATIENCE_SECONDS)
                     assert goes_on, streams.said()[-4000:]
             source.finish()
-            assert reader.until(lambda: complete(reader, source), PATIENCE_SECONDS), (
-                {topic: len(read) for topic, read in reader.read.items()},
-                source.counts.total(),
-                len(source.pairs()),
-                streams.said()[-4000:],
-            )
+            if not reader.until(lambda: complete(reader, source), PATIENCE_SECONDS):
+                pytest.fail(stuck(admin, reader, source) + streams.said()[-4000:])
             reader.quiet()
         check(reader, source)
         assert source.counts.total() > 500 and len(source.pairs()) > 100
