@@ -3,7 +3,8 @@
 This file alone decides the text of a distinguished name: that of RFC 2253 as `X500Principal.getName()` has it. The parts
 come in reverse order; nine kinds have a keyword, and any other is the number of its kind with its value's bytes in
 hexadecimal. A value has a backslash before `,=+<>#;"\\` wherever they stand and before blanks at its ends. Other libraries
-differ in each of these.
+differ in each of these, and cannot read names that Java reads, as those of old authorities with umlauts: so the name is
+taken out of the certificate here too.
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,23 @@ CHARSETS = {
     0x1C: "utf-32-be",
 }
 """Tag of a kind of text in DER -> its encoding."""
+
+
+CONSTRUCTED, VERSION = 0x30, 0xA0
+"""Tags: a list of values; the version number before the fields of a certificate, which those of version 1 do not have."""
+SUBJECT = 4
+"""The place of its owner's name among the fields of a certificate: behind number, algorithm, issuer and validity."""
+
+
+def subject(certificate: bytes) -> str:
+    """The name of the owner of a certificate in DER. Raises ValueError if it is none."""
+    ((tag, content, _),) = _parts(certificate)
+    fields = [] if tag != CONSTRUCTED else list(_parts(next(_parts(content), (0, b"", b""))[1]))
+    if fields and fields[0][0] == VERSION:
+        del fields[0]
+    if len(fields) <= SUBJECT:
+        raise ValueError("a certificate ends before the name of its owner")
+    return java_name(fields[SUBJECT][2])
 
 
 def java_name(der: bytes) -> str:

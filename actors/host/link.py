@@ -91,6 +91,8 @@ class Link(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport
         self.open = False
         """Whether there is, or was, a connection."""
+        self.counted = False
+        """Whether it is one of the connections of its host that are counted."""
         self.frame_bytes_max = frame_bytes_max
         """The largest frame that the peer may send; it grows when the peer has logged in."""
         self._head = b""

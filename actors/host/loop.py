@@ -32,7 +32,7 @@ from actors.host.server import Listeners, PortTaken
 from actors.host.shortages import AGAIN_S
 from actors.host.syncs import Syncs
 from actors.host.time_slice import SHORT_NS, ask_for
-from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, give_back_memory, reason
 from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
@@ -451,6 +451,7 @@ class Loop:
         if listener in self._ask:
             frame_bytes_max = min(frame_bytes_max, self._login_bytes_max)
         link = Link(self, reader, conn, listener, frame_bytes_max, host)
+        link.counted = limited
         if self._tls.get(listener) is None:
             self._create_task(self._adopt(link, sock), name=self._called(link))
             return
@@ -491,8 +492,7 @@ class Loop:
             arrival.task.cancel()
             return
         arrival.sock.close()
-        if self._listeners.limited(arrival.link.listener):
-            self._listeners.limits.give(arrival.host)
+        self._forget(arrival.link)
 
     def _takes(self, host: str, listener: str) -> bool:
         value = self._node.value
@@ -527,8 +527,8 @@ class Loop:
             if isinstance(error, OSError) and tls is not None:
                 self._log.warning(f"no TLS with {link.peer_host} on {link.listener}: {reason(error)}")
             sock.close()
-            if limited and not link.open:  # one that is open is counted until it is lost
-                self._listeners.limits.give(link.peer_host)
+            if not link.open:  # one that is open is counted until it is lost
+                self._forget(link)
         finally:
             if arrival is not None and self._handshakes[limited].over(arrival):
                 _ = self._loop.run_in_executor(None, give_back_memory)
@@ -538,18 +538,29 @@ class Loop:
         if self._stop is not None or (link.conn < 0 and link.conn not in self._dials):
             link.abort()
             return
-        tls = self._tls.get(link.listener) if link.conn > 0 else None
-        peer = tls.peer(link.transport.get_extra_info("ssl_object")) if tls is not None else None
-        if peer is not None and peer.good_for_ms <= 0:
-            self._log.warning(
-                f"closed a connection of {link.peer_host} to {link.listener}: the certificate of {peer.principal} is over"
-            )
+        try:
+            peer = self._peer(link)
+        except ValueError as error:
+            self._log.warning(f"closed a connection of {link.peer_host} to {link.listener}: {error}")
             link.abort()
             return
         self._links[link.conn] = link
         principal, good_for_ms = peer or (None, 0)
         self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port, principal, good_for_ms)
         self._schedule()
+
+    def _peer(self, link: Link) -> Peer | None:
+        """Whom a certificate names; None: none was shown. Raises ValueError: it counts for nobody."""
+        tls = self._tls.get(link.listener) if link.conn > 0 else None
+        if tls is None:
+            return None
+        try:
+            peer = tls.peer(link.transport.get_extra_info("ssl_object"))
+        except ValueError as error:
+            raise ValueError(f"its certificate cannot be read: {error}") from None
+        if peer is not None and peer.good_for_ms <= 0:
+            raise ValueError(f"the certificate of {peer.principal} is over")
+        return peer
 
     def received(self, conn: int, frame: memoryview) -> bool:
         """Hand a whole frame to the node. Returns whether the node takes another one now."""
@@ -580,11 +591,10 @@ class Loop:
 
     def lost(self, link: Link) -> None:
         """A connection is gone, closed by the peer or by an error."""
-        if self._links.pop(link.conn, None) is not None:
-            self._forget(link)
-            if self._stop is None:
-                self._node.closed(link.conn, False)
-                self._schedule()
+        self._forget(link)
+        if self._links.pop(link.conn, None) is not None and self._stop is None:
+            self._node.closed(link.conn, False)
+            self._schedule()
 
     def too_large(self, link: Link, size: int) -> None:
         """A peer begins a frame that it may not send."""
@@ -622,7 +632,9 @@ class Loop:
         return self._node.muted(link.conn)
 
     def _forget(self, link: Link) -> None:
-        if link.conn > 0 and self._listeners.limited(link.listener):
+        """It counts no more. Whatever ends a connection comes here, and the first to come counts."""
+        if link.counted:
+            link.counted = False
             self._listeners.limits.give(link.peer_host)
 
     def _sweep(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from actors.config import ConfigError, NodeConfig
-from actors.host.distinguished_names import java_name
+from actors.host.distinguished_names import subject
 from actors.tls_settings import Store, TlsSettings
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Tls:
 
     def peer(self, peer: ssl.SSLObject | None) -> Peer | None:
         """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
-        earlier handshake comes without a look at certificates, so the time is looked at here."""
+        earlier handshake comes without a look at certificates, so the time is looked at here. Raises ValueError if the
+        certificate cannot be read."""
         data = peer.getpeercert(binary_form=True) if peer is not None else None
         if data is None:
             return None
@@ -79,8 +80,7 @@ class Tls:
 
         certificate = x509.load_der_x509_certificate(data)
         left = certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
-        principal = self.settings.principal(java_name(certificate.subject.public_bytes()))
-        return Peer(principal, int(left.total_seconds() * 1000))
+        return Peer(self.settings.principal(subject(data)), int(left.total_seconds() * 1000))
 
     def _contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         """As a server and as a client, from the files as they are now. Raises ConfigError."""

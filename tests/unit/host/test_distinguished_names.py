@@ -1,9 +1,14 @@
 """Names in certificates are those of Java: these were written by `X500Principal.getName()` of Java 17 and 25."""
 
+import datetime
+
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from actors.config import ConfigError
-from actors.host.distinguished_names import java_name
+from actors.host.certificates import authority, issue
+from actors.host.distinguished_names import java_name, subject
 from actors.tls_settings import mapping_rules
 
 
@@ -64,3 +69,19 @@ def test_a_rule_whose_replacement_means_nothing_is_refused_at_the_start(text: st
 )
 def test_a_rule_that_means_something_is_taken(text: str, name: str, found: str) -> None:
     assert mapping_rules(text)[0].applied(name) == found
+
+
+def test_the_owner_of_a_certificate_is_read_out_of_it() -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    found = x509.load_pem_x509_certificate(issue(authority("ca", now), "alice", now).certificate)
+    whole = found.public_bytes(Encoding.DER)
+    assert subject(whole) == java_name(found.subject.public_bytes()) == "CN=alice"
+    for end in (0, 1, 3, 4, 10, 60, 100, len(whole) - 1):
+        with pytest.raises(ValueError):
+            subject(whole[:end])
+
+
+@pytest.mark.parametrize("der", ["0500", "3000", "30023000", "3004300205003000", "30073005a003020102"])
+def test_what_is_no_certificate_names_nobody(der: str) -> None:
+    with pytest.raises(ValueError):
+        subject(bytes.fromhex(der))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,6 +21,7 @@ import pytest
 from actors.config import ConfigError, node_config
 from actors.host import descriptors, handshakes
 from actors.host import loop as loop_module
+from actors.host import tls as tls_module
 from actors.host.certificates import authority, issue
 from actors.host.loop import LOOK_FOR_ENDS_S, Loop
 from actors.host.server import ConnectionLimits, Listeners, PortTaken
@@ -886,13 +888,14 @@ def test_a_limit_for_nobody_is_refused(text: str) -> None:
         ConnectionLimits(node_config(broker(max_connections_per_ip_overrides=text)))
 
 
-def encrypted(keystore: Path) -> Running:
+def encrypted(keystore: Path, **more: str) -> Running:
     """A loop with a listener CLIENTS that speaks TLS."""
     settings = broker(
         listeners="CLIENTS://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
         listener_security_protocol_map="CLIENTS:SSL,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         inter_broker_listener_name="PLAINTEXT",
         ssl_keystore_location=str(keystore),
+        **more,
     )
     return Running(settings, ["CLIENTS", "PLAINTEXT"])
 
@@ -936,6 +939,59 @@ def test_slow_tls_handshakes_make_room_and_every_connection_is_counted_once(
             one.until(lambda: any("too many wait for a TLS handshake" in line for line in one.log.lines))
             assert refused_later(waiting[-1])
             one.until(lambda: any("its TLS handshake lasts, and others wait" in line for line in one.log.lines))
+        one.until(lambda: limits._all == 0 and not limits._by_host)
+    finally:
+        one.end()
+
+
+def test_a_connection_that_the_node_closes_is_counted_once(running: Running) -> None:
+    limits = running.listeners.limits
+
+    def act(conn: int, frame: memoryview) -> None:
+        running.node.extra = {"close": [conn]}
+
+    with closing(running.connect()), closing(running.connect()) as closed:
+        running.until(lambda: limits._all == 2)
+        running.node.act = act
+        closed.sendall(frame(b"enough"))
+        assert refused_later(closed)
+        with closing(running.connect()):
+            running.until(lambda: limits._all == 2)
+    running.until(lambda: limits._all == 0 and not limits._by_host)
+
+
+def test_a_session_whose_certificate_is_over_is_closed_and_counts_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    by = authority("test", now)
+    (tmp_path / "ca.pem").write_bytes(by.certificate)
+    for name in ("node", "alice"):
+        (tmp_path / f"{name}.pem").write_bytes(issue(by, name, now, ["localhost"], days=1).pem)
+    one = encrypted(
+        tmp_path / "node.pem", ssl_truststore_location=str(tmp_path / "ca.pem"), ssl_client_auth="required"
+    )  # fmt: skip
+    limits = one.listeners.limits
+    context = ssl.create_default_context(cadata=by.certificate.decode())
+    context.load_cert_chain(tmp_path / "alice.pem")
+    try:
+        with context.wrap_socket(one.connect("CLIENTS"), server_hostname="localhost") as good:
+            good.sendall(frame(b"served"))
+            assert exactly(good, 10) == frame(b"served")
+            session = good.session
+        one.until(lambda: limits._all == 0)
+
+        class Later(datetime.datetime):
+            @classmethod
+            def now(cls, tz: datetime.tzinfo | None = None) -> "Later":
+                return super().now(tz) + datetime.timedelta(days=1)
+
+        monkeypatch.setattr(tls_module, "datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
+        for _ in range(3):
+            sock = one.connect("CLIENTS")
+            with context.wrap_socket(sock, server_hostname="localhost", session=session) as over:
+                assert over.session_reused and refused_later(over)
+        assert any("the certificate of User:CN=alice is over" in line for line in one.log.lines)
         one.until(lambda: limits._all == 0 and not limits._by_host)
     finally:
         one.end()

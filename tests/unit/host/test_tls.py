@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, load_pem_private_key, pkcs12
 
 from actors.config import ConfigError, node_config
 from actors.host.certificates import Issued, authority, issue, write
@@ -210,3 +211,33 @@ def test_a_session_that_goes_on_is_as_good_as_its_certificate(
     monkeypatch.setattr("actors.host.tls.datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
     late = server.peer(again)
     assert late is not None and late.principal == "User:CN=alice" and late.good_for_ms <= 0
+
+
+def with_old_letters(issued: Issued, by: Issued) -> bytes:
+    """PEM of a key and a certificate whose owner is J?rgen, `?` being the letter of T61 that is no UTF-8: signed anew."""
+    der = x509.load_pem_x509_certificate(issued.certificate)
+    name = bytes([0x0C, 6]) + b"Jxrgen"
+    assert der.tbs_certificate_bytes.count(name) == 1
+    content = der.tbs_certificate_bytes.replace(name, bytes([0x14, 6]) + b"J\xfcrgen")
+    signed_by = load_pem_private_key(by.key, None)
+    assert isinstance(signed_by, ec.EllipticCurvePrivateKey) and der.signature_hash_algorithm is not None
+    signature = signed_by.sign(content, ec.ECDSA(der.signature_hash_algorithm))
+    whole = der.public_bytes(Encoding.DER)
+    kind = whole[whole.index(der.tbs_certificate_bytes) + len(der.tbs_certificate_bytes) : -len(der.signature) - 3]
+    behind = content + kind + bytes([3, len(signature) + 1, 0]) + signature
+    found = bytes([0x30, 0x82]) + len(behind).to_bytes(2, "big") + behind
+    return issued.key + ssl.DER_cert_to_PEM_cert(found).encode()
+
+
+def test_a_name_in_the_letters_of_old_authorities_is_a_principal(tmp_path: Path) -> None:
+    """Java reads it; the library that reads other parts of certificates here does not."""
+    write(tmp_path / "ca.pem", BY.certificate)
+    write(tmp_path / "node.pem", ISSUED.pem)
+    write(tmp_path / "old.pem", with_old_letters(issue(BY, "Jxrgen", NOW), BY))
+    server = tls(
+        keystore_location=str(tmp_path / "node.pem"), truststore_location=str(tmp_path / "ca.pem"), client_auth="required"
+    )  # fmt: skip
+    client = trusting(BY.certificate)
+    client.load_cert_chain(tmp_path / "old.pem")
+    found = server.peer(handshake(server.server, client)[0])
+    assert found is not None and found.principal == "User:CN=J\xfcrgen"
