@@ -374,6 +374,7 @@ class Connections:
             self._letting_go.append((slot, block))
 
     def _give_back(self, slot: Slot) -> None:
+        """A request's bytes count no more. Whoever comes second gives back nothing."""
         self.bytes_held -= slot.bytes_held
         slot.bytes_held = 0
 
@@ -417,8 +418,7 @@ class Connections:
             slot.answer_bytes = sum(map(len, parts))
             connection.unread += slot.answer_bytes
             self._unread += slot.answer_bytes
-        self.bytes_held -= slot.bytes_held
-        slot.bytes_held = 0
+        self._give_back(slot)
         if connection.slots[0] is not slot:
             slot.behind_bytes = sum(map(len, parts))
             connection.behind += slot.behind_bytes
@@ -467,13 +467,13 @@ class Connections:
             return None
         connection.closed = True
         self.bytes_held -= sum(len(frame) for frame in connection.waiting)
-        self.bytes_held -= sum(slot.bytes_held for slot in connection.slots if slot.parts is None)
         self._unread -= connection.unread
         self._behind(-connection.behind)
         self.held_back.pop(id, None)
         connection.waiting.clear()
         for slot in connection.slots:
             slot.parked = slot.sliced = None
+            self._give_back(slot)
         connection.slots.clear()
         for function in list(connection.when_closed.values()):
             function()
@@ -484,7 +484,7 @@ class Connections:
         if self._letting_go:
             left = []
             for slot, block in self._letting_go:
-                if slot.bytes_held and not slot.connection.closed:
+                if slot.bytes_held:
                     if block() is None:
                         self._give_back(slot)
                     else:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from actors.node.net import connections
-from actors.node.net.connections import IN_FLIGHT_MAX
+from actors.node.net.connections import IN_FLIGHT_MAX, LET_GO_FROM
+from actors.node.runtime.calls import Listener
 from actors.node.runtime.waiting import WAIT_MS_MAX
 from actors.ports import Now
 from actors.wire import framing
@@ -223,3 +224,25 @@ def test_when_a_connection_goes_with_what_it_held_the_others_go_on(
     for _ in range(9):
         lab.turn()
     assert host.held.get(other).slots[1].parts is not None, "its second request does not wait for its first"
+
+
+@pytest.mark.parametrize("size", [LET_GO_FROM, 3 << 20])
+@pytest.mark.parametrize("read", [False, True])
+def test_bytes_are_given_back_once_whether_the_end_or_the_wait_comes_first(size: int, read: bool) -> None:
+    """A handler may close the connection of the request that it lets wait. `read`: somebody still has the memory."""
+    for closes_first in (True, False):
+        held = connections.Connections(1 << 30)
+        connection = connections.Connection(1, Listener.CLIENT, "PLAINTEXT", "10.0.0.1")
+        held.opened(connection)
+        frame = memoryview(bytearray(size)) if size == LET_GO_FROM else Pool(0).take(size)
+        reader = memoryview(frame.obj) if read else None
+        slot = held.begin(connection, frame)
+        assert slot is not None and held.bytes_held == size
+        if closes_first:
+            held.close(connection)
+        held.let_go(slot, frame)
+        held.throttle(0, 1)
+        held.close(connection)
+        del reader, frame
+        held.throttle(0, 1)
+        assert held.bytes_held == 0
