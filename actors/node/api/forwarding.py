@@ -1,13 +1,20 @@
 """What only the active controller can do, brokers pass on (KIP-590): the request as it came, in an Envelope.
 
-The answer's bytes go back to the client as they are. While no controller is known, or one says that it is not active, the
-request waits in a line, the first of which asks again for all. When its time is over the connection closes, and the client
-asks another broker. A request that would not fit into a frame any more would be tried for all that time, and break the
-connection of all others each time: it is not taken.
+The answer's bytes go back to the client as they are. Rules:
+
+1. While no controller is known, or one says that it is not active, requests wait in a line, in which hosts and their
+   connections take turns. One of it asks again for all. If the controller is silent, another one asks after `PATIENCE_MS`:
+   the first may be one that takes long.
+2. When a request's time is over its connection closes, and the client asks another broker. What waits of a connection that
+   has closed is dropped.
+3. A request that would not fit into a frame any more would be tried for all that time, and break the connection of all
+   others each time: it is not taken.
+4. How long a controller is silent is nobody's choice here. So what is on its way to it holds no room of `connections.py`,
+   for which all clients would wait, but has a bound of its own: above `HOST_BYTES_MAX` of a host, or `ALL_BYTES_MAX` of all,
+   a host that has something on its way is refused more.
 """
 
 import ipaddress
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,18 +23,26 @@ from actors.node.net.connections import Connection, Slot
 from actors.node.net.request_channel import RequestChannel
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.turns import Turns
+from actors.node.runtime.waiting import Timer
 from actors.ports import Buffer
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message
 
 FORWARD_MS_MAX = 30_000
 RETRY_MS = 20
+PATIENCE_MS = 500
+"""How long a controller may be silent to the request that asks for all, before one more asks."""
 AT_ONCE = 64
 """Requests of the line that are passed on in one turn when a controller is there again."""
 CONTROLLER_REQUEST_BYTES_MAX = 8 << 20
 """The largest request that a controller's listener takes, an Envelope included, unless socket.request.max.bytes is less."""
+HOST_BYTES_MAX = 16 << 20
+"""Of requests on their way to the controller: sixteen of the largest that well-known tools send, and one beside them."""
+ALL_BYTES_MAX = 128 << 20
 ENVELOPE_BYTES = 1024
 """More than an Envelope adds to a request."""
+GIVEN_UP = "no active controller took a forwarded request in time"
 PRINCIPAL_VERSION = b"\x00\x00"
 
 Finish = Callable[[Buffer], Buffer]
@@ -50,12 +65,13 @@ def address_bytes(host: str) -> bytes:
         return b"\x7f\x00\x00\x01"
 
 
-class _Waiting(NamedTuple):
-    """A request that is to be passed on."""
+class _Forwarded(NamedTuple):
+    """A request that is to be passed on. `size`: of its frame, in bytes, which `envelope` has."""
 
     slot: Slot
     api_key: int
     envelope: Any
+    size: int
     until_ms: int
     """When it is given up, in monotonic time."""
     finish: Finish
@@ -76,87 +92,69 @@ class Forwarder:
         self._requests = requests
         self._channels = channels
         self._admitted = admitted
-        self._line: deque[_Waiting] = deque()
-        """Requests that no controller took, in order."""
-        self._asks = False
-        """Whether the first of them is under way, or a time has been set for it."""
+        self._line: Turns[_Forwarded] = Turns()
+        """Requests that no controller took."""
+        self._next: Timer | None = None
+        """When one of the line asks next, or when the line goes on. Invariant: there is such a time while it has a request;
+        then what comes stands behind the others."""
+        self._goes_on = False
+        """Whether a controller takes what stands in the line."""
+        self._bytes: dict[str, int] = {}
+        """Host -> bytes of its requests here, until nobody holds their envelopes. Invariant: none is 0."""
+        self.bytes_held = 0
+        """The sum of these."""
 
     def forward(self, slot: Slot, call: Call, finish: Finish) -> None:
         """Pass one request on; its slot is answered, or its connection closed, in the end. `finish` is given the answer,
         and says what of it leaves."""
+        connection, size = slot.connection, len(call.frame)
         most = (
             min(CONTROLLER_REQUEST_BYTES_MAX, self._runtime.config.value("socket.request.max.bytes")) - ENVELOPE_BYTES
         )
-        if len(call.frame) > most:
-            self._requests.close(
-                slot.connection,
-                f"a request that is too large to be passed on to the controller: {len(call.frame)} bytes of {most}",
-            )
+        if size > most:
+            why = f"a request that is too large to be passed on to the controller: {size} bytes of {most}"
+            self._requests.close(connection, why)
+            return
+        held = self._bytes.get(connection.peer_host, 0)
+        if held and (held + size > HOST_BYTES_MAX or self.bytes_held + size > ALL_BYTES_MAX):
+            why = f"a request that no controller takes at present: {held} bytes of its host are on their way to it"
+            self._requests.close(connection, why)
             return
         envelope = message("EnvelopeRequest")(
-            request_data=bytes(call.frame),
+            request_data=call.frame,
             request_principal=principal_bytes(call.principal, call.by_token),
             client_host_address=address_bytes(call.client_host),
         )
-        one = _Waiting(slot, call.api_key, envelope, self._runtime.now.mono_ms + FORWARD_MS_MAX, finish)
-        if self._line:
-            self._line.append(one)
+        one = _Forwarded(slot, call.api_key, envelope, size, self._runtime.now.mono_ms + FORWARD_MS_MAX, finish)
+        self._bytes[connection.peer_host] = held + size
+        self.bytes_held += size
+        self._requests.connections.give_back(slot)
+        if self._next is not None:
+            self._stand(one)
         else:
             self._try(one)
 
-    def _lives(self, one: _Waiting) -> bool:
-        """Whether a request may still be passed on; if its time is over, its connection is closed."""
-        if one.slot.connection.closed:
-            return False
-        if one.until_ms > self._runtime.now.mono_ms:
-            return True
-        self._requests.close(one.slot.connection, "no active controller took a forwarded request in time")
-        return False
+    # ---- one request
 
-    def _try(self, one: _Waiting, *, first: bool = False) -> None:
+    def _try(self, one: _Forwarded, *, asks: bool = False) -> None:
+        """Pass it on. `asks`: for the line."""
         self._channels.controller(
             "Envelope",
             one.envelope,
-            lambda reply: self._answered(one, reply, first=first),
+            lambda reply: self._answered(one, reply, asks=asks),
             one.until_ms - self._runtime.now.mono_ms,
             purpose="forwarding",
         )
 
-    def _later(self, one: _Waiting, *, first: bool) -> None:
-        """No controller took it: it waits in the line, of which the first alone asks again."""
-        if first:
-            self._asks = False
-            self._line.appendleft(one)
-        else:
-            self._line.append(one)
-        if not self._asks:
-            self._asks = True
-            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + RETRY_MS, self._ask)
-
-    def _ask(self) -> None:
-        """Let the first of the line ask again, and close those whose time is over."""
-        self._line = deque(one for one in self._line if self._lives(one))
-        if self._line:
-            self._try(self._line.popleft(), first=True)
-        else:
-            self._asks = False
-
-    def _go_on(self) -> None:
-        """A controller takes requests: the line goes on, some in each turn."""
-        for _ in range(min(AT_ONCE, len(self._line))):
-            one = self._line.popleft()
-            if self._lives(one):
-                self._try(one)
-        if self._line and not self._asks:
-            self._runtime.waiting.timers.at(self._runtime.now.mono_ms, self._go_on)
-
-    def _answered(self, one: _Waiting, reply: Any, *, first: bool) -> None:
+    def _answered(self, one: _Forwarded, reply: Any, *, asks: bool) -> None:
         slot, api_key, finish = one.slot, one.api_key, one.finish
         if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
-            self._later(one, first=first)
+            self._not_taken(one, first=asks)
             return
-        if first:
-            self._asks = False
+        self._over(one)
+        if self._next is not None and not self._goes_on:
+            self._next.cancel()
+            self._goes_on = True
             self._go_on()
         if slot.connection.closed:
             return
@@ -167,3 +165,75 @@ class Forwarder:
             return
         data = finish(reply.response_data)
         self._requests.answer(slot, [len(data).to_bytes(4, "big"), data])
+
+    def _not_taken(self, one: _Forwarded, *, first: bool) -> None:
+        """No controller took it: it waits in the line. `first`: it has asked for the line, and asks again soon."""
+        if self._lives(one):
+            self._stand(one, first=first)
+        if first or self._goes_on or self._next is None:
+            self._ask_in(RETRY_MS)
+
+    def _lives(self, one: _Forwarded) -> bool:
+        """Whether a request may still be passed on; if not, nobody holds it any more, and if its time is over, its
+        connection is closed."""
+        closed = one.slot.connection.closed
+        if not closed and one.until_ms > self._runtime.now.mono_ms:
+            return True
+        self._over(one)
+        if not closed:
+            self._requests.close(one.slot.connection, GIVEN_UP)
+        return False
+
+    def _over(self, one: _Forwarded) -> None:
+        """Nobody holds its envelope any more."""
+        host = one.slot.connection.peer_host
+        left = self._bytes[host] - one.size
+        self.bytes_held -= one.size
+        if left:
+            self._bytes[host] = left
+        else:
+            del self._bytes[host]
+
+    # ---- the line
+
+    def _stand(self, one: _Forwarded, *, first: bool = False) -> None:
+        connection = one.slot.connection
+        put = self._line.put_back if first else self._line.put
+        put(connection.peer_host, connection.id, one)
+        self._requests.when_closed(connection.id, "forwarding", lambda: self._leave(connection))
+
+    def _leave(self, connection: Connection) -> None:
+        """A connection is closed: what it has in the line goes."""
+        for one in self._line.drop(connection.peer_host, connection.id):
+            self._over(one)
+
+    def _ask_in(self, ms: int) -> None:
+        """One of the line asks after so long, and none before that."""
+        if self._next is not None:
+            self._next.cancel()
+        self._goes_on = False
+        self._next = self._runtime.waiting.timers.at(self._runtime.now.mono_ms + ms, self._ask)
+
+    def _ask(self) -> None:
+        """Close those whose time is over, and let the next of the line ask."""
+        self._next = None
+        for one in [one for one in self._line.firsts() if one.until_ms <= self._runtime.now.mono_ms]:
+            self._requests.close(one.slot.connection, GIVEN_UP)
+        if self._line.hosts:
+            one = self._line.take()
+            self._ask_in(PATIENCE_MS)
+            if self._lives(one):
+                self._try(one, asks=True)
+
+    def _go_on(self) -> None:
+        """A controller takes requests: the line goes on, some in each turn."""
+        self._next, left = None, AT_ONCE
+        while left and self._line.hosts:
+            one = self._line.take()
+            left -= 1
+            if self._lives(one):
+                self._try(one)
+        if self._line.hosts:
+            self._next = self._runtime.waiting.timers.at(self._runtime.now.mono_ms, self._go_on)
+        else:
+            self._goes_on = False

@@ -369,12 +369,12 @@ class Connections:
         except BufferError:  # somebody reads it, and says so by an array that has its memory
             return
         if block is None:
-            self._give_back(slot)
+            self.give_back(slot)
         else:
             self._letting_go.append((slot, block))
 
-    def _give_back(self, slot: Slot) -> None:
-        """A request's bytes count no more. Whoever comes second gives back nothing."""
+    def give_back(self, slot: Slot) -> None:
+        """A request's bytes count here no more. Whoever comes second gives back nothing."""
         self.bytes_held -= slot.bytes_held
         slot.bytes_held = 0
 
@@ -418,7 +418,7 @@ class Connections:
             slot.answer_bytes = sum(map(len, parts))
             connection.unread += slot.answer_bytes
             self._unread += slot.answer_bytes
-        self._give_back(slot)
+        self.give_back(slot)
         if connection.slots[0] is not slot:
             slot.behind_bytes = sum(map(len, parts))
             connection.behind += slot.behind_bytes
@@ -473,7 +473,7 @@ class Connections:
         connection.waiting.clear()
         for slot in connection.slots:
             slot.parked = slot.sliced = None
-            self._give_back(slot)
+            self.give_back(slot)
         connection.slots.clear()
         for function in list(connection.when_closed.values()):
             function()
@@ -486,7 +486,7 @@ class Connections:
             for slot, block in self._letting_go:
                 if slot.bytes_held:
                     if block() is None:
-                        self._give_back(slot)
+                        self.give_back(slot)
                     else:
                         left.append((slot, block))
             self._letting_go = left

@@ -13,9 +13,10 @@ reason arrives; it may come back by waiting anew. Rules:
 """
 
 import heapq
-from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
+
+from actors.node.runtime.turns import Turns
 
 FAR_MS = 1 << 62
 FAR_NS = 1 << 62
@@ -136,42 +137,6 @@ class _Entry:
         return self.idle is not None and self.idle(key)
 
 
-class _Late:
-    """Waiters that a turn had no time for. Hosts take turns, and within a host its connections. Invariant: neither a host
-    nor a connection is kept without a waiter; so the line is empty when `hosts` is."""
-
-    def __init__(self) -> None:
-        self.hosts: OrderedDict[str, OrderedDict[int, deque[_Entry]]] = OrderedDict()
-
-    def put(self, entry: _Entry) -> None:
-        """Behind the others of its connection. The node's own count as those of one host."""
-        connection = entry.connection
-        host, conn = ("", 0) if connection is None else (connection.peer_host, connection.id)
-        connections = self.hosts.get(host)
-        if connections is None:
-            connections = self.hosts[host] = OrderedDict()
-        queue = connections.get(conn)
-        if queue is None:
-            queue = connections[conn] = deque()
-        queue.append(entry)
-        entry.late = True
-
-    def take(self) -> _Entry:
-        """The next one; the line must not be empty."""
-        host, connections = next(iter(self.hosts.items()))
-        conn, queue = next(iter(connections.items()))
-        entry = queue.popleft()
-        if queue:
-            connections.move_to_end(conn)
-        else:
-            del connections[conn]
-        if connections:
-            self.hosts.move_to_end(host)
-        else:
-            del self.hosts[host]
-        return entry
-
-
 class Waiting:
     """The one place. `held` waits for an offset, `parked` for keys or time, `asked` for an answer or time, `timers` for time
     alone."""
@@ -190,7 +155,8 @@ class Waiting:
         self._deadlines: Times[_Entry] = Times()
         self._signalled: dict[Hashable, int | None] = {}
         """Keys that changed, and what offset each has reached; None: something else changed too."""
-        self._late = _Late()
+        self._late: Turns[_Entry] = Turns()
+        """Waiters that a turn had no time for. The node's own count as those of one host."""
         self._left_ns = FAR_NS
         """What requests that waited have left of this turn."""
         self._called = False
@@ -351,7 +317,7 @@ class Waiting:
                 continue
             elif self._late.hosts or self._left_ns <= 0:
                 entry.expired = expired
-                self._late.put(entry)
+                self._put_late(entry)
             else:
                 if key is None or not entry.stays(key):
                     called = self._called = True
@@ -359,6 +325,12 @@ class Waiting:
                 since_ns, at_ns = at_ns, self.stopwatch()
                 self._left_ns -= at_ns - since_ns
         return called
+
+    def _put_late(self, entry: _Entry) -> None:
+        connection = entry.connection
+        host, conn = ("", 0) if connection is None else (connection.peer_host, connection.id)
+        self._late.put(host, conn, entry)
+        entry.late = True
 
     def _fire(self, entry: _Entry, expired: bool) -> None:
         again, entry.function = entry.function, None

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.node.api.forwarding import Forwarder
+from actors.node.api.forwarding import ALL_BYTES_MAX, Forwarder
 from actors.node.net.channels import ChannelError
-from actors.node.net.connections import Connection, Slot
+from actors.node.net.connections import Connection, Connections, Slot
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Now
@@ -24,8 +24,12 @@ class Broker:
         self.now = Now(0, 0)
         self.config = SimpleNamespace(value={"socket.request.max.bytes": FRAME_BYTES_MAX}.__getitem__)
         self.channels = self
+        self.connections = self
         self.asked: list[Any] = []
         self.closed: list[str] = []
+
+    def give_back(self, slot: Slot) -> None:
+        slot.bytes_held = 0
 
     def controller(self, name: str, request: Any, then: Any, timeout_ms: int, **more: Any) -> None:
         self.asked.append(request)
@@ -62,9 +66,10 @@ class Without:
         self.runtime: Any = self
         self.now = Now(0, 0)
         self.waiting = Waiting()
-        self.config = SimpleNamespace(value={"socket.request.max.bytes": FRAME_BYTES_MAX}.__getitem__)
+        self.config = SimpleNamespace(value={"socket.request.max.bytes": 100 << 20}.__getitem__)
+        self.connections = Connections(1 << 40)
         self.there = False
-        self.asked: list[bytes] = []
+        self.asked: list[int] = []
         self.answered: list[Slot] = []
         self.closed: list[Connection] = []
         self.slots: list[Slot] = []
@@ -74,19 +79,30 @@ class Without:
         for _ in range(requests):
             self.forward()
 
-    def forward(self) -> None:
+    def forward(self, host: str = "::1", size: int = 4, connection: Connection | None = None) -> Slot:
+        """Pass on a request, of a connection of its own if none is given."""
         number = len(self.slots)
-        slot = Slot(Connection(number, Listener.CLIENT, "PLAINTEXT", "::1"), 4)
+        if connection is None:
+            connection = Connection(number, Listener.CLIENT, "PLAINTEXT", host)
+            self.connections.opened(connection)
+        frame = memoryview(number.to_bytes(4, "big") + bytes(size - 4))
+        slot = self.connections.begin(connection, frame)
+        assert slot is not None
         self.slots.append(slot)
-        frame = memoryview(number.to_bytes(4, "big"))
-        call = Call(number, Listener.CLIENT, "PLAINTEXT", 19, 7, None, "::1", "User:ANONYMOUS", frame)
+        call = Call(connection.id, Listener.CLIENT, "PLAINTEXT", 19, 7, None, host, "User:ANONYMOUS", frame)
         self.forwarder.forward(slot, call, lambda data: data)
         self.settle()
+        return slot
 
     def controller(self, name: str, request: Any, then: Any, timeout_ms: int, **more: Any) -> None:
-        self.asked.append(bytes(request.request_data))
+        self.asked.append(int.from_bytes(request.request_data[:4], "big"))
         reply = SimpleNamespace(error_code=0, response_data=b"answer")
         self.pending.append(lambda: then(reply if self.there else ChannelError("no controller", "nobody")))
+
+    def when_closed(self, conn: int, name: str, function: Any) -> None:
+        connection = self.connections.get(conn)
+        assert connection is not None
+        connection.when_closed[name] = function
 
     def settle(self) -> None:
         while self.pending:
@@ -94,9 +110,10 @@ class Without:
 
     def answer(self, slot: Slot, parts: Any) -> None:
         self.answered.append(slot)
+        self.connections.answer(slot, parts)
 
     def close(self, connection: Connection, why: str) -> None:
-        connection.closed = True
+        self.connections.close(connection)
         self.closed.append(connection)
 
     def pass_ms(self, ms: int) -> None:
@@ -123,7 +140,7 @@ def test_without_a_controller_one_request_asks_for_all() -> None:
 
 def test_a_request_that_waits_for_a_controller_has_an_end_and_takes_nobody_along() -> None:
     broker = Without(3)
-    broker.slots[0].connection.closed = True
+    broker.connections.gone(0)
     broker.pass_ms(29_000)
     broker.forward()
     broker.pass_ms(1_100)
@@ -139,7 +156,75 @@ def test_a_first_request_whose_connection_closes_while_it_asks_keeps_nobody_wait
     hold, broker.settle = broker.settle, lambda: None  # type: ignore[method-assign]
     broker.pass_ms(20)
     assert len(broker.pending) == 1
-    broker.slots[0].connection.closed = True
+    broker.connections.gone(0)
     broker.settle = hold  # type: ignore[method-assign]
     broker.pass_ms(20)
     assert broker.answered == broker.slots[1:]
+
+
+def test_a_request_that_takes_long_does_not_keep_the_others_from_the_controller() -> None:
+    """The first of the line is taken, and not answered: another one asks after half a second, and no swarm."""
+    broker = Without(200)
+    broker.pass_ms(30)
+    broker.settle = lambda: None  # type: ignore[method-assign]
+    broker.pass_ms(20)
+    first = broker.pending.pop()
+    asked = len(broker.asked)
+    broker.pass_ms(489)
+    assert len(broker.asked) == asked
+    broker.pass_ms(2)
+    assert len(broker.asked) == asked + 1
+    broker.there = True
+    del broker.settle  # type: ignore[attr-defined]
+    broker.pass_ms(5)
+    assert len(broker.answered) == 199
+    first()
+    assert sorted(slot.connection.id for slot in broker.answered) == list(range(200))
+    assert broker.forwarder.bytes_held == 0
+
+
+def test_hosts_take_turns_when_a_controller_is_there_again() -> None:
+    broker = Without(500)
+    late = broker.forward("10.0.0.2")
+    broker.pass_ms(50)
+    broker.there = True
+    broker.pass_ms(22)
+    assert late in broker.answered[:3] and len(broker.answered) == 501
+
+
+def test_what_is_on_its_way_to_a_controller_holds_no_room_of_others() -> None:
+    broker = Without(0)
+    for _ in range(3):
+        broker.forward(size=5 << 20)
+    assert broker.connections.bytes_held == 0 and broker.forwarder.bytes_held == 15 << 20
+    refused = broker.forward(size=5 << 20)
+    assert broker.closed == [refused.connection]
+    other = broker.forward("10.0.0.2", size=7 << 20)
+    assert not other.connection.closed and broker.forwarder.bytes_held == 22 << 20
+    broker.there = True
+    broker.pass_ms(50)
+    assert len(broker.answered) == 4
+    assert broker.forwarder.bytes_held == 0 and not broker.forwarder._bytes
+
+
+@pytest.mark.parametrize("hosts", [7, 40])
+def test_all_hosts_together_have_a_bound_too_and_each_may_have_one(hosts: int) -> None:
+    broker = Without(0)
+    for host in range(hosts):
+        for _ in range(10):
+            broker.forward(f"10.0.0.{host}", size=7 << 20)
+    assert all(any(not slot.connection.closed for slot in broker.slots[10 * host :][:10]) for host in range(hosts))
+    assert broker.forwarder.bytes_held <= ALL_BYTES_MAX + hosts * (7 << 20)
+
+
+def test_connections_that_close_take_what_they_have_in_the_line_with_them() -> None:
+    broker = Without(1)
+    for round in range(50):
+        slot = broker.forward(size=7 << 20)
+        broker.forward(size=7 << 20, connection=slot.connection)
+        assert not broker.closed
+        assert broker.connections.gone(slot.connection.id)
+        assert broker.forwarder.bytes_held == 4, round
+    broker.connections.gone(0)
+    broker.pass_ms(30)
+    assert broker.forwarder.bytes_held == 0 and not broker.forwarder._bytes
