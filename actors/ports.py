@@ -165,7 +165,8 @@ class SyncClass(Enum):
 
 
 class Sync(NamedTuple):
-    """Make files durable, then write whole small files in place of old ones, each durable too.
+    """Make files durable one after the other, then write whole small files in place of old ones, each durable too. What
+    rests upon another file is named behind it: none is made durable behind one that could not be.
 
     The host answers `done(token, None)` or `done(token, error)`. A DiskFailed comes once and is final. A DiskFull says
     that a small file found no room: the files may be durable or not, and the sync may be repeated.

@@ -15,7 +15,8 @@ class Flusher:
         """An eventfd, readable when `drain` has something. ValueError once closed."""
 
     def submit(self, token: int, fds: Iterable[int]) -> None:
-        """Make everything that was written to the files so far durable. They must stay open until the token comes back.
+        """Make everything that was written to the files so far durable, one after the other in their order; where one
+        fails, those behind it are left as they are. They must stay open until the token comes back.
 
         Never waits. `token`: 64 bits, chosen by the caller. ValueError once closed, OverflowError for an impossible
         file number.

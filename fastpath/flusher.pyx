@@ -4,9 +4,12 @@ A Python thread that waits for the disk must get the GIL before it can report th
 takes a switch interval or two. This thread takes its jobs from a queue behind a lock, calls fdatasync, and reports
 results through an eventfd that the loop polls beside its sockets.
 
-This file alone decides how syncs are joined. The thread takes every job that waits, and syncs each file among them
-once. So the next sync covers whatever was written while one sync ran, however many jobs asked for it. Results keep the
-order of the jobs. Linux only.
+This file alone decides how syncs are joined, and in which order files become durable. The thread takes every job that
+waits, and syncs each file among them once. So the next sync covers whatever was written while one sync ran, however many
+jobs asked for it. Files are synced in the order in which the jobs name them, a file of several jobs where it is named
+first. What rests upon another file, as new records do upon a cut in front of them, is named behind it. Where the sync of
+a file fails, its job goes no further: what is named behind it must not be durable without it. Results keep the order of the
+jobs. Linux only.
 
 It also decides how a large file goes to the device: in pieces of 8 MiB, each awaited, and then one fdatasync. So a sync
 of another file that comes meanwhile waits for a piece and not for the whole file: the file system's journal writes out
@@ -16,7 +19,7 @@ all data of its transaction, and that would be the whole file.
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.errno cimport EDQUOT, EINTR, EIO, ENOSPC, errno
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport bsearch, free, malloc, qsort
+from libc.stdlib cimport bsearch, calloc, free, qsort
 from libc.string cimport memset
 
 cdef extern from "<pthread.h>" nogil:
@@ -69,13 +72,14 @@ cdef extern from "<fcntl.h>" nogil:
 cdef unsigned int WHOLE = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
 cdef int64_t PIECE = 8 << 20
 
-cdef struct Synced:
+cdef struct File:
     int fd
+    bint synced                 # `error` is what came of it
     int error
 
 
 cdef int _by_fd(const void* a, const void* b) noexcept nogil:
-    return (<const Synced*>a).fd - (<const Synced*>b).fd
+    return (<const File*>a).fd - (<const File*>b).fd
 
 
 cdef int _write_back(int fd, Flushed* flushed) noexcept nogil:
@@ -107,47 +111,61 @@ cdef int _sync(int fd, Flushed* flushed) noexcept nogil:
     return 0
 
 
-cdef uint64_t _sync_all(Job* jobs, Flushed* flushed) noexcept nogil:
-    """Sync every file of the jobs once, and set each job's error. Returns the number of syncs."""
-    cdef Py_ssize_t named = 0, n = 0, i
+cdef File* _files(Job* jobs, size_t* count) noexcept nogil:
+    """Every file of the jobs once, by descriptor. NULL: there is no memory for that."""
+    cdef size_t named = 0, n = 0, i
     cdef Job* job = jobs
-    cdef Synced* files
-    cdef Synced wanted
-    cdef Synced* found
+    cdef File* files
     while job != NULL:
         named += job.count
         job = job.next
-    files = <Synced*>malloc(<size_t>max(named, 1) * sizeof(Synced))
+    files = <File*>calloc(max(named, <size_t>1), sizeof(File))
+    if files == NULL:
+        return NULL
     job = jobs
     while job != NULL:
-        job.error = 0
-        for i in range(job.count):
-            if files == NULL:                   # no memory to join them: each is synced as often as it is named
-                if job.error == 0:
-                    job.error = _sync(job.fds[i], flushed)
-            else:
-                files[n].fd = job.fds[i]
+        for i in range(<size_t>job.count):
+            files[n].fd = job.fds[i]
             n += 1
         job = job.next
-    if files == NULL:
-        return n
-    qsort(files, n, sizeof(Synced), _by_fd)
+    qsort(files, n, sizeof(File), _by_fd)
     named, n = n, 0
     for i in range(named):
         if i == 0 or files[i].fd != files[n - 1].fd:
             files[n].fd = files[i].fd
-            files[n].error = _sync(files[i].fd, flushed)
             n += 1
-    job = jobs
+    count[0] = n
+    return files
+
+
+cdef uint64_t _sync_all(Job* jobs, Flushed* flushed) noexcept nogil:
+    """Sync every file of the jobs once, in the order in which they are named, and set each job's error. Returns the
+    number of syncs."""
+    cdef size_t count = 0
+    cdef uint64_t syncs = 0
+    cdef Py_ssize_t i
+    cdef Job* job = jobs
+    cdef File* files = _files(jobs, &count)
+    cdef File wanted, alone
+    cdef File* found
     while job != NULL:
+        job.error = 0
         for i in range(job.count):
-            wanted.fd = job.fds[i]
-            found = <Synced*>bsearch(&wanted, files, n, sizeof(Synced), _by_fd)
-            if job.error == 0:
+            if files == NULL:                   # no memory to join them: each is synced as often as it is named
+                alone.synced = False
+                found = &alone
+            else:
+                wanted.fd = job.fds[i]
+                found = <File*>bsearch(&wanted, files, count, sizeof(File), _by_fd)
+            if not found.synced:
+                found.synced, found.error = True, _sync(job.fds[i], flushed)
+                syncs += 1
+            if found.error:
                 job.error = found.error
+                break
         job = job.next
     free(files)
-    return n
+    return syncs
 
 
 cdef void* _run(void* argument) noexcept nogil:

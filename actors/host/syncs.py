@@ -12,7 +12,8 @@ This file alone decides how the disk is waited for. Rules:
    small file never overtake each other, and none is replaced before the files of its own sync are durable.
 4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread. The syncs of a
    class hold at most `descriptors.pins_max()` at once: what is over is pinned when others are given back, so a sync of
-   more files than that is made in parts. Where there are fewer descriptors than that, a part is what there are.
+   more files than that is made in parts. Where there are fewer descriptors than that, a part is what there are. Files become
+   durable in the order in which their sync names them, and none behind one that could not be made so.
 5. What was closed while it was pinned is closed by a thread: the file may have been unlinked meanwhile, and the kernel frees
    its blocks when it is closed, for which it takes milliseconds.
 """
@@ -137,6 +138,7 @@ class Queue:
             if error:
                 for disk in part.disks:
                     self._lost.setdefault(disk, DiskFailed(error, f"fdatasync: {os.strerror(error)}"))
+                part.of.failed = part.of.failed or DiskFailed(error, f"fdatasync: {os.strerror(error)}")
             if not part.last:
                 continue
             disks = frozenset(file.disk for file in part.of.sync.files)  # type: ignore[union-attr]

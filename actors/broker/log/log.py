@@ -759,14 +759,16 @@ class PartitionLog:
         DiskFailed."""
         if self.torn is not None:
             raise self.torn
-        # What was cut first: a power cut in between must not keep what came behind it, and bring back what it took away.
+        # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
+        # between must not keep what came behind a cut, and bring back what that took away.
         files: list[File | Directory] = [one.log for one in self.shortened if one in self.segments]
-        for segment in reversed(self.segments):
+        place = len(self.segments) - 1
+        while place > 0 and self.segments[place].base_offset >= self.recovery_point:
+            place -= 1
+        for segment in self.segments[max(place, 0) :]:
             files += [file for file in segment.write_index() if file not in files]
             if segment.aborted.exists:
                 files += segment.aborted.write(sealed=segment is not self.active)
-            if segment.base_offset < self.recovery_point:
-                break
         if not self._named and self.segments:
             if self._name is None:
                 self._name = self._own_name()

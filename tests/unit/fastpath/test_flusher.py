@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,3 +134,80 @@ def test_forgotten_flushers_end_their_thread() -> None:
     )
     more = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
     assert more == "0\n"
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Iterator[list[int]]:
+    made = [os.open(tmp_path / str(number), os.O_CREAT | os.O_RDWR) for number in range(6)]
+    yield made
+    for one in made:
+        os.close(one)
+
+
+def test_nothing_behind_a_file_that_failed_is_synced(several: list[int]) -> None:
+    """Wherever it is named: what is named behind it rests upon it."""
+    ends = os.pipe()
+    orders = [several, several[::-1], several[3:] + several[:3]]
+    for order in orders:
+        for place in range(len(order) + 1):
+            flusher = Flusher()
+            flusher.submit(1, [*order[:place], ends[1], *order[place:]])
+            flusher.submit(2, [])
+            assert results(flusher, 2) == [(1, errno.EINVAL), (2, 0)]
+            assert flusher.syncs == place + 1
+            flusher.close()
+    for end in ends:
+        os.close(end)
+
+
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int fdatasync(int fd) {
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    FILE* to = fopen("order", "a");
+    fprintf(to, "%d\n", fd);
+    fclose(to);
+    return real(fd);
+}
+"""
+JOBS = """
+import os, select
+from fastpath.flusher import Flusher
+first = os.open("first", os.O_CREAT | os.O_RDWR)
+fds = [first] + [os.dup(first) for _ in range(9)]
+flusher, drained = Flusher(), 0
+jobs = [[9, 2, 5], [5, 9, 0, 8], [], [1, 2, 0, 7, 7]]
+for token, job in enumerate(jobs):
+    flusher.submit(token, [fds[one] for one in job])
+while drained < len(jobs):
+    select.select([flusher.fileno()], [], [])
+    drained += len(flusher.drain())
+print(" ".join(str(fds.index(int(line))) for line in open("order")))
+"""
+
+
+def test_files_are_synced_in_the_order_in_which_they_are_named(tmp_path: Path) -> None:
+    """However many jobs the thread took at once: what it took together is a run of jobs, each of whose files it syncs
+    once."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler to see the calls with")
+    (tmp_path / "shim.c").write_text(SHIM)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=tmp_path, check=True)
+    root = str(Path(__file__).parents[3])
+    environment = {**os.environ, "LD_PRELOAD": str(tmp_path / "shim.so"), "PYTHONPATH": root}
+    ran = subprocess.run(
+        [sys.executable, "-c", JOBS], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    jobs = [[9, 2, 5], [5, 9, 0, 8], [], [1, 2, 0, 7, 7]]
+    possible = set()
+    for cuts in range(1 << 3):
+        runs: list[list[int]] = [[]]
+        for place, job in enumerate(jobs):
+            if place and cuts >> (place - 1) & 1:
+                runs.append([])
+            runs[-1] += job
+        possible.add(" ".join(str(one) for run in runs for one in dict.fromkeys(run)))
+    assert ran.stdout.strip() in possible

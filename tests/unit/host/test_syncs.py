@@ -149,6 +149,15 @@ def test_a_file_that_was_lost_says_nothing_of_another_disk(waiting: Waiting, tmp
     assert (tmp_path / "b" / "epochs").read_bytes() == b"2"
 
 
+def test_a_sync_in_parts_ends_with_the_one_that_was_lost(waiting: Waiting, tmp_path: Path) -> None:
+    disk, log = LocalDisk(str(tmp_path)), LocalDisk(str(tmp_path)).open("log", create=True)
+    queue = waiting.syncs.queues[SyncClass.DATA]
+    queue.pins_max = 1
+    waiting.syncs.submit(Sync(1, [Lost(disk), log], [(disk, "epochs", b"1")]))
+    assert isinstance(waiting.until(1)[1], DiskFailed)
+    assert queue.flusher.syncs == 1 and not (tmp_path / "epochs").exists()
+
+
 def test_nothing_is_durable_behind_a_file_that_was_lost(waiting: Waiting, tmp_path: Path) -> None:
     """The kernel says so once: the next sync of that log would be a success, and overtakes one with a small file."""
     disk, slow = LocalDisk(str(tmp_path)), Slow()

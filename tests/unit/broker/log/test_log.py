@@ -262,7 +262,7 @@ def test_a_flush_names_what_was_written_since_the_last() -> None:
     put(log, build(1, 100))
     assert log.flush_due(0)
     names = [file.path for file in log.flush().files if file.path.endswith(".log")]
-    assert names == [f"{DIRECTORY}/{base:020d}.log" for base in (2, 1, 0)]  # the first was sealed since: its indexes
+    assert names == [f"{DIRECTORY}/{base:020d}.log" for base in (0, 1, 2)]  # the first was sealed since: its indexes
 
 
 def test_a_new_file_wants_a_flush_so_that_no_later_one_is_taken_for_the_beginning() -> None:
@@ -379,3 +379,25 @@ def test_indexes_that_left_memory_before_a_flush_are_synced_with_it() -> None:
     flushed = {file.path for file in log.flush().files}
     for segment in log.segments:
         assert {segment.path(suffix) for suffix in (".log", ".index", ".timeindex")} <= flushed
+
+
+def test_files_are_named_for_a_sync_in_the_order_in_which_they_rest_upon_each_other() -> None:
+    """The host makes them durable in that order, and a power cut may come in between."""
+    log = new(segment_bytes=400)
+    for _ in range(16):
+        put(log, build())
+    wanted = [path for one in log.segments for path in (one.path(".log"), one.path(".index"), one.path(".timeindex"))]
+    assert [file.path for file in log.flush().files][: len(wanted)] == wanted
+    flush(log)
+    assert len(log.segments) > 3
+    bases = [segment.base_offset for segment in log.segments]
+    log.truncate_to(bases[2] + 1)
+    cut = log.segments[-1]
+    assert [file.path for file in log.flush().files][:2] == [DIRECTORY, cut.path(".log")], (
+        "why it ends there, then its end"
+    )
+    log.truncate_to(bases[1] + 1)
+    again = log.segments[-1]
+    files = [file.path for file in log.flush().files]
+    assert again is not cut and files[:2] == [DIRECTORY, again.path(".log")]
+    assert len(set(files)) == len(files)
