@@ -1,7 +1,7 @@
 """The quorum: KIP-595 pull replication with KIP-630 snapshots, KIP-853 voters and KIP-996 pre-votes, without IO.
 
-Read in this order: `messages`, `voters`, `state`, `belief`, `roles`, `election`, `following`, `leading`, `change`, `entry`,
-`download`, `ready`, `raft`.
+Read in this order: `messages`, `voters`, `state`, `belief`, `roles`, `twins`, `election`, `following`, `leading`, `change`,
+`entry`, `download`, `ready`, `raft`.
 """
 
 from actors.raft.describe import Description, ReplicaState
@@ -12,6 +12,7 @@ from actors.raft.messages import NO_LEADER, Error, Failed, Message, OffsetAndEpo
 from actors.raft.raft import NotLeader, Raft
 from actors.raft.ready import HardState, Leadership, Ready, SnapshotPart
 from actors.raft.state import EPOCH_MAX, Control, LeaderChange, Role, VotersChange
+from actors.raft.twins import RunsTwice
 from actors.raft.voters import VoterHistory, Voters
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "ReplicaKey",
     "ReplicaState",
     "Role",
+    "RunsTwice",
     "SnapshotId",
     "SnapshotPart",
     "SnapshotSlice",

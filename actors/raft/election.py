@@ -15,7 +15,7 @@ Rules:
    a refused pre-vote is repeated soon, after a random time.
 """
 
-from actors.raft import belief, leading, roles
+from actors.raft import belief, leading, roles, twins
 from actors.raft.messages import (
     NO_LEADER,
     EndQuorumEpochRequest,
@@ -135,9 +135,13 @@ def patience_ended(core: Core) -> None:
 
 
 def vote(core: Core, source: int, request: VoteRequest) -> None:
-    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: the request names another disk; other errors: see
-    `belief.candidate`."""
+    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: the request names another disk;
+    DUPLICATE_BROKER_REGISTRATION: see `twins`; other errors: see `belief.candidate`."""
     granted = False
+    if twins.leader_asks(core, request):
+        error = Error.DUPLICATE_BROKER_REGISTRATION
+        core.say(source, VoteResponse(request.serial, error, core.told_leader, core.epoch, granted))
+        return
     error = belief.candidate(core, request) if request.voter == core.me else Error.INVALID_VOTER_KEY
     if error is Error.NONE and core.claims and belief.may_stand(core, request):
         if request.epoch > core.epoch:
@@ -192,6 +196,8 @@ def vote_answered(core: Core, source: int, response: VoteResponse) -> None:
     key = ballot.awaited.pop(response.serial, None)
     if key is None:
         return
+    if response.error is Error.DUPLICATE_BROKER_REGISTRATION:
+        raise twins.RunsTwice(core.me)
     if response.granted and response.epoch == core.epoch:
         ballot.granted.add(key)
     count(core)

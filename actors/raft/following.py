@@ -14,7 +14,7 @@ Rules:
 4. An observer without a leader asks one replica after the other.
 """
 
-from actors.raft import belief, download, roles
+from actors.raft import belief, download, roles, twins
 from actors.raft.messages import (
     NO_LEADER,
     BeginQuorumEpochRequest,
@@ -90,7 +90,7 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
     if response.error is not Error.NONE or core.role is not Role.FOLLOWER or response.epoch != core.epoch:
         _rejected(core, response.error)
         return
-    _heard(core)
+    _heard(core, response.serial)
     core.told_high_watermark = max(core.told_high_watermark, response.high_watermark)
     fetching.due_ms = core.now_ms
     if response.diverging is not None and min(response.diverging) < 0:
@@ -118,14 +118,15 @@ def snapshot_answered(core: Core, source: int, response: FetchSnapshotResponse) 
         core.download = None
         _rejected(core, response.error)
         return
-    _heard(core)
+    _heard(core, response.serial)
     fetching.due_ms = core.now_ms
     download.take(core, response)
 
 
-def _heard(core: Core) -> None:
-    """The answer shows that the leader still leads."""
+def _heard(core: Core, serial: int) -> None:
+    """The answer to the request of that serial shows that the leader still leads."""
     assert core.fetching is not None
+    twins.leader_answers(core.fetching, serial)
     core.fetching.heard = core.fetching.fruitful = True
     core.heard_ms = core.now_ms
     core.hurry = False
@@ -135,6 +136,8 @@ def _heard(core: Core) -> None:
 def _rejected(core: Core, error: Error) -> None:
     """The answer was an error: ask again after a pause, or ask another replica."""
     assert core.fetching is not None
+    if error is Error.DUPLICATE_BROKER_REGISTRATION:
+        raise twins.RunsTwice(core.me)
     core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     if error is Error.NOT_LEADER_OR_FOLLOWER and core.role is Role.FOLLOWER:
         if core.stands:
@@ -157,6 +160,7 @@ def fetch_failed(core: Core, serial: int) -> None:
     if fetching is None or not serial or fetching.serial != serial:
         return
     fetching.serial = 0
+    twins.forget(fetching)
     fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     if core.role is Role.UNATTACHED:
         roles.next_target(core)
@@ -168,6 +172,7 @@ def link_lost(core: Core, peer: int, refused: bool) -> None:
     if fetching is None or fetching.target != peer:
         return
     fetching.serial = 0
+    twins.forget(fetching)
     fetching.due_ms = core.now_ms + (0 if fetching.fruitful and not refused else core.limits.retry_backoff_ms)
     fetching.fruitful = False
     if core.role is Role.UNATTACHED:

@@ -17,7 +17,7 @@ Rules:
 
 from collections.abc import Sequence
 
-from actors.raft import download
+from actors.raft import download, twins
 from actors.raft.messages import (
     BeginQuorumEpochRequest,
     ChangeResponse,
@@ -67,7 +67,7 @@ def refusal(core: Core, epoch: int) -> Error:
 
 def fetch(core: Core, source: int, request: FetchRequest) -> None:
     """Answer a fetch, or park it. INVALID_REQUEST: an offset or epoch that no log can have; other errors: see
-    `refusal`."""
+    `refusal`; DUPLICATE_BROKER_REGISTRATION: see `twins`."""
     error = refusal(core, request.epoch)
     if min(request.epoch, request.offset, request.last_epoch) < 0:
         error = Error.INVALID_REQUEST
@@ -77,6 +77,10 @@ def fetch(core: Core, source: int, request: FetchRequest) -> None:
     leading = core.leading
     assert leading is not None
     progress = contact(core, request.replica)
+    if progress is not None and twins.fetched(progress, request.connection):
+        error = Error.DUPLICATE_BROKER_REGISTRATION
+        core.say(source, FetchResponse(request.serial, error, core.told_leader, core.epoch))
+        return
     answer = _answer(core, request)
     snapshot = _snapshot_instead(core, request)
     if snapshot is not None:

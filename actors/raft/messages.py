@@ -36,6 +36,7 @@ class Error(enum.IntEnum):
     UNKNOWN_LEADER_EPOCH = 75
     SNAPSHOT_NOT_FOUND = 98
     POSITION_OUT_OF_RANGE = 99
+    DUPLICATE_BROKER_REGISTRATION = 101
     INVALID_VOTER_KEY = 125
     DUPLICATE_VOTER = 126
     VOTER_NOT_FOUND = 127
@@ -140,7 +141,7 @@ class FetchRequest(NamedTuple):
     there.
 
     `high_watermark` is the one that the sender knows (-1: none; KIP-1166): a leader that knows a higher one answers at
-    once.
+    once. `connection`: on which it came, a number of the node that was asked (-1: on none).
     """
 
     serial: int
@@ -151,6 +152,7 @@ class FetchRequest(NamedTuple):
     high_watermark: int
     max_wait_ms: int
     bytes_max: int
+    connection: int = -1
 
 
 class FetchResponse(NamedTuple):

@@ -143,7 +143,7 @@ class Raft:
     # -- in
 
     def step(self, source: int, message: Message, now: Now) -> None:
-        """Take a message. Raises LogDiverged; then the node must stop."""
+        """Take a message. Raises LogDiverged, RunsTwice; then the node must stop."""
         self._due_ms = None
         core = self._core
         core.now = now

@@ -112,9 +112,23 @@ class Ballot:
 class Fetching:
     """The fetches of a follower, or of an observer in search of a leader."""
 
-    __slots__ = ("due_ms", "entry_ms", "expires_ms", "fruitful", "heard", "serial", "target")
+    __slots__ = (
+        "asked_by_leader",
+        "due_ms",
+        "entry_ms",
+        "expires_ms",
+        "fruitful",
+        "heard",
+        "led_on",
+        "serial",
+        "target",
+    )
 
     def __init__(self, due_ms: int) -> None:
+        self.asked_by_leader = 0
+        """This replica's serial when somebody with the key of its leader asked for its vote; 0: nobody has (`twins`)."""
+        self.led_on = False
+        """Whether the leader has answered a fetch that was sent after that."""
         self.entry_ms = 0
         """When this replica asks its leader next to put its entry among the voters right."""
         self.due_ms = due_ms
@@ -146,7 +160,8 @@ class Progress:
     """What a leader knows of another replica."""
 
     __slots__ = (
-        "announced_ms", "caught_up_ms", "caught_up_wall_ms", "end_offset", "fetch_ms", "fetch_wall_ms", "leader_end_offset",
+        "announced_ms", "caught_up_ms", "caught_up_wall_ms", "connection", "connections", "end_offset", "fetch_ms",
+        "fetch_wall_ms", "leader_end_offset", "returns",
     )  # fmt: skip
 
     def __init__(self, fetch_ms: int) -> None:
@@ -164,6 +179,12 @@ class Progress:
         """The leader's log end at its last fetch."""
         self.announced_ms = 0
         """When the next BeginQuorumEpoch to it is due."""
+        self.connection = -1
+        """On which it has fetched last (`twins`)."""
+        self.connections = (-1, -1)
+        """The two newest on which it has fetched, that which came first before the other."""
+        self.returns = 0
+        """So often it has fetched on the older one after it had fetched on the newer one."""
 
 
 class ParkedFetch(NamedTuple):

@@ -32,7 +32,7 @@ from actors.node.quorum.codec.partition import Refusal
 from actors.node.quorum.identity import Identity
 from actors.node.runtime.answers import Answer, Asked, Close, Done
 from actors.node.runtime.runtime import Runtime
-from actors.raft import Failed, LogDiverged, Raft
+from actors.raft import Failed, LogDiverged, Raft, RunsTwice
 from actors.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
@@ -213,8 +213,8 @@ class Transport:
     def _step(self, source: int, answer: Message) -> None:
         try:
             self._raft.step(source, answer, self._runtime.now)
-        except LogDiverged as diverged:
-            self._runtime.stop(1, str(diverged))
+        except (LogDiverged, RunsTwice) as sentence:
+            self._runtime.stop(1, str(sentence))
 
     def _foreign(self, target: int) -> None:
         """A controller says that it is of another cluster. Who hears that from most, and never anything else, is in the

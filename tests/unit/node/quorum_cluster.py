@@ -75,10 +75,10 @@ class Replica(Process):
 
     node: Any
 
-    def __init__(self, world: World, id: int, settings: dict[str, str]) -> None:
+    def __init__(self, world: World, id: int, settings: dict[str, str], name: str | None = None) -> None:
         self.id = id
         self.settings = settings
-        super().__init__(world, f"n{id}", node_config(settings), lambda disk: self.storage)
+        super().__init__(world, name or f"n{id}", node_config(settings), lambda disk: self.storage)
         self.storage = Storage(CLUSTER_ID, "drafts", 2, [self.disk], [bytes([id]) * 16], ["memory"])
         self.sync: Callable[..., None] = self._sync
         self.role = Recorder()
@@ -179,6 +179,16 @@ class Cluster:
     def _add(self, id: int, settings: dict[str, str]) -> None:
         replica = self.nodes[id] = Replica(self.world, id, SETTINGS | settings | self._settings)
         self.world.add(replica)
+
+    def copy(self, id: int, port: int) -> Replica:
+        """A process on a copy of a node's disk as it is now, which listens on another port; it is not among `nodes`."""
+        first = self.nodes[id]
+        twin = Replica(self.world, id, first.settings | {"listeners": f"CONTROLLER://{HOST}:{port}"}, f"twin{id}")
+        for name in first.disk.names(DIRECTORIES["drafts"]):
+            file = first.disk.open(self.path(name))
+            twin.disk.replace(self.path(name), bytes(file.read_cold(0, file.size)))
+        self.world.add(twin)
+        return twin
 
     @staticmethod
     def path(name: str) -> str:

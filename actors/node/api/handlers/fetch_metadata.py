@@ -16,4 +16,4 @@ from actors.node.runtime.calls import Call, Lane, Listener
 def fetch_metadata(context: ControllerContext, request: Any, call: Call) -> Answer:
     """Ask raft, which answers at once or when there is news."""
     quorum = context.quorum
-    return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version))
+    return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version, call.connection))

@@ -3,7 +3,8 @@
 Advertised from 4 as Apache Kafka does; versions before 13 name the topic and are refused with INVALID_REQUEST.
 Version notes: 15 ReplicaState, 17 directory id (KIP-853), 18 the asker's high watermark (KIP-1166).
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID (whole request or partition);
-NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for negative numbers (partition).
+NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for negative numbers,
+DUPLICATE_BROKER_REGISTRATION for a replica that runs twice (partition; Apache Kafka notices that of brokers alone).
 Skipped: sessions (every fetch is whole), PartitionMaxBytes (0 in every fetch of a replica: MaxBytes counts).
 """
 
@@ -26,8 +27,8 @@ PURPOSE = "metadata"
 FIRST_BY_ID = 13
 
 
-def read_request(own: Identity, request: Any, version: int) -> FetchRequest | Refusal:
-    """The request of a peer, or the answer that refuses it."""
+def read_request(own: Identity, request: Any, version: int, connection: int = -1) -> FetchRequest | Refusal:
+    """The request of a peer that came on that connection, or the answer that refuses it."""
     cls = message("FetchResponse")
     if metadata.foreign(own, request):
         return Refusal(cls(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -50,6 +51,7 @@ def read_request(own: Identity, request: Any, version: int) -> FetchRequest | Re
         asked.high_watermark,
         request.max_wait_ms,
         request.max_bytes,
+        connection,
     )
 
 

@@ -2,7 +2,7 @@
 
 Version notes: 1 voter key and directory ids (KIP-853), 2 pre-votes.
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
-INVALID_VOTER_KEY, INVALID_REQUEST (partition).
+INVALID_VOTER_KEY, INVALID_REQUEST, DUPLICATE_BROKER_REGISTRATION for a leader that runs twice (partition).
 """
 
 from typing import Any

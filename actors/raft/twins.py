@@ -1,0 +1,75 @@
+"""One replica that runs twice: its directory was copied, and both copies were started.
+
+A replica is its id and its disk, so whoever has a copy of the disk speaks with the same key, and may give the vote of an
+epoch a second time. Nothing on the copy shows that it is one. What others see of the two does, and this file alone decides
+when that is enough:
+
+1. A replica fetches on one connection at a time, and never goes back to one that it has given up. A leader that sees the
+   same key on two connections in turn, and on the older one again and again, serves two processes. The one whose
+   connection it saw first goes on, the other one is refused.
+2. A leader asks for no votes. Where the leader of an epoch asks its follower for a vote, and answers a fetch of the same
+   epoch that was sent later, it was somebody else who asked: a leader that has stopped never leads that epoch again
+   (`state`, rule 3). The next question of that kind is refused, once.
+3. Who is refused in this way stops with a sentence. The other one goes on, so a cluster has its voter still.
+
+Two copies of the only voter see nobody in common, and stay unnoticed; so does a copy as long as it reaches nobody.
+"""
+
+from actors.raft.messages import ReplicaKey, VoteRequest
+from actors.raft.state import Core, Fetching, Progress, Role
+
+RETURNS_MAX = 2
+"""So often a leader sees a replica on the older of two connections again. Once a delayed request may be."""
+NOWHERE = -1
+"""A fetch that came on no connection."""
+
+
+class RunsTwice(Exception):
+    """Another process has this replica's id and disk, and others hear both. The node must stop."""
+
+    def __init__(self, me: ReplicaKey) -> None:
+        super().__init__(
+            f"another process with the id {me.id} and the directory id of this node takes part in the cluster: its "
+            f"directory was copied. Only one of the two may run; format an empty directory for the other one"
+        )
+
+
+def fetched(progress: Progress, connection: int) -> bool:
+    """Note the connection of a fetch (rule 1). True: it is the second process of its replica, and is refused."""
+    if connection == progress.connection and progress.returns < RETURNS_MAX:
+        return False
+    if connection == NOWHERE:
+        return False
+    older, newer = progress.connections
+    if connection not in (older, newer):
+        progress.connections, progress.returns = (newer, connection), 0
+    elif connection == older and connection != progress.connection:
+        progress.returns += 1
+    progress.connection = connection
+    return progress.returns >= RETURNS_MAX and connection == progress.connections[1]
+
+
+def leader_asks(core: Core, request: VoteRequest) -> bool:
+    """A request for a vote has come (rule 2). True: it is of the second process of the leader, and is refused."""
+    fetching = core.fetching
+    if fetching is None or core.role is not Role.FOLLOWER or request.replica.id != core.leader_id:
+        return False
+    if request.replica not in core.voters or request.epoch > core.epoch:
+        return False
+    if fetching.led_on:
+        forget(fetching)
+        return True
+    if not fetching.asked_by_leader:
+        fetching.asked_by_leader = core.next_serial()
+    return False
+
+
+def leader_answers(fetching: Fetching, serial: int) -> None:
+    """The leader has answered the fetch of that serial, and leads still."""
+    if 0 < fetching.asked_by_leader < serial:
+        fetching.led_on = True
+
+
+def forget(fetching: Fetching) -> None:
+    """The leader has gone, or may have: what it asks from now on it may ask."""
+    fetching.asked_by_leader, fetching.led_on = 0, False
