@@ -7,6 +7,8 @@ directory's name (A09), then the first byte of data at offset 0 or in a checkpoi
 at 0 needs the option, else FamilyUnknown is raised.
 """
 
+import base64
+import binascii
 import os
 import re
 from collections.abc import Iterator
@@ -25,6 +27,9 @@ METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
 FIRST_BYTE = {0x0C: "drafts", 0x01: "released"}
 """The first byte of the first data record -> family: a FeatureLevelRecord without a frame, or a frame of version 1."""
 BOOTSTRAP = "bootstrap.checkpoint"
+PARTITION_METADATA = "partition.metadata"
+"""The file in a partition's directory that says of which topic it is."""
+ID_BYTES = 16
 Headers = NDArray[np.void]
 """Headers of batches, as `scan` gives them."""
 LOOK_BYTES = 16 << 20
@@ -105,6 +110,11 @@ class Partition(NamedTuple):
     def named(self) -> bool:
         """Whether its directory is named as a partition's is."""
         return _DIRECTORY.fullmatch(self.files[0].parent.name) is not None
+
+    @property
+    def directory(self) -> Path:
+        """The directory in which its files lie."""
+        return self.files[0].parent
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -217,6 +227,23 @@ def _property(path: Path, name: str) -> str | None:
         return None
     values = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip() == name]
     return values[-1] if values else None
+
+
+def topic_id(directory: Path) -> bytes | None:
+    """The topic id in a directory's partition.metadata, 16 bytes; None if it is missing or unreadable."""
+    try:
+        text = (directory / PARTITION_METADATA).read_text("latin-1")
+    except OSError:
+        return None
+    for line in text.split("\n"):
+        name, _, value = line.partition(":")
+        if name.strip() == "topic_id":
+            try:
+                found = base64.urlsafe_b64decode(value.strip() + "==")
+            except (ValueError, binascii.Error):
+                return None
+            return found if len(found) == ID_BYTES else None
+    return None
 
 
 def first_byte(path: Path) -> int:

@@ -46,6 +46,8 @@ class ReadOptions(NamedTuple):
     only: frozenset[str] | None = None
     """Topics that a comparison left. It is no error if one of them does not exist."""
     partitions: frozenset[int] | None = None
+    only_partitions: frozenset[int] | None = None
+    """Partitions that a comparison left. It is no error if one of them does not exist."""
     family: str | None = None
     first_offset: int = 0
     end_offset: int = -1
@@ -81,11 +83,15 @@ class ReadOptions(NamedTuple):
         return whole if self.columns is None else pa.schema([whole.field(name) for name in self.columns])
 
     def open(self) -> Source:
-        """The logs to read. Raises NothingToRead, FileNotFoundError, FamilyUnknown."""
+        """The logs to read. Raises NothingToRead, also for a partition that no topic has, FileNotFoundError,
+        FamilyUnknown."""
         found = source.open(self.path, self.table, self.topics, self.family)
         if found.table != "log":
             return found
-        logs = [log for log in found.logs if self.partitions is None or log.number in self.partitions]
+        if self.partitions is not None:
+            found.refuse_missing(self.partitions)
+        numbers = [one for one in (self.partitions, self.only_partitions) if one is not None]
+        logs = [log for log in found.logs if all(log.number in one for one in numbers)]
         return found._replace(logs=tuple(log for log in logs if self.only is None or log.topic in self.only))
 
     def splits(self, found: Source, cores: int = 0) -> list[Split]:
@@ -220,7 +226,7 @@ def narrowed(options: ReadOptions, column: str, sign: str, value: Any) -> ReadOp
     """The read that `column sign value` leaves (sign: = in < <= > >=), or None if the options cannot express it
     exactly."""
     if column in ("topic", "partition", "type") and sign in ("=", "in"):
-        name = {"topic": "only", "partition": "partitions", "type": "types"}[column]
+        name = {"topic": "only", "partition": "only_partitions", "type": "types"}[column]
         given = frozenset(value if sign == "in" else (value,)) - {None}
         before: frozenset[Any] | None = getattr(options, name)
         change: dict[str, Any] = {name: given if before is None else before & given}

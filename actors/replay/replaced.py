@@ -42,6 +42,8 @@ class Cut(Protocol):
     def next_offset(self) -> int: ...
     @property
     def fingerprint(self) -> int: ...
+    @property
+    def topic_id(self) -> bytes: ...
 
 
 class Piece(NamedTuple):
@@ -122,6 +124,9 @@ def _by_offset(split: Cut) -> tuple[list[Piece], bool]:
             found.append(piece)
     if reached < split.next_offset <= segments[-1].base_offset:
         raise FileNotFoundError(f"{path} is gone, and no other segment has offset {split.next_offset - 1}")
+    now = files.topic_id(path.parent)  # asked after the files were mapped: they are of this topic or of one before it
+    if split.topic_id and now is not None and now != split.topic_id:
+        raise FileNotFoundError(f"{path} is gone: its topic was deleted and made again")
     return found, reached >= split.next_offset
 
 

@@ -7,11 +7,11 @@ This file alone decides where files are cut and what is wanted of each piece. Ru
    whole. A torn batch in front of another segment is damage.
 2. A split is a plain value: it can be pickled, kept in a checkpoint of a stream, and read on another machine that sees
    the same path. Its `end` stays valid when the file grows. If a log cleaner has put another file in its place, the split
-   is the batches with its offsets (`replaced.py`).
+   is the batches of that topic id with its offsets (`replaced.py`).
 3. Requested offsets may lie inside batches. Records outside them are not decoded.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -56,6 +56,8 @@ class Split(NamedTuple):
     """end of the wanted offsets, exclusive; -1: to the end"""
     fingerprint: int = -1
     """of its batches (`replaced.mark`); -1: not known"""
+    topic_id: bytes = b""
+    """of the topic; empty: not known"""
 
 
 def repeated(look: Callable[[], T]) -> T:
@@ -90,6 +92,14 @@ class Source(NamedTuple):
         """The schema of what `read` returns for these columns. Raises ValueError for a column that does not exist."""
         return schema(self.table, self.family, columns)
 
+    def refuse_missing(self, partitions: Iterable[int]) -> None:
+        """Raise NothingToRead if no log here is of one of these partitions."""
+        missing = sorted(set(partitions) - {log.number for log in self.logs})
+        if missing:
+            there = sorted({log.number for log in self.logs})
+            shown = f"0 to {there[-1]}" if there == list(range(len(there))) else ", ".join(map(str, there[:5])) + " ..."
+            raise NothingToRead(f"there is no partition {' or '.join(map(str, missing[:5]))}, only {shown}.")
+
     def splits(
         self,
         bytes_max: int = SPLIT_BYTES,
@@ -101,7 +111,8 @@ class Source(NamedTuple):
         for log in self.logs:
             key = (log.topic, log.number)
             low, high = (first or {}).get(key, 0), (end or {}).get(key, -1)
-            whole = Split("", 0, 0, *key, self.table, self.family, 0, 0, 0, low, high)
+            written = (files.topic_id(log.directory) or b"") if self.table == "log" else b""
+            whole = Split("", 0, 0, *key, self.table, self.family, 0, 0, 0, low, high, topic_id=written)
             for file in log.segments or [Segment(one.path, -1) for one in log.checkpoints]:
                 if 0 <= file.next_offset <= low or 0 <= high <= file.base_offset:
                     continue

@@ -241,11 +241,11 @@ class _Stream(api.DataSourceStreamReader):
         self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
         self.fits = spark_schema(schema)
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> follow.Position:
         """The position at which a new query begins."""
         return self.followed.beginning()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[api.InputPartition]:
+    def partitions(self, start: follow.Position, end: follow.Position) -> Sequence[api.InputPartition]:
         """The splits between two positions."""
         return [Piece(split) for split in self.followed.splits(start, end)]
 
@@ -262,23 +262,21 @@ class _Unlimited(_Stream):
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema)
-        self.reached: dict[str, int] = {}
+        self.reached: follow.Position = {}
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> follow.Position:
         """The position at which a new query begins."""
         self.reached = self.followed.beginning()
         return self.reached
 
-    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
+    def latestOffset(self) -> follow.Position:  # type: ignore[override]
         """The position after everything there is."""
         self.reached = self.followed.latest(self.reached, None, None)
         return self.reached
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[api.InputPartition]:
+    def partitions(self, start: follow.Position, end: follow.Position) -> Sequence[api.InputPartition]:
         """The splits between two positions."""
-        self.reached = {
-            name: max(offset, self.reached.get(name, 0)) for name, offset in {**self.reached, **end}.items()
-        }
+        self.reached = follow.further(self.reached, end)
         return super().partitions(start, end)
 
 
@@ -293,7 +291,7 @@ class _Limited(_Stream, _Now):
             return limits.ReadMaxBytes(self.followed.bytes_max)
         return limits.ReadAllAvailable()
 
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
+    def latestOffset(self, start: follow.Position, limit: Any) -> follow.Position:
         """The furthest position that the limit allows for a trigger."""
         return self.followed.latest(start, getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None))
 
@@ -301,7 +299,7 @@ class _Limited(_Stream, _Now):
         """The query ends after the records that exist now."""
         self.followed.freeze()
 
-    def reportLatestOffset(self) -> dict[str, int]:
+    def reportLatestOffset(self) -> follow.Position:
         """The newest position, for the progress of the query."""
         return self.followed.now()
 

@@ -9,17 +9,21 @@ deleted and made again still has the old one. `partition.metadata` has the topic
    topic, as Apache Kafka before 2.8 wrote them.
 """
 
-import base64
-import binascii
 import warnings
 from pathlib import Path
 
 from actors.replay.as_of import replay
 from actors.replay.copies import alike, newest
-from actors.replay.files import METADATA, CorruptLog, FamilyUnknown, NothingToRead, Partition, partitions
-
-PARTITION_METADATA = "partition.metadata"
-ID_BYTES = 16
+from actors.replay.files import (
+    METADATA,
+    PARTITION_METADATA,
+    CorruptLog,
+    FamilyUnknown,
+    NothingToRead,
+    Partition,
+    partitions,
+    topic_id,
+)
 
 
 class OtherTopic(UserWarning):
@@ -39,7 +43,7 @@ def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition
 
 def _current(path: str | Path, logs: list[Partition]) -> list[Partition]:
     """The logs without those of topics that only have the same name."""
-    written = {id(log): topic_id(log) for log in logs}
+    written = {id(log): topic_id(log.directory) for log in logs}
     ids: dict[str, set[bytes]] = {}
     for log in logs:
         if one := written[id(log)]:
@@ -61,7 +65,7 @@ def _current(path: str | Path, logs: list[Partition]) -> list[Partition]:
 def _other(log: Partition, known: bool) -> str:
     why = "" if known else "; which topic is the newer one is judged by the time of its partition.metadata"
     return (
-        f"{log.files[0].parent} is left out: it is of another topic of that name, which was deleted{why}. To see it, give "
+        f"{log.directory} is left out: it is of another topic of that name, which was deleted{why}. To see it, give "
         f"that directory."
     )
 
@@ -77,7 +81,7 @@ def _known(path: str | Path) -> dict[str, bytes]:
 
 def _last_made(logs: list[Partition]) -> bytes | None:
     """The topic id that was written last."""
-    return topic_id(max(logs, key=lambda log: _made_ns(log.files[0].parent)))
+    return topic_id(max(logs, key=lambda log: _made_ns(log.directory)).directory)
 
 
 def _made_ns(directory: Path) -> int:
@@ -85,20 +89,3 @@ def _made_ns(directory: Path) -> int:
         return (directory / PARTITION_METADATA).stat().st_mtime_ns
     except OSError:
         return -1
-
-
-def topic_id(log: Partition) -> bytes | None:
-    """The topic id in a directory's partition.metadata, 16 bytes; None if it is missing or unreadable."""
-    try:
-        text = (log.files[0].parent / PARTITION_METADATA).read_text("latin-1")
-    except OSError:
-        return None
-    for line in text.split("\n"):
-        name, _, value = line.partition(":")
-        if name.strip() == "topic_id":
-            try:
-                found = base64.urlsafe_b64decode(value.strip() + "==")
-            except (ValueError, binascii.Error):
-                return None
-            return found if len(found) == ID_BYTES else None
-    return None
