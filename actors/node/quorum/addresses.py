@@ -1,8 +1,10 @@
 """Where the members of the quorum can be reached.
 
-This file alone decides what this replica is called, and which address of another one is believed: what the quorum's own
-answers said last, then `controller.connect` where it names ids, then the Voters record (reading A11, KIP-853). Entries
-without an id are asked for the leader under ids below -1, as long as none is known.
+This file alone decides what this replica is called, and which address of another one is believed: of the leader what it, or
+the quorum's answers, said last; then a Voters record that has moved it, then `controller.connect` where it names ids, then
+the Voters record (reading A11, KIP-853). What a leader has said of itself counts as long as it leads: it may have said what
+nobody can reach, and then another one leads, and has to find it where it is. Entries without an id are asked for the leader
+under ids below -1, as long as none is known.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from actors.raft import Voter
 
 Address = tuple[str, int]
+NOBODY = -1
 FIRST_BOOTSTRAP_ID = -2
 EVERY_INTERFACE = ("", "0.0.0.0", "::")
 """Hosts to listen on that nobody can dial."""
@@ -33,6 +36,11 @@ class Addresses:
         self._given: dict[int, Address] = {}
         self._recorded: dict[int, Address] = {}
         self._learned: dict[int, Address] = {}
+        """What was said of leaders."""
+        self._leader = NOBODY
+        """Of whom the newest such word is."""
+        self._moved: dict[int, Address] = {}
+        """What a Voters record said that came while this process ran."""
         self._bootstrap: dict[int, Address] = {}
         self._stranger: tuple[int, Address] | None = None
         """The newest leader that an answer named and that does not vote as far as this node knows."""
@@ -60,12 +68,13 @@ class Addresses:
         """A Voters record says that a voter is elsewhere than the one before it did: what files or older answers said no
         longer counts."""
         for _, host, port in voter.endpoints[:1]:
-            self.learn(voter.key.id, host, port)
+            self._learned[voter.key.id] = self._moved[voter.key.id] = (host, port)
 
     def learn(self, id: int, host: str, port: int) -> None:
         """What the quorum said: a leader's address in an answer or an announcement."""
         if id != self.me and port > 0:
             self._learned[id] = (host, port)
+            self._leader = id
 
     def learn_stranger(self, id: int, host: str, port: int) -> None:
         """An answer says where somebody is who is no voter here. Raft decides whether that one may lead by now."""
@@ -76,7 +85,8 @@ class Addresses:
         """The address of a replica, None when nobody has told it."""
         if id == self.me:
             return self.own
-        for table in (self._learned, self._given, self._recorded, self._bootstrap):
+        told = (self._moved, self._given, self._recorded, self._learned, self._bootstrap)
+        for table in (self._learned, *told) if id == self._leader else told:
             address = table.get(id)
             if address is not None and address[1] > 0:
                 return address

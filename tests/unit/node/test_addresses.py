@@ -57,6 +57,21 @@ def test_what_the_quorum_said_last_counts_more_than_files() -> None:
     assert Addresses([], 7, None).find(1001) is None
 
 
+def test_what_a_leader_said_of_itself_counts_as_long_as_it_leads() -> None:
+    """It may have named a place where nobody reaches it: the next leader finds it where files and the record say."""
+    addresses = Addresses([(1002, "given", 1)], 7, None)
+    addresses.record(RECORDED)
+    addresses.learn(1001, "wrong", 4)
+    assert addresses.find(1001) == ("wrong", 4)
+    addresses.learn(1002, "wrong", 5)
+    assert (addresses.find(1001), addresses.find(1002)) == (("recorded", 3), ("wrong", 5))
+    addresses.learn(1003, "third", 6)
+    assert addresses.find(1002) == ("given", 1)
+    addresses.learn(1001, "right", 7)
+    assert addresses.find(1001) == ("right", 7)
+    assert addresses.find(1003) == ("third", 6), "there is nothing better"
+
+
 def test_a_voter_that_moved_is_where_the_newest_record_says() -> None:
     addresses = Addresses([(1001, "given", 1)], 7, None)
     addresses.record(RECORDED)
