@@ -456,17 +456,17 @@ class Partition:
             return self.high_watermark
         return min(max(unstable, self.log.log_start_offset), self.high_watermark)
 
-    def check_epoch(self, epoch: int, *, leader_only: bool, exactly: bool = False) -> None:
+    def check_epoch(self, epoch: int, *, leader_only: bool) -> None:
         """FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER; `epoch` -1 is not checked (KIP-320).
 
-        A consumer that knows an earlier epoch of the present unbroken leadership is no stranger: nobody else has led since,
-        so what it has read is here. Each change of an ISR has such an epoch where one number counts both (A33). `exactly`:
-        only the present one will do, as for replicas."""
+        An earlier epoch of the same unbroken leadership, as each change of an ISR leaves it where one number counts both
+        (A33), is refused too. Clients trust that no answer has a batch of an epoch which they do not know. librdkafka may
+        compare its position behind such a batch with the end of the epoch before, takes the log for truncated, and throws
+        away what it has fetched."""
         if epoch >= 0 and epoch != self.leader_epoch:
-            if epoch > self.leader_epoch:
-                raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH)
-            if exactly or self.leader != self.cluster.me or epoch < self.led_since:
-                raise Refused(ErrorCode.FENCED_LEADER_EPOCH)
+            raise Refused(
+                ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
         if self.leader != self.cluster.me and (leader_only or self.leader == NO_LEADER):
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 

@@ -140,7 +140,7 @@ def look(
     partition = entry.partition
     assert partition is not None
     try:
-        partition.check_epoch(entry.leader_epoch, leader_only=reader.leader_only, exactly=reader.replica >= 0)
+        partition.check_epoch(entry.leader_epoch, leader_only=reader.leader_only)
         if reader.replica >= 0:
             diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
             if diverging is None:

@@ -65,7 +65,7 @@ def test_an_isr_that_changes_under_the_same_leader_epoch_begins_no_leadership() 
     assert code(lab.fetch(1, 0, epoch=0)) is ErrorCode.NONE, "nobody is fenced by a change of the ISR"
 
 
-def test_a_leader_epoch_that_moves_has_a_start_of_its_own() -> None:
+def test_a_leader_epoch_that_moves_begins_a_leadership() -> None:
     lab = lab_of()
     lab.produce(1, b"a")
     lab.settle()
@@ -73,7 +73,7 @@ def test_a_leader_epoch_that_moves_has_a_start_of_its_own() -> None:
     replayed(lab, ops.PartitionsChanged.one(TOPIC_ID, 0, None, 1))  # the same broker, named
     assert (leader.leader_epoch, leader.isr.partition_epoch, leader.epoch_start) == (1, 1, 1)
     assert leader.log.epochs.latest == 1
-    assert code(lab.fetch(1, 0, epoch=0)) is ErrorCode.NONE, "nobody else has led since"
+    assert code(lab.fetch(1, 0, epoch=0)) is ErrorCode.FENCED_LEADER_EPOCH
     replayed(lab, ops.PartitionsChanged.one(TOPIC_ID, 0, [1, 2]))
     assert (leader.leader_epoch, leader.isr.partition_epoch) == (1, 2)
     assert code(lab.fetch(1, 0, epoch=1)) is ErrorCode.NONE

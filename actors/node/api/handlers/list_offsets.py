@@ -98,7 +98,7 @@ def _find(context: BrokerContext, topic: str, one: Any, request: Any, version: i
         raise Refused(context.lookups.absent(topic, one.partition_index))
     if one.timestamp < 0 and version < SPECIAL_FROM.get(one.timestamp, version + 1):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-    partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER, exactly=replica >= 0)
+    partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
     upper = partition.high_watermark if replica == CONSUMER else partition.log.log_end_offset
     if replica == CONSUMER and request.isolation_level == READ_COMMITTED:
         upper = partition.last_stable_offset

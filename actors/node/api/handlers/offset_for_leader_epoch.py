@@ -39,7 +39,7 @@ def offset_for_leader_epoch(context: BrokerContext, request: Any, call: Call) ->
         allowed = node or context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic.topic)
         for one in topic.partitions:
             if allowed:
-                result.partitions.append(_end(context, kind, topic.topic, one, request.replica_id))
+                result.partitions.append(_end(context, kind, topic.topic, one))
             else:
                 code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 result.partitions.append(kind.EpochEndOffset(error_code=code, partition=one.partition))
@@ -48,12 +48,12 @@ def offset_for_leader_epoch(context: BrokerContext, request: Any, call: Call) ->
     return Done(reply)
 
 
-def _end(context: BrokerContext, kind: Any, topic: str, one: Any, replica: int) -> Any:
+def _end(context: BrokerContext, kind: Any, topic: str, one: Any) -> Any:
     partition = context.replicas.get(topic, one.partition)
     try:
         if partition is None:
             raise Refused(context.lookups.absent(topic, one.partition))
-        partition.check_epoch(one.current_leader_epoch, leader_only=True, exactly=replica >= 0)
+        partition.check_epoch(one.current_leader_epoch, leader_only=True)
     except Refused as refused:
         return kind.EpochEndOffset(error_code=refused.code, partition=one.partition)
     epoch, end = partition.log.end_offset_for_epoch(one.leader_epoch)
