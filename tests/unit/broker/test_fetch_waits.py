@@ -212,7 +212,7 @@ def test_no_consumer_is_given_a_batch_of_an_epoch_that_it_does_not_know() -> Non
     lab.produce(1, b"b")
     lab.settle()
     present = lab.partition(1).leader_epoch
-    assert present == known + 1
+    assert present > known
     for offset in (0, 1):
         assert code(lab.fetch(1, offset, epoch=known)) is ErrorCode.FENCED_LEADER_EPOCH
         assert code(lab.fetch(1, offset, epoch=present)) is ErrorCode.NONE
