@@ -17,6 +17,7 @@ from actors.authorization.rules import Rule
 from actors.bridge import returning, rules, settings, takeover, tokens, topics, znodes
 from actors.bridge.asks import Apply
 from actors.bridge.stages import Stage
+from actors.config import node_config
 from actors.controller.acls import KIND
 from actors.controller.delegation_tokens import create_token, expire_token
 from actors.controller.state import Result
@@ -26,7 +27,7 @@ from actors.node.roles.controller.pusher import Pusher
 from actors.node.runtime.calls import Listener
 from actors.wire.messages import message
 from actors.zookeeper import Create, Znode
-from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster
+from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster, directory_id
 from tests.simulator.ensemble import Ensemble
 from tests.simulator.old_brokers import OldBroker, Part
 from tests.simulator.world import World
@@ -278,6 +279,41 @@ def test_the_next_active_controller_goes_on_under_a_higher_epoch() -> None:
     lab.kill_active()
     lab.until(lambda: lab.active is not None and lab.active.node.controller.me != before and lab.rested())
     assert lab.epoch == 9
+
+
+def test_a_broker_of_rayft_names_the_controller_that_old_brokers_name() -> None:
+    """It hears of it with its heartbeats, and names the one before until the next one drives."""
+    lab = begun()
+    settings = {
+        "process.roles": "broker",
+        "broker.id": "9",
+        "controller.connect": ",".join(f"{id}@c{id}:{PORT}" for id in lab.cluster.controllers),
+        "listeners": f"PLAINTEXT://b9:{PORT}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": "data",
+    }
+    joined = lab.cluster._process("b9", node_config(settings), directory_id(9))
+    lab.cluster.brokers[9] = joined
+    joined.start()
+
+    def named() -> int:
+        found = None if joined.node is None else joined.node.broker.driving.controller
+        return -1 if found is None else found.id
+
+    lab.until(lambda: lab.driving() and named() == lab.active.node.controller.me)
+    first = named()
+    assert [(one.name, one.host, one.port) for one in joined.node.broker.driving.controller.endpoints] == [
+        ("PLAINTEXT", f"c{first}", BRIDGE_PORT)
+    ]
+    seen = set()
+    lab.world.checks.append(lambda: seen.add(named()))
+    lab.ensemble.stop()
+    lab.kill_active()
+    lab.until(lambda: lab.active is not None)
+    lab.world.run_for(10_000)
+    assert seen == {first}
+    lab.ensemble.start()
+    lab.until(lambda: lab.driving() and named() == lab.active.node.controller.me)
 
 
 def test_a_broker_that_stops_leads_nothing_and_comes_back() -> None:

@@ -7,6 +7,7 @@ may set going besides are listed here, and it has no other way to the node.
 from dataclasses import dataclass
 
 from actors.authorization.rights import Node
+from actors.broker.driving import Driving
 from actors.broker.partition import Cluster
 from actors.broker.producer_ids import ProducerIds
 from actors.broker.recently_fenced import RecentlyFenced
@@ -92,6 +93,7 @@ class BrokerContext(Context):
     producer_ids: ProducerIds
     suspected_leaders: SuspectedLeaders
     recently_fenced: RecentlyFenced
+    driving: Driving
     quotas: ClientQuotas
     telemetry: ClientTelemetry
     pushed_metadata: PushedMetadata | None = None
@@ -145,6 +147,7 @@ class BrokerContext(Context):
             role.producer_ids.ids,
             role.suspected_leaders,
             role.recently_fenced,
+            role.driving,
             role.quotas,
             role.telemetry,
             role.pushed_metadata,

@@ -6,7 +6,8 @@ This file alone decides what such a controller shows. Rules:
 1. It shows what is committed, while it drives brokers in ZooKeeper mode as the active controller, and else nothing: whoever
    asks then hears that its connection is closed, and asks another.
 2. It shows itself beside the brokers, under the listener that was asked: clients send it what only a controller can do, and
-   look for it among the brokers.
+   look for it among the brokers. Brokers of rayft show it in the same way, as long as it drives: else a client that asks
+   one and the other finds the controller and loses it again, with what is in flight there.
 """
 
 from collections.abc import Container, Iterable
@@ -46,6 +47,13 @@ class Others(Protocol):
     def lingering(self, mono_ms: int) -> Iterable[BrokerSet]: ...
 
 
+class Driven(Protocol):
+    """The controller that drives brokers in ZooKeeper mode."""
+
+    @property
+    def controller(self) -> BrokerSet | None: ...
+
+
 class Shown(Protocol):
     """What an answer needs."""
 
@@ -63,6 +71,8 @@ class Shown(Protocol):
     def cluster(self) -> Alive: ...
     @property
     def recently_fenced(self) -> Others: ...
+    @property
+    def driving(self) -> Driven: ...
 
 
 class ShownByController:
@@ -75,8 +85,8 @@ class ShownByController:
         self.authorizer = context.authorizer
         self.image = image
         self.me = context.config.controller_id
-        self.cache = self.cluster = self.recently_fenced = self
-        self._own = BrokerSet(
+        self.cache = self.cluster = self.recently_fenced = self.driving = self
+        self.controller: BrokerSet | None = BrokerSet(
             self.me,
             -1,
             endpoints=tuple(
@@ -98,8 +108,17 @@ class ShownByController:
         return next((one for one in registration.endpoints if one.name == listener), None)
 
     def lingering(self, mono_ms: int) -> Iterable[BrokerSet]:
-        """This controller."""
-        return (self._own,)
+        """Nobody: what is not registered is not known here."""
+        return ()
+
+
+def with_controller(context: Shown, listener: str, brokers: Iterable[Any]) -> tuple[list[Any], int]:
+    """Brokers that an answer on this listener names, by id, and the id of the controller: one that drives brokers in
+    ZooKeeper mode where clients reach it, else the node that answers."""
+    found, driver = list(brokers), context.driving.controller
+    if driver is None or not any(one.name == listener for one in driver.endpoints):
+        return found, context.cache.me
+    return [*(one for one in found if one.id != driver.id), driver], driver.id
 
 
 def shown_by_controller(context: ControllerContext) -> ShownByController | None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from actors.broker.java_hash import java_hash
+from actors.broker.recently_fenced import RecentlyFenced
 from actors.config import ListenerConfig
 from actors.controller.producer_ids import BLOCK, give_producer_id
 from actors.controller.quotas import alter_client_quotas
@@ -72,6 +73,32 @@ def test_metadata_names_the_brokers_and_the_controller_itself() -> None:
     assert (groups.name, len(groups.partitions)) == ("__consumer_offsets", 5)
     assert [(one.error_code, one.leader_id) for one in topic.partitions] == [(0, 1), (5, -1)]
     assert topic.partitions[0].offline_replicas == [2]
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "INTERNAL"])
+@pytest.mark.parametrize("key", [3, 60])
+def test_a_broker_of_rayft_names_the_controller_where_its_clients_reach_it(key: int, listener: str) -> None:
+    controller = Controller()
+    driver = BrokerSet(3001, -1, endpoints=(EndPoint("PLAINTEXT", "c", 9192),))
+    cache = SimpleNamespace(image=controller.cluster.image, me=1)
+    context: Any = SimpleNamespace(
+        **vars(controller.context),
+        cache=cache,
+        lookups=SimpleNamespace(serving=True),
+        recently_fenced=RecentlyFenced(),
+        suspected_leaders=SimpleNamespace(now=lambda now_ms: ()),
+        driving=SimpleNamespace(controller=driver),
+    )
+    request = message("MetadataRequest")(topics=[]) if key == 3 else message("DescribeClusterRequest")()
+    call = CALL._replace(
+        listener=Listener.CLIENT, listener_name=listener, api_key=key, api_version=0 if key > 3 else 12
+    )
+    answer = TABLE[Listener.CLIENT, key].handler(context, request, call)
+    while isinstance(answer, Sliced):
+        answer = answer.again()
+    reply = answer.reply
+    ids = [one.node_id if key == 3 else one.broker_id for one in reply.brokers]
+    assert (ids, reply.controller_id) == (([1, 3001], 3001) if listener == "PLAINTEXT" else ([], 1))
 
 
 def test_a_topic_that_a_client_names_first_is_begun() -> None:

@@ -8,6 +8,7 @@ Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
 
 from typing import Any
 
+from actors.bridge.stages import Progress, progress
 from actors.controller.refusals import refusal
 from actors.controller.registration import NO_ID, broker_heartbeat
 from actors.controller.soft import Lease
@@ -35,13 +36,24 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
         if lease is not None and reply.broker_epoch == lease.epoch:
             lease.connection = max(lease.connection, call.connection)
             role.heard(request.broker_id, call)
-        return _level_1(reply) if level == 1 else reply
+        return _level_1(reply) if level == 1 else _with_driver(context, reply)
 
     return mapped(role.submit(broker_heartbeat, request, call), told)
 
 
 def _of_the_holder(request: Any, held: Lease) -> bool:
     return bool(request.broker_epoch == held.epoch or request.incarnation_id == held.incarnation_id != NO_ID)
+
+
+def _with_driver(context: ControllerContext, reply: Any) -> Any:
+    """Where clients reach this controller, which brokers in ZooKeeper mode name to them; null: it is about to drive them,
+    and they name the one before."""
+    role = context.role
+    if progress(role.image) is Progress.MIGRATION:
+        kind = message("v28:BrokerHeartbeatResponse").ClientListener
+        own = [kind(name=one.name, host=one.host, port=one.port) for one in context.config.bridge_endpoints]
+        reply.driving = None if role.soft.zookeeper_epoch is None else own
+    return reply
 
 
 def _level_1(reply: Any) -> Any:

@@ -6,13 +6,11 @@ Version notes: 1 endpoint type (1 brokers), 2 fenced brokers (the drafts keep no
 Errors: UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE (controllers are described by controllers).
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from actors.metadata.ops import BrokerSet
 from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller
+from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller, with_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -26,23 +24,25 @@ NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 @rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 def describe_cluster(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Name the brokers."""
-    return _brokers(context, request, call, ())
+    return _brokers(context, request, call)
 
 
 @rpc(60, "DescribeCluster", range(0, 3), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 def describe_to_clients(context: ControllerContext, request: Any, call: Call) -> Answer:
     """Name the brokers and this controller to clients of brokers in ZooKeeper mode."""
     shown = shown_by_controller(context)
-    return NOT_DRIVING if shown is None else _brokers(shown, request, call, shown.lingering(0))
+    return NOT_DRIVING if shown is None else _brokers(shown, request, call)
 
 
-def _brokers(context: Shown, request: Any, call: Call, others: Iterable[BrokerSet]) -> Answer:
+def _brokers(context: Shown, request: Any, call: Call) -> Answer:
     kind = message("DescribeClusterResponse")
     if request.endpoint_type != BROKERS:
         return _other(request.endpoint_type, BROKERS)
     brokers = []
     image = context.cache.image
-    for broker in (*(image.brokers() if request.include_fenced_brokers else image.unfenced_brokers()), *others):
+    registered = image.brokers() if request.include_fenced_brokers else image.unfenced_brokers()
+    shown, controller = with_controller(context, call.listener_name, registered)
+    for broker in shown:
         endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
         if endpoint is not None:
             brokers.append(
@@ -54,7 +54,7 @@ def _brokers(context: Shown, request: Any, call: Call, others: Iterable[BrokerSe
                     is_fenced=broker.fenced,
                 )
             )
-    reply = kind(cluster_id=context.cluster_id, controller_id=context.cache.me, brokers=brokers)
+    reply = kind(cluster_id=context.cluster_id, controller_id=controller, brokers=brokers)
     if request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     return Done(reply)

@@ -3,8 +3,8 @@
 Behaviour: a topic that does not exist is made, if the request allows it and `auto.create.topics.enable` says so; the
 answer waits a moment for it. One that would name a leader which may just have died waits a moment too
 (`SuspectedLeaders`). Fenced brokers are left out soon (`RecentlyFenced`); their replicas stand in `offline_replicas` at
-once. The controller that is named is this broker, which forwards what only a controller can do. A controller shows the same
-to clients of brokers in ZooKeeper mode, and names itself (`api/shown_cluster.py`).
+once. The controller that is named is this broker, which forwards what only a controller can do; or, beside brokers in
+ZooKeeper mode, the one that drives them, which shows the same to their clients (`api/shown_cluster.py`).
 
 Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
 13 top-level error.
@@ -23,7 +23,7 @@ from actors.controller.topics import create_topics
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller
+from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller, with_controller
 from actors.node.api.table import rpc
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.runtime.answers import Answer, Close, Done, Parked
@@ -206,15 +206,15 @@ def _reply(context: Shown, request: Any, call: Call, wanted: Wanted) -> Steps:
     version = call.api_version
     brokers = []
     present = context.cache.image.unfenced_brokers()
-    for broker in sorted(
-        (*present, *context.recently_fenced.lingering(context.runtime.now.mono_ms)), key=lambda broker: broker.id
-    ):
+    lingering = context.recently_fenced.lingering(context.runtime.now.mono_ms)
+    shown, controller = with_controller(context, call.listener_name, (*present, *lingering))
+    for broker in sorted(shown, key=lambda broker: broker.id):
         endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
         if endpoint is not None:
             brokers.append(
                 kind.MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             )
-    reply = kind(brokers=brokers, cluster_id=context.cluster_id, controller_id=context.cache.me, topics=[])
+    reply = kind(brokers=brokers, cluster_id=context.cluster_id, controller_id=controller, topics=[])
     if version >= 8 and request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     topics = _Packed(reply.topics, version)

@@ -6,6 +6,7 @@ clients' listeners are opened and their connections closed, and how the process 
 
 from typing import Any
 
+from actors.broker.driving import Driving
 from actors.broker.lifecycle import NOT_CONTROLLER, Heartbeat, Lifecycle, Metadata, State
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.replicas import Replicas
@@ -20,6 +21,7 @@ from actors.metadata.features import (
     TRANSACTION_VERSION,
     TRANSACTION_VERSIONS,
 )
+from actors.metadata.ops import BrokerSet, EndPoint
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.addresses import Address
@@ -31,6 +33,7 @@ from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed, Now
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 FEATURES = (
@@ -64,6 +67,7 @@ class BrokerHeartbeats:
         replicas: Replicas,
         storage: BrokerStorage,
         producer_ids: ProducerIdBlocks,
+        driving: Driving,
     ) -> None:
         self._runtime = runtime
         self._requests = requests
@@ -76,6 +80,7 @@ class BrokerHeartbeats:
         self._replicas = replicas
         self._storage = storage
         self._producer_ids = producer_ids
+        self._driving = driving
         self.incarnation_id = runtime.random.uuid()
         self.previous_epoch = -1
         """The broker epoch of the process before this one, if that stopped cleanly (KIP-966)."""
@@ -180,6 +185,8 @@ class BrokerHeartbeats:
         if isinstance(reply, ChannelError):
             self._lifecycle.lost(now)
         else:
+            if reply.error_code == ErrorCode.NONE and reply.driving is not None:
+                self._driving.controller = _driver(reply)
             self._lifecycle.answered(
                 BeatAnswer(
                     reply.error_code,
@@ -249,3 +256,11 @@ class BrokerHeartbeats:
                 self._quorum.retire()
 
         self._storage.close(self._replicas, self._lifecycle.epoch, durable)
+
+
+def _driver(reply: Any) -> BrokerSet | None:
+    """The controller that has answered, where it drives brokers in ZooKeeper mode."""
+    if not reply.driving:
+        return None
+    endpoints = tuple(EndPoint(one.name, one.host, one.port, 0) for one in reply.driving)
+    return BrokerSet(reply.active_controller_id, -1, endpoints=endpoints)

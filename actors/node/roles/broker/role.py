@@ -7,6 +7,7 @@ what cannot be read -> AlterIsr -> fetches
 
 from typing import Any
 
+from actors.broker.driving import Driving
 from actors.broker.fetchers import Limits
 from actors.broker.isr_proposals import IsrProposals
 from actors.broker.lifecycle import Lifecycle
@@ -99,6 +100,7 @@ class BrokerRole:
         self.sessions = Sessions(runtime.random.below, value("max.incremental.fetch.session.cache.slots"))
         self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
         self.recently_fenced = RecentlyFenced()
+        self.driving = Driving()
         self.quotas = ClientQuotas(runtime, requests, self.cache)
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.streams_topics = StreamsTopics(runtime, channels)
@@ -149,6 +151,7 @@ class BrokerRole:
             self.replicas,
             self.storage,
             self.producer_ids,
+            self.driving,
         )
         self._image_deltas = ImageDeltas(self.cache, self.replicas)
         self.applier = MetadataApplier(
