@@ -2,7 +2,9 @@
 
 This file alone decides which change a leader makes, when it is done, and what is answered. Rules:
 
-1. One change at a time: a change waits for nobody, it is refused while another one is under way or not committed.
+1. One change at a time: a change waits for nobody, it is refused while another one is under way or not committed. While a
+   voter's endpoint is asked nothing is under way yet: else a voter at an address where nobody answers, which says so again
+   and again, would keep out every other change, its own removal too. What spoke against a change is looked at anew then.
 2. No change before a record of the leader's own epoch is committed: until then a change of an earlier leader may be in a
    majority's logs without its knowledge.
 3. A voter is written down only where it has answered itself: with its id, its directory and its cluster. So an address
@@ -36,6 +38,8 @@ from actors.raft.state import Change, Core, Role, VotersChange
 
 KRAFT_VERSION = 1
 """The version under which voters change."""
+ASKED_MAX = 16
+"""Endpoints that are asked at the same time."""
 
 
 class Refusal(NamedTuple):
@@ -44,6 +48,8 @@ class Refusal(NamedTuple):
     error: Error
     reason: str | None = None
 
+
+BUSY = Refusal(Error.REQUEST_TIMED_OUT, "Request timed out waiting for leader to handle previous voter change request")
 
 Check = Callable[[Core, VoterRequest], Refusal | None]
 Finding = Callable[[Core, VoterRequest, ProbeResponse], Refusal | None]
@@ -65,10 +71,7 @@ def _other_epoch(core: Core, request: VoterRequest) -> Refusal | None:
 
 
 def _pending(core: Core, request: VoterRequest) -> Refusal | None:
-    if core.leading is None or core.leading.change is None:
-        return None
-    reason = "Request timed out waiting for leader to handle previous voter change request"
-    return Refusal(Error.REQUEST_TIMED_OUT, reason)
+    return None if core.leading is None or core.leading.change is None else BUSY
 
 
 def _not_established(core: Core, request: VoterRequest) -> Refusal | None:
@@ -237,29 +240,42 @@ def add(core: Core, source: int, request: AddVoterRequest) -> None:
 
 
 def _probe(core: Core, source: int, request: AddVoterRequest | UpdateVoterRequest) -> None:
-    change = _begin(core, source, request)
-    change.probe = core.next_serial()
-    core.say(request.voter.key.id, ProbeRequest(change.probe, request.voter))
+    """Ask at its endpoint, unless that is done already: of each voter one question at a time."""
+    assert core.leading is not None
+    asked, key = core.leading.asked, request.voter.key
+    if len(asked) >= ASKED_MAX or any(_voter(one.request).key == key for one in asked.values()):
+        _answer(core, source, request, BUSY)
+        return
+    serial = core.next_serial()
+    asked[serial] = _made(core, source, request)
+    core.say(key.id, ProbeRequest(serial, request.voter, core.epoch))
 
 
 def probed(core: Core, source: int, response: ProbeResponse) -> None:
     """Somebody has answered at a voter's endpoint, or nobody: write the record, or answer why not."""
-    change = core.leading.change if core.leading is not None else None
-    if core.leading is None or change is None or not change.probe or change.probe != response.serial:
+    change = core.leading.asked.pop(response.serial, None) if core.leading is not None else None
+    if core.leading is None or change is None:
         return
     request = change.request
-    change.probe = 0
-    for check in FINDINGS[type(request)]:
-        refusal = check(core, request, response)
-        if refusal is not None:
-            core.leading.change = None
-            _answer(core, change.source, request, refusal)
-            return
+    refusal = _found(core, request, response) or objection(core, request)
+    if refusal is not None:
+        _answer(core, change.source, request, refusal)
+        return
     voter = _voter(request)
     if isinstance(request, AddVoterRequest):
         assert response.kraft_versions is not None
         voter = voter._replace(kraft_versions=response.kraft_versions)
     change.wanted = core.voters.with_voter(voter)
+    core.leading.change = change
+
+
+def _found(core: Core, request: VoterRequest, response: ProbeResponse) -> Refusal | None:
+    """What speaks against a change in the answer from the voter's endpoint."""
+    for check in FINDINGS[type(request)]:
+        refusal = check(core, request, response)
+        if refusal is not None:
+            return refusal
+    return None
 
 
 def probe_failed(core: Core, serial: int) -> None:
@@ -328,16 +344,25 @@ def write(core: Core) -> None:
 
 def expire(core: Core) -> None:
     """The time for a change is over. A record that is written stays, and is committed when it can be."""
-    change = core.leading.change if core.leading is not None else None
-    if core.leading is not None and change is not None and change.deadline_ms <= core.now_ms:
+    if core.leading is None:
+        return
+    change, asked = core.leading.change, core.leading.asked
+    if change is not None and change.deadline_ms <= core.now_ms:
         core.leading.change = None
         _answer(core, change.source, change.request, Refusal(Error.REQUEST_TIMED_OUT))
+    for serial in [serial for serial, one in asked.items() if one.deadline_ms <= core.now_ms]:
+        late = asked.pop(serial)
+        _answer(core, late.source, late.request, Refusal(Error.REQUEST_TIMED_OUT))
 
 
 def _begin(core: Core, source: int | None, request: VoterRequest) -> Change:
     assert core.leading is not None
-    change = core.leading.change = Change(source, request, core.now_ms + core.limits.request_timeout_ms)
+    change = core.leading.change = _made(core, source, request)
     return change
+
+
+def _made(core: Core, source: int | None, request: VoterRequest) -> Change:
+    return Change(source, request, core.now_ms + core.limits.request_timeout_ms)
 
 
 def _answer(core: Core, source: int | None, request: VoterRequest, refusal: Refusal | None) -> None:

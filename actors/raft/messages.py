@@ -230,10 +230,12 @@ class ChangeResponse(NamedTuple):
 
 
 class ProbeRequest(NamedTuple):
-    """What does the replica support that answers at the first of a voter's endpoints, and is it that voter?"""
+    """What does the replica support that answers at the first of a voter's endpoints, and is it that voter? `epoch`: the one
+    that the sender leads, which it may say later too."""
 
     serial: int
     voter: Voter
+    epoch: int
 
 
 class ProbeResponse(NamedTuple):

@@ -385,8 +385,9 @@ class Raft:
                 deadline = min(deadline, progress.announced_ms)
             for parked in core.leading.parked.values():
                 deadline = min(deadline, parked.deadline_ms)
-            if core.leading.change is not None:
-                deadline = min(deadline, core.leading.change.deadline_ms)
+            for one in (core.leading.change, *core.leading.asked.values()):
+                if one is not None:
+                    deadline = min(deadline, one.deadline_ms)
         if core.entry_wrong:
             deadline = min(deadline, entry.due_ms(core))
         return min(deadline, NEVER_MS)

@@ -197,15 +197,13 @@ class ParkedFetch(NamedTuple):
 class Change:
     """A change of the voters that a leader was asked for and has not answered yet."""
 
-    __slots__ = ("deadline_ms", "offset", "probe", "request", "source", "wanted")
+    __slots__ = ("deadline_ms", "offset", "request", "source", "wanted")
 
     def __init__(self, source: int | None, request: VoterRequest, deadline_ms: int) -> None:
         self.source = source
         """Where the answer goes; None: the leader asked itself."""
         self.request = request
         self.deadline_ms = deadline_ms
-        self.probe = 0
-        """Serial of the question to the new voter, 0 once it has answered."""
         self.wanted: Voters | None = None
         """What the record will say; it is written when the node has appended what it has written itself."""
         self.offset = -1
@@ -215,7 +213,9 @@ class Change:
 class Leading:
     """The record of a leader. Invariant: `epoch_start_offset` is the base offset of its LeaderChange."""
 
-    __slots__ = ("change", "committed", "epoch_start_offset", "leaving", "next_offset", "observers", "parked", "voters")
+    __slots__ = (
+        "asked", "change", "committed", "epoch_start_offset", "leaving", "next_offset", "observers", "parked", "voters",
+    )  # fmt: skip
 
     def __init__(self, epoch_start_offset: int, next_offset: int, others: Sequence[ReplicaKey], now_ms: int) -> None:
         self.epoch_start_offset = epoch_start_offset
@@ -232,6 +232,9 @@ class Leading:
         self.parked: dict[int, ParkedFetch] = {}
         """By the source to which the answer goes."""
         self.change: Change | None = None
+        """The one that is to be written, or is written and not committed."""
+        self.asked: dict[int, Change] = {}
+        """Those about which somebody is asked first, by the serial of the question. They keep no other one out."""
 
     def park(self, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, *, cold: bool) -> None:
         """Keep a request. `leading.answer_parked` looks at it before the next Ready."""
@@ -426,7 +429,7 @@ class Core:
         self.role = role
         if self.leading is not None:
             self._refuse_parked(self.leading)
-            self._refuse_change(self.leading)
+            self._refuse_changes(self.leading)
             self.out.lost = True
             self.out.gained = None
         self.ballot = self.fetching = self.download = self.leading = None
@@ -440,11 +443,11 @@ class Core:
             else:
                 self.say(source, FetchResponse(request.serial, error, NO_LEADER, self.epoch))
 
-    def _refuse_change(self, leading: Leading) -> None:
-        change = leading.change
-        if change is not None and change.source is not None:
-            error = Error.NOT_LEADER_OR_FOLLOWER
-            self.say(change.source, ChangeResponse(change.request.serial, error, NO_LEADER, self.epoch))
+    def _refuse_changes(self, leading: Leading) -> None:
+        error = Error.NOT_LEADER_OR_FOLLOWER
+        for change in (leading.change, *leading.asked.values()):
+            if change is not None and change.source is not None:
+                self.say(change.source, ChangeResponse(change.request.serial, error, NO_LEADER, self.epoch))
 
     def _same_epoch(self, hard: HardState) -> bool:
         old = self.hard

@@ -56,7 +56,8 @@ FINAL = (Error.INVALID_REQUEST, Error.UNSUPPORTED_VERSION, Error.DUPLICATE_VOTER
 PROBE = "probe"
 """The connection to the endpoint of a voter that is to be written down. It is closed when that is known."""
 ANSWER_MS = 10_000
-"""A request that raft has not answered by then never will be; only a mistake leads there."""
+"""A request that raft has not answered by then, or in twice the time that a request in the quorum may take if that is
+longer, never will be; only a mistake leads there."""
 
 CODECS: dict[type, Any] = {
     VoteRequest: vote,
@@ -81,6 +82,7 @@ class Transport:
         self._channels = channels
         self._identity = identity
         self._timeout_ms = timeout_ms
+        self._answer_ms = max(ANSWER_MS, 2 * timeout_ms)
         self._raft = raft
         self._calls = 0
         """Number of the last request from the wire. Raft sends its answer there, as it sends a request to a replica's id;
@@ -96,7 +98,7 @@ class Transport:
 
     def ask(self, codec: Any, asked: Request | Refusal) -> Answer:
         """Give a request of a peer to raft. Its answer leaves, written by `codec`, when raft has it; where raft has none
-        within `ANSWER_MS`, the connection is closed."""
+        in time, the connection is closed."""
         if isinstance(asked, Refusal):
             return Done(asked.reply)
         self._calls += 1
@@ -107,7 +109,7 @@ class Transport:
                 return Close("the quorum did not answer")
             return Done(codec.write_reply(self._identity, response))
 
-        return Asked(self._calls, self._runtime.now.mono_ms + ANSWER_MS, then)
+        return Asked(self._calls, self._runtime.now.mono_ms + self._answer_ms, then)
 
     def answer(self, call: int, response: Response) -> None:
         """Raft's answer to a request of a peer."""
@@ -152,9 +154,10 @@ class Transport:
         )
 
     def _probe(self, target: int, request: ProbeRequest) -> None:
-        """Ask who is at a voter's endpoint: first what it supports, then, as its leader, whether it is that voter."""
+        """Ask who is at a voter's endpoint: first what it supports, then, as its leader, whether it is that voter. By then
+        this replica may lead no more, or another epoch: it says which one it led when it began."""
         address: Address = request.voter.endpoints[0][1:]
-        place = (PROBE, target)
+        place = (PROBE, request.serial)
 
         def ended(response: Message) -> None:
             self._channels.drop(place)
@@ -168,7 +171,7 @@ class Transport:
             if response.failed is not None:
                 ended(response)
                 return
-            told = BeginQuorumEpochRequest(request.serial, request.voter.key, self._identity.me.id, self._raft.epoch)
+            told = BeginQuorumEpochRequest(request.serial, request.voter.key, self._identity.me.id, request.epoch)
             body = begin_quorum_epoch.write_request(self._identity, told)
 
             def said(reply: Any) -> None:

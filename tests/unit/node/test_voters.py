@@ -119,7 +119,7 @@ def test_who_serves_no_vote_is_no_voter() -> None:
     """A broker answers ApiVersions too. Named as a voter it would count, and never vote."""
     cls = message("ApiVersionsResponse")
     own: Any = None
-    asked = ProbeRequest(5, Voter(ReplicaKey(101)))
+    asked = ProbeRequest(5, Voter(ReplicaKey(101)), 3)
     kraft = cls.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
     vote = cls.ApiVersion(api_key=52, min_version=0, max_version=2)
     controller = cls(api_keys=[vote], supported_features=[kraft])
@@ -251,6 +251,109 @@ def test_an_update_to_an_address_of_somebody_else_or_of_nobody_is_refused() -> N
     ):
         assert updated(cluster, other, ("CONTROLLER", HOST, port)).error_code == code
     assert cluster.elect() is leader and leader.quorum.raft.voters == before
+
+
+def hole(cluster: Cluster, nobody: int) -> tuple[str, int]:
+    """An address at which nobody answers, and where nobody refuses either: that of a node behind a broken network."""
+    for id in cluster.nodes:
+        if id != nobody:
+            cluster.world.block(f"n{id}", f"n{nobody}")
+    cluster.world.addresses["hole", 9] = cluster.world.addresses[HOST, PORT + nobody]
+    return "hole", 9
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_controller_that_nobody_reaches_keeps_no_other_change_out(joins: bool) -> None:
+    """It says where it is again and again, as long as the log does not, and each time the leader asks there for seconds."""
+    settings = {"controller.quorum.auto.join.enable": "true"} if joins else {}
+    cluster = Cluster(controllers=3, spare=2, settings=settings)
+    cluster.start(1, 2, 3)
+    leader = cluster.elect()
+    assert cluster.run(5000, cluster.settled)
+    unreached = 5 if joins else next(id for id in (1, 2, 3) if id != leader.id)
+    host, port = hole(cluster, 4)
+    cluster.nodes[unreached].crash()
+    cluster.nodes[unreached].settings["advertised.listeners"] = f"CONTROLLER://{host}:{port}"
+    cluster.run(1000)
+    cluster.nodes[unreached].start()
+    cluster.run(5000)
+    codes = []
+    for wait_ms in range(100, 2100, 400):
+        cluster.run(wait_ms)
+        codes.append(remove(cluster, 9).error_code)
+    assert set(codes) == {ErrorCode.VOTER_NOT_FOUND}, "the leader looks at each"
+    if not joins:
+        assert remove(cluster, unreached).error_code == 0, "and so its vote can be taken from it"
+
+
+def test_of_two_new_voters_that_are_asked_together_one_is_written_down() -> None:
+    cluster = quorum(1, 3)
+    leader = cluster.elect()
+    cluster.append("both have the whole log")
+    assert cluster.run(5000, cluster.settled)
+    cls = message("AddRaftVoterRequest")
+    found: list[Any] = []
+    for id in (2, 3):
+        place = cls.Listener(name="CONTROLLER", host=HOST, port=PORT + id)
+        request = cls(voter_id=id, voter_directory_id=_uuid(id), listeners=[place], cluster_id=None)
+        address, then = (HOST, PORT + 1), found.append
+        leader.input(partial(leader.node.channels.peer, ("outside", id), address, "AddRaftVoter", request, then, 5000))
+    assert cluster.run(6000, lambda: len(found) == 2)
+    assert sorted(one.error_code for one in found) == [ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
+    assert len(voters(leader)) == 2
+
+
+def test_what_a_leader_says_where_it_asks_is_true_when_it_leads_no_more() -> None:
+    """The voter would believe in a second leader of that epoch, and write it down."""
+    cluster = quorum(3, 3)
+    leader = cluster.elect()
+    third, other = (cluster.nodes[id] for id in cluster.nodes if id != leader.id)
+    cluster.world.addresses["moved", 7] = cluster.world.addresses[HOST, PORT + other.id]
+    cls = message("UpdateRaftVoterRequest")
+    request = cls(
+        cluster_id=None,
+        voter_id=other.id,
+        voter_directory_id=_uuid(other.id),
+        current_leader_epoch=leader.quorum.raft.epoch,
+        listeners=[cls.Listener(name="CONTROLLER", host="moved", port=7)],
+        k_raft_version_feature=cls.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+    )
+    box: list[Any] = []
+    address = (HOST, PORT + leader.id)
+    third.input(lambda: third.node.channels.peer(("outside", 0), address, "UpdateRaftVoter", request, box.append, 5000))
+    assert cluster.run(100, lambda: ("moved", 7) in [one.address for one in leader.node.channels._by_purpose.values()])
+    other.freeze()
+    for one in (third.name, other.name), (other.name, third.name):
+        cluster.world.block(*one)  # so that only the leader of before is heard
+    leader.input(leader.quorum.resign)
+    assert cluster.run(5000, lambda: third.role.active and leader.quorum.raft.leader_id == third.id)
+    other.thaw()
+    believed = set()
+    for _ in range(100):
+        cluster.run(1)
+        believed.add((other.quorum.raft.epoch, other.quorum.raft.leader_id))
+    assert (2, leader.id) not in believed
+    cluster.world.heal()
+    assert cluster.run(5000, lambda: other.quorum.raft.leader_id == third.id)
+
+
+def test_a_change_is_answered_however_long_the_quorum_may_take() -> None:
+    """A controller that is frozen is asked for fifteen seconds."""
+    cluster = Cluster(controllers=1, spare=1, settings={"controller.quorum.request.timeout.ms": "15000"})
+    cluster.start()
+    leader = cluster.elect()
+    cluster.nodes[2].freeze()
+    box: list[Any] = []
+    cls = message("AddRaftVoterRequest")
+    request = cls(
+        voter_id=2, voter_directory_id=_uuid(2), listeners=[cls.Listener(name="CONTROLLER", host=HOST, port=PORT + 2)],
+        cluster_id=None,
+    )  # fmt: skip
+    channels = leader.node.channels
+    ask = partial(channels.peer, ("outside", 0), (HOST, PORT + 1), "AddRaftVoter", request, box.append, 60_000)
+    leader.input(ask)
+    assert cluster.run(40_000, lambda: bool(box))
+    assert getattr(box[0], "error_code", box[0]) == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_a_controller_that_gets_no_vote_says_why() -> None:
