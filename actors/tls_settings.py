@@ -92,12 +92,15 @@ class TlsSettings(NamedTuple):
         return f"TlsSettings({self.keys}, {self.trusted}, {self.client_auth})"
 
     def principal(self, name: str) -> str:
-        """The principal of a peer whose certificate has that distinguished name."""
+        """The principal of a peer whose certificate has that distinguished name. Raises ValueError if no rule is for it:
+        such a peer is not let in, and not known under its whole name either, as with Apache Kafka."""
         for rule in self.rules:
             found = rule.applied(name)
             if found is not None:
                 return f"User:{found}"
-        return f"User:{name}"
+        raise ValueError(
+            f"no rule of ssl.principal.mapping.rules is for {name}: add one, or DEFAULT for names that no other is for"
+        )
 
 
 def tls_settings(listener: str, text: Callable[[str], str | None]) -> TlsSettings:
@@ -147,7 +150,7 @@ def tls_settings(listener: str, text: Callable[[str], str | None]) -> TlsSetting
         protocols,
         tuple(one.strip() for one in of("ssl.cipher.suites").split(",") if one.strip()),
         of("ssl.endpoint.identification.algorithm", "https").lower() == "https",
-        mapping_rules(of("ssl.principal.mapping.rules", "DEFAULT")),
+        mapping_rules(of("ssl.principal.mapping.rules") or "DEFAULT"),
     )
 
 

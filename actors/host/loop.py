@@ -554,10 +554,8 @@ class Loop:
         tls = self._tls.get(link.listener) if link.conn > 0 else None
         if tls is None:
             return None
-        try:
-            peer = tls.peer(link.transport.get_extra_info("ssl_object"))
-        except ValueError as error:
-            raise ValueError(f"its certificate cannot be read: {error}") from None
+        shown = link.transport.get_extra_info("ssl_object")
+        peer = tls.peer(shown, logs_in=link.listener in self._ask)
         if peer is not None and peer.good_for_ms <= 0:
             raise ValueError(f"the certificate of {peer.principal} is over")
         return peer

@@ -69,18 +69,23 @@ class Tls:
         except (ConfigError, ValueError):
             return None
 
-    def peer(self, peer: ssl.SSLObject | None) -> Peer | None:
+    def peer(self, peer: ssl.SSLObject | None, *, logs_in: bool = False) -> Peer | None:
         """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
         earlier handshake comes without a look at certificates, so the time is looked at here. Raises ValueError if the
-        certificate cannot be read."""
+        certificate cannot be read, or no rule makes a principal of its name. `logs_in`: the peer says who it is otherwise,
+        and no rule is looked at."""
         data = peer.getpeercert(binary_form=True) if peer is not None else None
         if data is None:
             return None
         from cryptography import x509
 
-        certificate = x509.load_der_x509_certificate(data)
-        left = certificate.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
-        return Peer(self.settings.principal(subject(data)), int(left.total_seconds() * 1000))
+        try:
+            until, name = x509.load_der_x509_certificate(data).not_valid_after_utc, subject(data)
+        except ValueError as error:
+            raise ValueError(f"its certificate cannot be read: {error}") from None
+        left = until - datetime.datetime.now(datetime.UTC)
+        principal = f"User:{name}" if logs_in else self.settings.principal(name)
+        return Peer(principal, int(left.total_seconds() * 1000))
 
     def _contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         """As a server and as a client, from the files as they are now. Raises ConfigError."""

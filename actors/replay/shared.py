@@ -12,6 +12,7 @@ empty.
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -84,7 +85,8 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        with self._sound():
+            self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._count: int = self._reader.num_record_batches
         self.schema = self._reader.schema
         self.parts = min(self._count, max(PARTS_MIN, path.stat().st_size // PART_BYTES))
@@ -92,9 +94,17 @@ class _File:
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
         """See Shared.batches."""
         for index in range(self._count * part // self.parts, self._count * (part + 1) // self.parts):
-            try:
+            with self._sound():
                 batch = self._reader.get_batch(index)
                 batch.validate(full=True)
-            except pa.ArrowInvalid as error:
-                raise ValueError(f"{self._path} is damaged: {error}. Write it again with shared.write.") from error
             yield batch
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """What Arrow says of a file that is cut or altered, it says as one or the other."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ValueError(f"{self._path} is damaged: {error}. Write it again with shared.write.") from error

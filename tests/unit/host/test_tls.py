@@ -241,3 +241,30 @@ def test_a_name_in_the_letters_of_old_authorities_is_a_principal(tmp_path: Path)
     client.load_cert_chain(tmp_path / "old.pem")
     found = server.peer(handshake(server.server, client)[0])
     assert found is not None and found.principal == "User:CN=J\xfcrgen"
+
+
+def test_a_name_that_no_rule_is_for_is_nobodys(tmp_path: Path) -> None:
+    """Without DEFAULT the rules say who is let in at all."""
+    write(tmp_path / "ca.pem", BY.certificate)
+    write(tmp_path / "node.pem", ISSUED.pem)
+    for name in ("node-7", "alice"):
+        write(tmp_path / f"{name}.pem", issue(BY, name, NOW).pem)
+
+    def found(name: str, rules: str, *, logs_in: bool = False) -> str:
+        server = tls(
+            keystore_location=str(tmp_path / "node.pem"), truststore_location=str(tmp_path / "ca.pem"),
+            client_auth="required", principal_mapping_rules=rules,
+        )  # fmt: skip
+        client = trusting(BY.certificate)
+        client.load_cert_chain(tmp_path / f"{name}.pem")
+        peer = server.peer(handshake(server.server, client)[0], logs_in=logs_in)
+        assert peer is not None
+        return peer.principal
+
+    only = "RULE:^CN=node-([0-9]+)$/rayft-node-$1/"
+    assert found("node-7", only) == "User:rayft-node-7"
+    with pytest.raises(ValueError, match=r"no rule of ssl\.principal\.mapping\.rules is for CN=alice: add one"):
+        found("alice", only)
+    assert found("alice", f"{only},DEFAULT") == "User:CN=alice"
+    assert found("alice", only, logs_in=True) == "User:CN=alice", "it says who it is otherwise"
+    assert found("alice", "") == "User:CN=alice"

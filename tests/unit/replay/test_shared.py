@@ -85,6 +85,20 @@ def test_a_file_whose_offsets_were_altered_is_refused(tmp_path: Path) -> None:
         list(shared.attach(handle).batches(0))
 
 
+@pytest.mark.parametrize("cut", ["nothing", "footer", "body"])
+def test_a_file_that_was_cut_or_whose_batches_lie_elsewhere_says_what_to_do(tmp_path: Path, cut: str) -> None:
+    """Arrow has errors of several kinds for these."""
+    path = node(tmp_path / "node", {"orders": 1}, 100)
+    handle = shared.write(read_options({"path": str(path), "columns": "value"}), tmp_path / "x.arrow")
+    made = tmp_path / "x.arrow"
+    whole = made.read_bytes()
+    footer = whole[-10 - int.from_bytes(whole[-10:-6], "little") :]
+    kept = {"nothing": b"", "footer": whole[: len(whole) // 2], "body": b"ARROW1\0\0" + footer}
+    made.write_bytes(kept[cut])
+    with pytest.raises(ValueError, match=r"x\.arrow is damaged: .* Write it again with shared\.write"):
+        list(shared.attach(handle).batches(0))
+
+
 def test_only_its_owner_reads_a_shared_file(tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 1}, 10)
     elsewhere = tmp_path / "elsewhere"
