@@ -19,6 +19,7 @@ from actors.bridge.znodes import BadZnode, field, fields, number
 from actors.controller.delegation_tokens import TOKENS_MAX
 from actors.controller.scram_credentials import KIND as SCRAM
 from actors.controller.zookeeper_brokers import LiveBroker
+from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
 from actors.metadata.image import Image
 from actors.metadata.ops import EntitySet, Op
 from actors.metadata.topic_names import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -34,6 +35,7 @@ PARTITION_SETTINGS = {
 }
 """A coordinator's topic -> the setting by which brokers of 2.8 say, from their start on, how many partitions it has."""
 UNDER_WAY = "/migration is there: Apache Kafka's own controllers have begun to take this cluster over (KIP-866)."
+COORDINATED = (TRANSACTION_VERSION, GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION)
 _EMPTY = Image()
 
 
@@ -161,6 +163,17 @@ def fits(snapshot: Snapshot, here: Here) -> Iterator[str]:
         yield f"broker {min(taken)} in ZooKeeper has the id of a broker of rayft: stop one of them."
     if present and ours and not ours & set(listeners(present)):
         yield f"the controllers have the listeners {', '.join(sorted(ours))}, and no broker has one of these names."
+
+
+def unreadable(image: Image) -> Iterator[str]:
+    """Features under which coordinators write what brokers in ZooKeeper mode cannot read: one of 2.8 or 3.3 that comes to
+    lead such a partition of __consumer_offsets or __transaction_state loads nothing of it."""
+    for name in COORDINATED:
+        if level := image.feature(name):
+            yield (
+                f"{name} is {level}, and brokers in ZooKeeper mode cannot read what coordinators write under it: it has to "
+                f"be 0 until ZooKeeper is let go."
+            )
 
 
 def _sound(refusals: list[str], read: Callable[..., Any], found: Iterable[tuple[Any, ...]]) -> Iterator[Any]:

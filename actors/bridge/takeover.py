@@ -272,6 +272,7 @@ def _refusals(here: Here, found: checks.Findings) -> list[str]:
         )
     if progress(here.image) == Progress.NONE and here.image.topic_count:
         refusals.append("this quorum has topics of its own: take over with a new one.")
+    refusals += checks.unreadable(here.image)
     missing = set(found.listeners[:1]) - {one.name for one in here.endpoints}
     if missing and here.endpoints:
         refusals.append(f"the controllers have no listener {missing.pop()}, by which the brokers reach a controller.")

@@ -43,6 +43,8 @@ CONFIG = {
     "delegation.token.expiry.check.interval.ms": "1000",
     "listeners": f"CONTROLLER://c{{id}}:{PORT},PLAINTEXT://c{{id}}:{BRIDGE_PORT}",
 }
+NEWEST = {"transaction_version": 2, "group_version": 1, "share_version": 1, "streams_version": 1}
+"""With which a quorum is formatted."""
 KEY = TokenKey(CONFIG["delegation.token.secret.key"])
 FAR_MS = 1 << 50
 ABOUT = rules.Resource(2, "orders", 3)
@@ -67,7 +69,11 @@ class Lab:
             broker.start()
         self.data.put("/controller", b'{"version":1,"brokerid":1,"timestamp":"1"}', self.brokers[1].session)
         self.cluster = Cluster(
-            self.world, controllers, 0, config=CONFIG | {name.replace("_", "."): more[name] for name in more}
+            self.world,
+            controllers,
+            0,
+            config=CONFIG | {name.replace("_", "."): more[name] for name in more},
+            **NEWEST,
         )
         self.epoch = 7
         self.may_be_free = True
@@ -271,6 +277,12 @@ def test_brokers_are_told_what_zookeeper_had_under_higher_epochs() -> None:
     lab = begun()
     assert lab.brokers[1].parts[("orders", 0)][:3] == (1, 5, (1, 2))
     assert lab.epoch == 8 and {broker.controller_epoch for broker in lab.brokers.values()} == {8}
+
+
+def test_old_brokers_can_read_what_coordinators_write() -> None:
+    lab = begun()
+    features = lab.active.node.controller.image.features()
+    assert [features.get(name.replace("_", "."), 0) for name in NEWEST] == [0] * 4 and features["metadata.format"] == 2
 
 
 def test_the_next_active_controller_goes_on_under_a_higher_epoch() -> None:

@@ -13,6 +13,7 @@ from actors.metadata.ops import (
     ConfigSet,
     EntityGone,
     EntitySet,
+    FeatureSet,
     Op,
     PartitionsChanged,
     PartitionsSet,
@@ -75,6 +76,15 @@ def test_nothing_is_claimed_of_a_cluster_that_cannot_be_taken_over() -> None:
     bridge = begun(zookeeper)
     assert bridge.stage is Stage.REFUSED and len(zookeeper.history) == before and bridge.epoch is None
     assert any("differ only in '.' and '_'" in line for line in bridge.told)
+
+
+@pytest.mark.parametrize("name", ["transaction.version", "group.version", "share.version", "streams.version"])
+def test_nothing_is_claimed_by_a_quorum_whose_coordinators_write_what_old_brokers_cannot_read(name: str) -> None:
+    zookeeper, image = cluster(), Image()
+    image.replay(0, FeatureSet(name, 1))
+    bridge = begun(zookeeper, image=image)
+    assert bridge.stage is Stage.REFUSED and zookeeper.get("/controller_epoch") == b"7"
+    assert any(f"{name} is 1" in line for line in bridge.told)
 
 
 def test_what_forbids_it_only_after_the_claim_gives_the_claim_back() -> None:

@@ -196,7 +196,8 @@ class ControllerRole:
         self._schedule_sweep(epoch)
         if self.image.feature(METADATA_FORMAT) == 0:
             first: list[Op] = [FeatureSet(METADATA_FORMAT, level)]
-            first += [FeatureSet(name, level) for name, level in self._first_levels.items() if level]
+            if self.bridge is None:  # brokers in ZooKeeper mode have to read what coordinators write
+                first += [FeatureSet(name, level) for name, level in self._first_levels.items() if level]
             self._apply(Result([*first, *bootstrap.decode(self._bootstrap)], None))
         self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
         if self.bridge is not None:
