@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.metadata.image import Image
-from actors.node.api.forwarding import principal_bytes
+from actors.node.net.envelopes import principal_bytes
 from actors.node.quorum.files import TOPIC_ID
 from actors.node.runtime.calls import Listener
 from actors.wire import framing

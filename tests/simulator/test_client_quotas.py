@@ -408,3 +408,24 @@ def test_a_control_plane_is_not_charged() -> None:
             lab.send(conn, "ApiVersions", 3, versions())
     answered = lab.answered(lab.turn())
     assert answered.count(control) == 5 and answered.count(client) < 5
+
+
+@pytest.mark.parametrize("quota", [None, 1.0])
+def test_topics_that_are_made_because_a_client_names_them_are_charged_to_it(quota: float | None) -> None:
+    """As if it had asked for them: what it owes is refused, and another client's are made."""
+    scene = Scene({"num.partitions": "10"})
+    if quota is not None:
+        assert scene.alter("controller_mutation_rate", quota, client_id="loud").error_code == 0
+    kind = message("MetadataRequest")
+
+    def made(name: str, topics: list[str]) -> int:
+        request = kind(topics=[kind.MetadataRequestTopic(name=one) for one in topics], allow_auto_topic_creation=True)
+        for _ in range(3):
+            reply = scene.client(name).call("b1", "Metadata", 9, request)
+            scene.world.run_for(500)
+        return sum(topic.error_code == 0 for topic in reply.topics)
+
+    assert made("loud", [f"loud-{number}" for number in range(20)]) == (20 if quota is None else 2)
+    assert made("quiet", [f"quiet-{number}" for number in range(20)]) == 20
+    told = [line for line in scene.world.lines if "is not made" in line]
+    assert len(told) <= 3 * 4, "a few lines for a request"

@@ -11,7 +11,7 @@ from actors.authorization.resources import Operation, Pattern, Permission, Resou
 from actors.authorization.rules import Rule
 from actors.metadata import snapshot
 from actors.node.api import handlers
-from actors.node.api.forwarding import principal_bytes
+from actors.node.net.envelopes import principal_bytes
 from actors.node.quorum.files import TOPICS
 from actors.wire import framing
 from actors.wire.messages import message

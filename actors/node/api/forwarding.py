@@ -14,12 +14,12 @@ The answer's bytes go back to the client as they are. Rules:
    a host that has something on its way is refused more.
 """
 
-import ipaddress
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.net.connections import Connection, Slot
+from actors.node.net.envelopes import envelope
 from actors.node.net.request_channel import RequestChannel
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
@@ -27,7 +27,6 @@ from actors.node.runtime.turns import Turns
 from actors.node.runtime.waiting import Timer
 from actors.ports import Buffer
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import encode, message
 
 FORWARD_MS_MAX = 30_000
 RETRY_MS = 20
@@ -43,26 +42,9 @@ ALL_BYTES_MAX = 128 << 20
 ENVELOPE_BYTES = 1024
 """More than an Envelope adds to a request."""
 GIVEN_UP = "no active controller took a forwarded request in time"
-PRINCIPAL_VERSION = b"\x00\x00"
 
 Finish = Callable[[Buffer], Buffer]
 """What leaves of an answer, header and body."""
-
-
-def principal_bytes(principal: str, by_token: bool) -> bytes:
-    """`Type:name`, and whether it has logged in with a delegation token, as DefaultPrincipalData version 0 behind its
-    version number."""
-    kind, _, name = principal.partition(":")
-    data = message("DefaultPrincipalData")(type=kind, name=name, token_authenticated=by_token)
-    return PRINCIPAL_VERSION + encode(data, 0)
-
-
-def address_bytes(host: str) -> bytes:
-    """4 or 16 bytes of the client's address; loopback when the host gave none that can be read."""
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).packed
-    except ValueError:
-        return b"\x7f\x00\x00\x01"
 
 
 class _Forwarded(NamedTuple):
@@ -120,12 +102,9 @@ class Forwarder:
             why = f"a request that no controller takes at present: {held} bytes of its host are on their way to it"
             self._requests.close(connection, why)
             return
-        envelope = message("EnvelopeRequest")(
-            request_data=call.frame,
-            request_principal=principal_bytes(call.principal, call.by_token),
-            client_host_address=address_bytes(call.client_host),
+        one = _Forwarded(
+            slot, call.api_key, envelope(call, call.frame), size, self._runtime.now.mono_ms + FORWARD_MS_MAX, finish
         )
-        one = _Forwarded(slot, call.api_key, envelope, size, self._runtime.now.mono_ms + FORWARD_MS_MAX, finish)
         self._bytes[connection.peer_host] = held + size
         self.bytes_held += size
         self._requests.connections.give_back(slot)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
-from actors.node.api.forwarding import principal_bytes
+from actors.node.net.envelopes import principal_bytes
 from actors.wire import framing
 from actors.wire.messages import message
 from fastpath.records import batch

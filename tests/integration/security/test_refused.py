@@ -19,7 +19,7 @@ import pytest
 from actors.authentication.client import ScramLogin
 from actors.authentication.scram import Mechanism
 from actors.host.certificates import authority, issue, write
-from actors.node.api.forwarding import principal_bytes
+from actors.node.net.envelopes import principal_bytes
 from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError

@@ -68,7 +68,7 @@ def metadata(context: BrokerContext, request: Any, call: Call) -> Steps:
     missing = yield from _missing(context, request, call, wanted)
     if not missing:
         return _settled(context, request, call, wanted)
-    context.topics.create(missing)
+    context.topics.create(missing, call)
     return _Wait(context, request, call, wanted, missing, context.runtime.now.mono_ms + CREATE_WAIT_MS).again(False)
 
 

@@ -91,7 +91,7 @@ def _made(context: BrokerContext, call: Call, beat: Beat) -> str:
         denied = [one.name for one in beat.create if not may.allowed(call, Operation.CREATE, Resource.TOPIC, one.name)]
         if denied:
             return f"; Unauthorized to CREATE on topics {', '.join(denied)}."
-    failed = context.streams_topics.create(beat.create, 2 * beat.interval_ms)
+    failed = context.streams_topics.create(beat.create, 2 * beat.interval_ms, call)
     return _failures(beat.create, failed)
 
 

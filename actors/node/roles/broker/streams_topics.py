@@ -2,7 +2,7 @@
 
 This file alone decides when the controller is asked for one. Rules:
 
-1. A topic is in one request at a time.
+1. A topic is in one request at a time. It is made in the name of the member that asks first, whose quota is charged.
 2. One that could not be made is not asked for again until twice the heartbeat interval of its group is over: each member
    asks with each heartbeat. Meanwhile members are told why.
 3. So many failures are kept; beyond that the oldest is forgotten.
@@ -13,6 +13,8 @@ from typing import Any
 
 from actors.broker.groups.streams.answers import NewTopic
 from actors.node.net.channels import ChannelError, Channels
+from actors.node.net.envelopes import ask_in_the_name_of
+from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
@@ -33,19 +35,19 @@ class StreamsTopics:
         self._failed: dict[str, tuple[str, int]] = {}
         """Topic -> why it was not made, and until when it is not asked for."""
 
-    def create(self, topics: Iterable[NewTopic], pause_ms: int) -> dict[str, str]:
-        """Have topics made that are not on their way already. Why some could not be made lately, by name; `pause_ms`: how
-        long such a reason counts."""
+    def create(self, topics: Iterable[NewTopic], pause_ms: int, call: Call) -> dict[str, str]:
+        """Have topics made that are not on their way already, in the name of the member that asks with `call`. Why some
+        could not be made lately, by name; `pause_ms`: how long such a reason counts."""
         topics = list(topics)
         now_ms = self._runtime.now.mono_ms
         known = {one.name: self._failed[one.name] for one in topics if one.name in self._failed}
         failed = {name: why for name, (why, until_ms) in known.items() if until_ms > now_ms}
         wanted = [one for one in topics if one.name not in self.creating and one.name not in failed]
         if wanted:
-            self._ask(wanted, pause_ms)
+            self._ask(wanted, pause_ms, call)
         return failed
 
-    def _ask(self, wanted: list[NewTopic], pause_ms: int) -> None:
+    def _ask(self, wanted: list[NewTopic], pause_ms: int, call: Call) -> None:
         kind = message("CreateTopicsRequest")
         names = [one.name for one in wanted]
         self.creating.update(dict.fromkeys(names))
@@ -76,7 +78,7 @@ class StreamsTopics:
             for name, why in reasons.items():
                 self._fail(name, why, pause_ms)
 
-        self._channels.controller("CreateTopics", request, answered, purpose="forwarding")
+        ask_in_the_name_of(call, self._channels, "CreateTopics", request, answered, TIMEOUT_MS)
 
     def _fail(self, name: str, why: str, pause_ms: int) -> None:
         self._runtime.log.warning(f"internal topic {name} of a streams group is not made: {why}")

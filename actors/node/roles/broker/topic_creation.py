@@ -1,7 +1,8 @@
 """Topics that this broker asks the controller to create: its own internal ones, and those that a client names first.
 
 Each is made by CreateTopics to the active controller, and a name is in one request at a time; an error is told in the
-log, and whoever needs the topic asks again. This file alone decides what such a topic looks like.
+log, and whoever needs the topic asks again. What a client names first is made in its name: it is charged to the quota of
+that client (`controller_mutation_rate`), as with Apache Kafka. This file alone decides what such a topic looks like.
 """
 
 from collections.abc import Iterable
@@ -9,12 +10,16 @@ from typing import Any, NamedTuple
 
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
+from actors.node.net.envelopes import ask_in_the_name_of
 from actors.node.roles.broker.metadata_cache import TOPICS_KEY, MetadataCache
+from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
-from actors.wire.errors import ErrorCode
+from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
 TIMEOUT_MS = 30_000
+SAID_MAX = 3
+"""Topics of a request about which the log says why they are not made."""
 
 
 class _Internal(NamedTuple):
@@ -74,8 +79,9 @@ class TopicCreation:
         self.creating: dict[str, None] = {}
         """Topics that the controller was asked to make, until it has answered."""
 
-    def create(self, names: Iterable[str]) -> None:
-        """Ask the controller to make topics that it was not asked for already."""
+    def create(self, names: Iterable[str], call: Call | None = None) -> None:
+        """Ask the controller to make topics that it was not asked for already. `call`: of the client that has named them;
+        None: the broker needs them."""
         creating, runtime = self.creating, self._runtime
         wanted = [name for name in dict.fromkeys(names) if name not in creating]
         if not wanted:
@@ -87,16 +93,29 @@ class TopicCreation:
             for name in wanted:
                 creating.pop(name, None)
             if isinstance(reply, ChannelError):
-                runtime.log.warning(f"topics {', '.join(wanted)} are not made: {reply}")
+                say(f"topics {', '.join(wanted[:SAID_MAX])} are not made: {reply}")
             else:
-                for topic in reply.topics:
-                    if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                        runtime.log.warning(
-                            f"topic {topic.name} is not made: {topic.error_message or topic.error_code}"
-                        )
+                refused = [
+                    topic
+                    for topic in reply.topics
+                    if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+                ]
+                for topic in refused[:SAID_MAX]:
+                    say(f"topic {topic.name} is not made: {topic.error_message or text(topic.error_code)}")
+                if len(refused) > SAID_MAX:
+                    say(f"{len(refused) - SAID_MAX} more topics of that request are not made")
             runtime.waiting.signal(TOPICS_KEY)
 
-        self._channels.controller("CreateTopics", request, answered, purpose="forwarding")
+        def say(sentence: str) -> None:
+            if call is None:
+                runtime.log.warning(sentence)
+            else:
+                runtime.peer_lines.of_principal(runtime.log.warning, call.principal, sentence)
+
+        if call is None:
+            self._channels.controller("CreateTopics", request, answered, purpose="forwarding")
+        else:
+            ask_in_the_name_of(call, self._channels, "CreateTopics", request, answered, TIMEOUT_MS)
 
     def _topic(self, name: str) -> Any:
         """A topic as this broker's settings want it. What they do not say (-1) the controller's own settings decide."""
