@@ -5,10 +5,13 @@ Rules:
 1. Tests of real nodes are one group: a worker runs them one after the other, as their clusters need a core by themselves.
 2. Any other file is a group too, so that its fixtures are made once; but a test of the simulator runs where there is time,
    and all tests of the replay run on one worker, as they share a session of Spark.
-3. A worker that computes yields to nodes and clients, which would otherwise look slow to each other.
+3. A step of a handler that goes on behind the end of its slice fails the test in which it does.
+4. A worker that computes yields to nodes and clients, which would otherwise look slow to each other.
 """
 
 import os
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -46,6 +49,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # nodes come first
     return Groups(config, log)
+
+
+@pytest.fixture(autouse=True)
+def no_step_overruns() -> Iterator[None]:
+    """No step of a handler goes on behind the end of its slice, by what it counts, in whatever test it runs."""
+    yield
+    steps = sys.modules.get("actors.node.runtime.steps")
+    if steps is not None and steps.COUNTED.overruns:
+        found = dict(steps.COUNTED.overruns)
+        steps.COUNTED.overruns.clear()
+        pytest.fail(f"steps counted more than a slice before they gave it up: {found}")
 
 
 @pytest.hookimpl(tryfirst=True)

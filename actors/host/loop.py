@@ -38,6 +38,7 @@ from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
 from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
+from actors.node.runtime.steps import LONG_NS
 from actors.ports import Now
 from actors.zookeeper import Event as ZooKeeperEvent
 
@@ -289,7 +290,10 @@ class Loop:
         except Exception as error:
             self._fail(error)
             return
-        now = time.monotonic_ns() // 1_000_000
+        ended_ns = time.monotonic_ns()
+        if ended_ns - at_ns >= LONG_NS:
+            self._node.took(ended_ns - at_ns)
+        now = ended_ns // 1_000_000
         if deadline <= now:
             self._schedule()
         elif self._timer is None or deadline < self._timer_ms or self._timer_ms <= now:

@@ -137,6 +137,11 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     found += gauge(SOCKETS + "FailedAuthenticationCount", requests.failed_logins)
     found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", of_data)
     found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", of_control_plane)
+    found += gauge(HANDLERS + "LongestTurnMs", runtime.steps.longest_turn_ns / 1_000_000)
+    for name, long in runtime.steps.long.items():
+        step = f",step={quote(name)}"
+        found += gauge(HANDLERS + "LongStepCount" + step, long.times)
+        found += gauge(HANDLERS + "LongStepMaxMs" + step, long.longest_ns / 1_000_000)
     if runtime.config.control_plane_listener:
         found += gauge(REQUESTS + "ControlPlaneRequestQueueSize", mailbox.control_requests)
         found += gauge(HANDLERS + "ControlPlaneRequestHandlerAvgIdlePercent", idle[Lane.CONTROL].share(now_ns))

@@ -169,6 +169,10 @@ class Node:
         if self.controller is not None and self.controller.bridge is not None:
             self.controller.bridge.happened(event)
 
+    def took(self, spent_ns: int) -> None:
+        """The last turn took so long, effects included. Told where that is `LONG_NS` or more."""
+        self.runtime.steps.turn_took(self.runtime.waiting.last, spent_ns)
+
     def shutdown(self) -> None:
         """Stop in order: a broker first asks for its controlled shutdown, a leader hands over; then `Effects.stop`."""
         if not self._stopping:

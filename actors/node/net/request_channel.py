@@ -21,6 +21,7 @@ from actors.node.net.mailbox import Mailbox
 from actors.node.runtime.calls import Lane, Listener, Served
 from actors.node.runtime.meters import Idle
 from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.steps import LONG_NS
 from actors.ports import Buffer
 
 REQUEST_BYTES_MAX = 256 << 20
@@ -219,6 +220,7 @@ class RequestChannel:
             self._noted_ms, at_ns = now_ms, self._runtime.stopwatch()
             for idle in self.idle.values():
                 idle.note(at_ns)
+            self._runtime.steps.look()
 
     def run_lane(self, lane: Lane, run: Run, budget_ns: int) -> bool:
         """Handle what waits in a lane until it is empty, its time is over, or much was handled; one request always.
@@ -238,7 +240,11 @@ class RequestChannel:
             if self._outside:
                 self._let_in()
             since_ns, at_ns = at_ns, stopwatch()
-            mailbox.last.charge(at_ns - since_ns)
+            spent_ns = at_ns - since_ns
+            mailbox.last.charge(spent_ns)
+            if spent_ns >= LONG_NS:
+                api = None if slot is None else slot.api
+                self._runtime.steps.took("Answer" if api is None else api.name, spent_ns)
             if at_ns - began_ns >= budget_ns or size >= LARGE_BYTES:
                 break
             item = take(lane)

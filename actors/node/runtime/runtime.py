@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from actors.config import NodeConfig
 from actors.node.runtime.effects import Stop
 from actors.node.runtime.peer_lines import PeerLines
+from actors.node.runtime.steps import Steps
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Directory, Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
 from actors.zookeeper import Change, Multi, Read, Reads, Request
@@ -34,7 +35,9 @@ class Runtime:
         self.log = log
         self.stopwatch = stopwatch
         self.now = Now(0, 0)
-        self.waiting = Waiting(stopwatch)
+        self.steps = Steps(log.warning)
+        """Those that take too long."""
+        self.waiting = Waiting(stopwatch, self.steps.took)
         self.peer_lines = PeerLines(lambda: self.now.mono_ms, self.waiting.timers.at)
         """Lines of the log whose number peers decide."""
         self.syncs: list[Sync] = []

@@ -16,6 +16,7 @@ import heapq
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from actors.node.runtime.steps import LONG_NS, called
 from actors.node.runtime.turns import Turns
 
 FAR_MS = 1 << 62
@@ -141,9 +142,15 @@ class Waiting:
     """The one place. `held` waits for an offset, `parked` for keys or time, `asked` for an answer or time, `timers` for time
     alone."""
 
-    def __init__(self, stopwatch: Callable[[], int] = lambda: 0) -> None:
-        """`stopwatch`: nanoseconds; it decides how many requests that waited a turn calls, and nothing else."""
+    def __init__(
+        self, stopwatch: Callable[[], int] = lambda: 0, long: Callable[[str, int], None] = lambda name, ns: None
+    ) -> None:
+        """`stopwatch`: nanoseconds; it decides how many requests that waited a turn calls, and nothing else. `long(name,
+        nanoseconds)`: told of calls that took `LONG_NS` or more, where they are measured."""
         self.stopwatch = stopwatch
+        self._long = long
+        self.last: Callable[..., None] | None = None
+        """What was called last in this turn."""
         self.timers = Timers()
         self._held: list[tuple[int, int, Callable[[bool], None]]] = []
         self._sequence = 0
@@ -243,6 +250,7 @@ class Waiting:
         """In this turn the requests that waited may take so many nanoseconds."""
         self._left_ns = budget_ns
         self._called = False
+        self.last = None
 
     def expire(self, mono_ms: int) -> None:
         """Call the timers that are due; let the requests look again whose time is over."""
@@ -269,7 +277,7 @@ class Waiting:
                 entry = self._late.take()
                 began_ns = self.stopwatch()
                 self._fire(entry, entry.expired)
-                self._left_ns -= self.stopwatch() - began_ns
+                self._spent(self.stopwatch() - began_ns)
         return called
 
     def deadline_ms(self) -> int:
@@ -323,7 +331,7 @@ class Waiting:
                     called = self._called = True
                     self._fire(entry, expired)
                 since_ns, at_ns = at_ns, self.stopwatch()
-                self._left_ns -= at_ns - since_ns
+                self._spent(at_ns - since_ns)
         return called
 
     def _put_late(self, entry: _Entry) -> None:
@@ -332,10 +340,17 @@ class Waiting:
         self._late.put(host, conn, entry)
         entry.late = True
 
+    def _spent(self, spent_ns: int) -> None:
+        """What was called last has taken so long."""
+        self._left_ns -= spent_ns
+        if spent_ns >= LONG_NS and self.last is not None:
+            self._long(called(self.last), spent_ns)
+
     def _fire(self, entry: _Entry, expired: bool) -> None:
         again, entry.function = entry.function, None
         if again is None:
             return
+        self.last = again
         for key in entry.keys:
             waiters = self._parked.get(key)
             if waiters is not None:

@@ -23,6 +23,7 @@ class EchoNode:
         self.act: Callable[[int, memoryview], None] | None = None
         self.controlled = False
         self.over_quota: set[int] = set()
+        self.long_turns_ns: list[int] = []
         self.metrics: Iterable[list[Any]] = []
         self.settings = {"max.connections": 1 << 30, "max.connections.per.ip": 1 << 30}
         """As they are now."""
@@ -77,6 +78,9 @@ class EchoNode:
         self.frames.clear()
         extra, self.extra = self.extra, {}
         return Effects(**{"send": send, "stop": self.stopping, **extra})
+
+    def took(self, spent_ns: int) -> None:
+        self.long_turns_ns.append(spent_ns)
 
     def metric_parts(self) -> Iterator[list[Any]]:
         return iter(self.metrics)

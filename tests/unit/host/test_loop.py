@@ -697,6 +697,18 @@ def test_the_end_of_a_connection_that_is_not_read_is_seen(running: Running, end:
         assert ("closed", 1, False) not in running.node.seen, "what it has sent may count"
 
 
+def test_a_turn_that_takes_long_is_handed_to_the_node(running: Running) -> None:
+    def act(conn: int, frame: memoryview) -> None:
+        if frame == b"long":
+            time.sleep(0.02)
+
+    running.node.act = act
+    with closing(running.connect()) as sock:
+        sock.sendall(frame(b"long"))
+        running.until(lambda: running.node.long_turns_ns)
+        assert max(running.node.long_turns_ns) >= 20_000_000
+
+
 @pytest.mark.parametrize("muted", [True, False])
 def test_a_client_that_is_over_its_quota_keeps_no_room_from_others(muted: bool) -> None:
     """It is not read in the middle of a large frame, and decides itself for how long. What this node pauses for reasons of
