@@ -42,6 +42,7 @@ SHOWN = ("client_id", "client_instance_id", "client_software_name", "client_soft
 CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 SOCKETS = "kafka.network:type=SocketServer,name="
+PEER_MEMORY = "kafka.server:type=PeerMemory,name=BytesKept"
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 SHARE_SESSIONS = "kafka.server:type=ShareSessionCache,name="
 SHARE_PARTITIONS = "kafka.server:type=SharePartitionMetrics,name="
@@ -137,6 +138,8 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     found += gauge(SOCKETS + "FailedAuthenticationCount", requests.failed_logins)
     found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", of_data)
     found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", of_control_plane)
+    for owner, size in runtime.ledger.kept():
+        found += gauge(f"{PEER_MEMORY},owner={owner}", size)
     found += gauge(HANDLERS + "LongestTurnMs", runtime.steps.longest_turn_ns / 1_000_000)
     for name, long in runtime.steps.long.items():
         step = f",step={quote(name)}"

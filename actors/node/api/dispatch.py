@@ -59,6 +59,7 @@ class Dispatch:
 
     def start(self) -> None:
         """The node starts: logins prepare what they need."""
+        self.runtime.ledger.owner("ForwardedRequests", lambda: self.forwarder.bytes_held)
         for context, kinds in ((self.broker, BROKERS_OWN), (self.controller, CONTROLLERS_OWN)):
             if context is not None:
                 names = [one.name for one in self.runtime.config.listeners if Listener(one.kind) in kinds]

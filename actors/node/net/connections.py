@@ -13,6 +13,10 @@ Those on which followers fetch are read always: the requests that hold the bytes
 connection that comes above the budget is read up to its first request, which tells whose it is. A request that waits for
 what its peer may put off holds none of these bytes: its frame is let go, and counts until no view of it is left.
 
+What a client has sent and nobody has begun with, while it is over its quota or does not read, waits for that client alone.
+It is counted apart, so that nobody else is kept from sending; above the same budget each connection has one request at a
+time, and what is apart grows no more.
+
 Answers that are known and may not leave, since an earlier one of their connection is not known yet, are held too. Above
 `BEHIND_BYTES_MAX` of them a connection starts none but its first request, and above `ALL_BEHIND_BYTES_MAX` over all
 connections no connection does. The answer to its first request leaves at once, so nobody waits for another's peer.
@@ -47,6 +51,16 @@ NOTHING_SERVED: Mapping[int, Api] = {}
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
 
 _key = struct.Struct(">h").unpack_from
+
+
+class Apart(NamedTuple):
+    """Requests that wait for what their own client decides. `queued`: how many of them stand in the data lane's queue."""
+
+    queued: int
+    bytes: int
+
+
+NOTHING_APART = Apart(0, 0)
 
 
 class Slot:
@@ -101,6 +115,7 @@ class Connection:
     """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
 
     __slots__ = (
+        "apart",
         "apis",
         "behind",
         "by_token",
@@ -174,6 +189,8 @@ class Connection:
         self.muted_until_ms = 0
         self.waits = False
         """Whether it is congested or muted: its requests are not handled."""
+        self.apart = NOTHING_APART
+        """What it has sent that is counted apart. Invariant: nothing unless it `waits`."""
         self.behind = 0
         """Bytes of answers that wait for an earlier one. Invariant: the sum of `behind_bytes` over `slots`."""
         self.unread = 0
@@ -204,6 +221,11 @@ class Connections:
         self._by_id: dict[int, Connection] = {}
         self.bytes_max = bytes_max
         self.bytes_held = 0
+        """Of requests that this node has to do with. Invariant: those of `apart` are not among them."""
+        self.bytes_apart = 0
+        """Invariant: the sum of the bytes of `apart` over all connections."""
+        self.queued_apart = 0
+        """The same of the requests in the data lane's queue."""
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
         self.known: list[int] = []
@@ -221,7 +243,7 @@ class Connections:
         self._throttled = False
         """Whether too many bytes are held."""
         self._crowded = False
-        """Whether too many requests are queued."""
+        """Whether too many requests are queued, or too many bytes are apart."""
         self._unread = 0
         """Invariant: the sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
@@ -282,16 +304,36 @@ class Connections:
         if connection is not None:
             connection.congested = congested
             connection.waits = congested or connection.muted
+            if not connection.waits:
+                self._together(connection)
             self._taken(connection)
 
     def mute(self, connection: Connection, muted: bool) -> None:
         """Nothing of a connection is read or handled; or that is over. Its answers leave all the same."""
         connection.muted = muted
         connection.waits = muted or connection.congested
+        if not connection.waits:
+            self._together(connection)
         if muted:
             self._pause(connection)
         else:
             self._read_on(connection)
+
+    def set_apart(self, connection: Connection, queued: int, queued_bytes: int) -> None:
+        """A connection waits for its own client. Nobody has begun with these of its requests, nor with those that have no
+        place yet. `queued`: how many of them stand in the data lane's queue."""
+        if connection.waits and connection.apart is NOTHING_APART:
+            apart = connection.apart = Apart(queued, queued_bytes + sum(map(len, connection.waiting)))
+            self.bytes_held -= apart.bytes
+            self.bytes_apart += apart.bytes
+            self.queued_apart += queued
+
+    def _together(self, connection: Connection) -> None:
+        """Its requests are counted with those of others again."""
+        apart, connection.apart = connection.apart, NOTHING_APART
+        self.bytes_held += apart.bytes
+        self.bytes_apart -= apart.bytes
+        self.queued_apart -= apart.queued
 
     def begin_turn(self) -> None:
         """What was sent before and did not congest its connection is on its way."""
@@ -327,6 +369,7 @@ class Connections:
 
     def sift(self, connection: Connection, wanted: Callable[[memoryview], bool]) -> None:
         """Drop what waits for a place but for the frames that are wanted."""
+        self._together(connection)
         kept = deque(frame for frame in connection.waiting if wanted(frame))
         self.bytes_held -= sum(map(len, connection.waiting)) - sum(map(len, kept))
         connection.waiting = kept
@@ -466,6 +509,7 @@ class Connections:
         if connection is None:
             return None
         connection.closed = True
+        self._together(connection)
         self.bytes_held -= sum(len(frame) for frame in connection.waiting)
         self._unread -= connection.unread
         self._behind(-connection.behind)
@@ -492,7 +536,9 @@ class Connections:
             self._letting_go = left
         held = self.bytes_held
         throttled = held > self.bytes_max or (self._throttled and held >= self.bytes_max * 3 // 4)
-        crowded = requests_queued >= (max(1, requests_max * 3 // 4) if self._crowded else requests_max)
+        crowded = (
+            requests_queued - self.queued_apart >= (max(1, requests_max * 3 // 4) if self._crowded else requests_max)
+        ) or self.bytes_apart >= (self.bytes_max * 3 // 4 if self._crowded else self.bytes_max)
         if throttled is self._throttled and crowded is self._crowded:
             return
         self._throttled, self._crowded = throttled, crowded

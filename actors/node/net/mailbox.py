@@ -189,6 +189,13 @@ class Line:
         queue.items.clear()
         return frames
 
+    def not_begun(self, connection: int) -> tuple[int, int]:
+        """How many requests of a connection wait that nobody has begun with, and their bytes that are held."""
+        queue = self._queues.get(connection)
+        items = () if queue is None else queue.items
+        sizes = [slot.bytes_held for _, _, slot in items if slot is not None and slot.sliced is None]
+        return len(sizes), sum(sizes)
+
     def ready(self) -> bool:
         """Whether a request can run now or in the next turn."""
         return bool(self._line or self._resting or (self.at_work is not None and self.at_work.items))
@@ -286,6 +293,12 @@ class Mailbox:
                     self.last = line
                     return item
         return None
+
+    def not_begun(self, connection: int) -> tuple[int, int]:
+        """How many requests of a connection wait in the data lane that nobody has begun with, and the bytes of all such
+        requests of it."""
+        found = [line.not_begun(connection) for line in self._all]
+        return self.data.not_begun(connection)[0], sum(size for _, size in found)
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""

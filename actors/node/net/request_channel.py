@@ -60,6 +60,11 @@ class RequestChannel:
         self._answers_lane = answers_lane
         queued_max = config.value("queued.max.request.bytes")
         self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
+        held = self.connections
+        runtime.ledger.owner("Requests", lambda: held.bytes_held)
+        runtime.ledger.owner("RequestsOfWaitingClients", lambda: held.bytes_apart)
+        runtime.ledger.owner("AnswersBehindEarlierOnes", lambda: held.behind_bytes)
+        runtime.ledger.owner("AnswersWithUnreadRecords", lambda: held.unread_bytes)
         self.mailbox = Mailbox(config.value("queued.max.requests"))
         self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
@@ -170,7 +175,9 @@ class RequestChannel:
     def congested(self, conn: int, congested: bool) -> None:
         """The host has more for a peer than it should hold; or that is over. Its requests wait meanwhile."""
         self.connections.congested(conn, congested)
-        if not congested:
+        if congested:
+            self._set_apart(self.connections.get(conn))
+        else:
             self.mailbox.go_on(conn)
             connection = self.connections.get(conn)
             if connection is not None and connection.kind is Listener.CONTROL_PLANE and connection.waiting:
@@ -330,6 +337,7 @@ class RequestChannel:
         connection.muted_until_ms = until_ms
         if not connection.muted:
             self.connections.mute(connection, True)
+            self._set_apart(connection)
             self._look_at_muted(connection)
 
     def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
@@ -365,6 +373,11 @@ class RequestChannel:
         """Whether a request waits for an earlier one of its connection: for what it writes, or for its answer to leave."""
         connections = self.connections
         return (slot.connection.writing > 0 and connections.behind(slot)) or not connections.may_start(slot)
+
+    def _set_apart(self, connection: Connection | None) -> None:
+        """A connection is muted, or its peer does not read: what it has sent holds no room of others."""
+        if connection is not None:
+            self.connections.set_apart(connection, *self.mailbox.not_begun(connection.id))
 
     def _look_at_muted(self, connection: Connection) -> None:
         """End the mute if it is over, else look again."""

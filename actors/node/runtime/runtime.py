@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from actors.config import NodeConfig
 from actors.node.runtime.effects import Stop
+from actors.node.runtime.ledger import Ledger
 from actors.node.runtime.peer_lines import PeerLines
 from actors.node.runtime.steps import Steps
 from actors.node.runtime.waiting import Waiting
@@ -35,6 +36,8 @@ class Runtime:
         self.log = log
         self.stopwatch = stopwatch
         self.now = Now(0, 0)
+        self.ledger = Ledger()
+        """What is kept in memory for peers."""
         self.steps = Steps(log.warning)
         """Those that take too long."""
         self.waiting = Waiting(stopwatch, self.steps.took)

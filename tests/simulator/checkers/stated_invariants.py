@@ -41,14 +41,18 @@ def raft(node: Any) -> Broken:
 def connections(node: Any) -> Broken:
     """Peers' connections: sums are sums, and the order of requests is kept."""
     held = node.requests.connections
-    unread = bytes_held = behind = 0
+    unread = bytes_held = behind = apart = 0
     for connection in held.all():
         slots, waiting = connection.slots, connection.waiting
         unread += connection.unread
         behind += connection.behind
         if connection.behind != sum(slot.behind_bytes for slot in slots):
             yield f"connection {connection.id} has {connection.behind} bytes of answers behind others"
-        bytes_held += sum(map(len, waiting)) + sum(slot.bytes_held for slot in slots if slot.parts is None)
+        own = sum(map(len, waiting)) + sum(slot.bytes_held for slot in slots if slot.parts is None)
+        bytes_held += own - connection.apart.bytes
+        apart += connection.apart.bytes
+        if not 0 <= connection.apart.bytes <= (own if connection.waits else 0):
+            yield f"connection {connection.id} has {connection.apart} apart, and holds {own} bytes"
         if connection.writing != sum(slot.writer is not None for slot in slots):
             yield f"connection {connection.id} has {connection.writing} requests that write"
         if any((slot.writer is None) != (slot.frame is None) for slot in slots):
@@ -65,6 +69,8 @@ def connections(node: Any) -> Broken:
         yield f"{held.behind_bytes} bytes of answers wait for others, those of connections are {behind}"
     if held._unread != unread:
         yield f"{held._unread} bytes are unread, those of connections are {unread}"
+    if held.bytes_apart != apart:
+        yield f"{held.bytes_apart} bytes are apart, those of connections are {apart}"
     if held.bytes_held != bytes_held:
         yield f"{held.bytes_held} bytes are held, those of connections are {bytes_held}"
 

@@ -246,3 +246,75 @@ def test_bytes_are_given_back_once_whether_the_end_or_the_wait_comes_first(size:
         del reader, frame
         held.throttle(0, 1)
         assert held.bytes_held == 0
+
+
+BOUNDS = {"bytes": {"queued.max.request.bytes": "1000000"}, "requests": {"queued.max.requests": "16"}}
+
+
+def waits(lab: Lab, conn: int, why: str, *, over: bool = False) -> None:
+    """A connection waits for its own client, or no longer."""
+    if why == "congested":
+        lab.node.congested(conn, not over)
+    elif not over:
+        connection = lab.node.requests.connections.get(conn)
+        assert connection is not None
+        lab.node.requests.mute(connection, WAIT_MS)
+    else:
+        lab.world.run_for(2 * WAIT_MS)
+        lab.turn()
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("why", ["congested", "over its quota"])
+@pytest.mark.parametrize("end", ["goes on", "closes", "is closed"])
+def test_what_waits_for_its_own_client_keeps_nobody_from_sending(bound: str, why: str, end: str) -> None:
+    """Whole requests of clients that are over their quotas, or do not read, with more bytes than all may hold."""
+    host = Host(**BOUNDS[bound])
+    lab, held, other = host.lab, host.held, host.lab.connect(PLAIN)
+    crowd = [lab.connect(PLAIN) for _ in range(3)]
+    for conn in crowd:
+        for _ in range(IN_FLIGHT_MAX + 1):
+            host.send(conn, parked_fetch(50_000))
+        waits(lab, conn, why)
+    lab.turn()
+    size = 50_000 * (IN_FLIGHT_MAX + 1) * len(crowd)
+    assert held.bytes_apart >= size and held.bytes_held < 10_000
+    assert held.queued_apart == IN_FLIGHT_MAX * len(crowd)
+    shown = {one.mbean.rpartition("=")[2]: one.value for one in lab.node.metrics() if "type=PeerMemory" in one.mbean}
+    assert shown["ForwardedRequests"] == lab.node.dispatch.forwarder.bytes_held == 0
+    assert shown["RequestsOfWaitingClients"] == held.bytes_apart and shown["Requests"] == held.bytes_held
+    assert not held.get(other).paused
+    for _ in range(3):
+        assert lab.send(other, "ApiVersions", 3, message("ApiVersionsRequest")()) or bound == "bytes"
+        assert lab.answered(lab.turn()) == [other]
+        assert not held.get(other).paused, "it is read again when that is answered"
+    if end == "closes":
+        for conn in crowd:
+            lab.node.closed(conn, False)
+    elif end == "is closed":
+        for conn in crowd:
+            lab.node.requests.close(held.get(conn), "as a test wants")
+    else:
+        for conn in crowd:
+            waits(lab, conn, why, over=True)
+        for _ in range(10):
+            lab.turn()
+        assert all(len(held.get(conn).slots) == IN_FLIGHT_MAX for conn in crowd)
+    lab.turn()
+    assert held.bytes_apart == held.queued_apart == 0
+    assert held.bytes_held <= (51_000 * len(crowd) if end == "goes on" else 0)
+    assert not held._crowded and not held._throttled
+
+
+def test_above_the_same_bound_each_connection_has_one_request_at_a_time() -> None:
+    """So that what is apart grows no more."""
+    host = Host(**BOUNDS["bytes"])
+    lab, held = host.lab, host.held
+    for _ in range(60):
+        conn = lab.connect(PLAIN)
+        for _ in range(IN_FLIGHT_MAX):
+            if not host.send(conn, parked_fetch(50_000)):
+                break
+        waits(lab, conn, "congested")
+        lab.turn()
+    assert 1_000_000 <= held.bytes_apart <= 1_000_000 + (IN_FLIGHT_MAX + 60) * 51_000
