@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
-from actors.broker.log.log import OffsetsOutOfOrder, Unmarked
+from actors.broker.log.log import OffsetsOutOfOrder, Unmarked, Unsettled
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.broker.log.transactions import NO_LIMIT
@@ -238,6 +238,9 @@ class Fetcher:
                     assert partition is not None
                     try:
                         self._take_one(partition, asked, data, now, outcome)
+                    except Unsettled:
+                        outcome.flush[partition] = None
+                        self._changed[partition] = None
                     except DiskFull as error:
                         partition.cluster.without_room[partition.log.disk] = error
                         self._delay(partition, now.mono_ms + DISK_FULL_MS)
@@ -352,19 +355,22 @@ class Fetcher:
     ) -> None:
         log = partition.log
         before = log.log_end_offset
-        outcome.unlink(partition, partition.truncate_for(epoch, end_offset, prepared))
+        try:
+            outcome.unlink(partition, partition.truncate_for(epoch, end_offset, prepared))
+        finally:  # what fails half way may have cut a part
+            if log.log_end_offset < before:
+                outcome.flush[partition] = None
         if log.log_end_offset < before:
             outcome.reports.append(
                 f"cut {partition!r} from {before} to {log.log_end_offset}: "
                 f"the leader of epoch {partition.leader_epoch} has other data"
             )
-            outcome.flush[partition] = None
         self._changed[partition] = None
 
     @staticmethod
     def _begin_anew(partition: Partition, offset: int, now: Now, outcome: Outcome) -> None:
+        outcome.flush[partition] = None  # what fails half way may have cut a part
         outcome.unlink(partition, partition.restart(offset, now.wall_ms))
-        outcome.flush[partition] = None
 
     def _refused(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:

@@ -25,7 +25,7 @@ from actors.broker.followers import Follower, Position
 from actors.broker.isr import Event, Isr, Row, View
 from actors.broker.log import markers
 from actors.broker.log.cutting import Preparation, Prepared
-from actors.broker.log.log import Appended, PartitionLog
+from actors.broker.log.log import Appended, PartitionLog, Unsettled
 from actors.broker.log.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
 from actors.broker.replication_throttle import ReplicationThrottle, lists
@@ -170,10 +170,11 @@ class Partition:
         """Log end when the leader epoch began here."""
         self.led_from = 0
         """Log end when the present unbroken leadership began: a leader before it may have shown all that is below."""
-        self._unwritten: dict[int, None] = {}
-        """Producers whose last batch found no room, `UNWRITTEN_MAX` at most. What they sent behind it is refused for the
-        same reason and not as out of order: librdkafka answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and
-        under that it repeats records which other partitions may hold already."""
+        self._unwritten: dict[int, str] = {}
+        """Producers whose last batch found no room, or came too early behind a cut, and the sentence that says so;
+        `UNWRITTEN_MAX` at most. What they sent behind it is refused for the same reason and not as out of order: librdkafka
+        answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and under that it repeats records which other
+        partitions may hold already."""
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
         self.proven_epoch = -1
@@ -281,7 +282,8 @@ class Partition:
         """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
 
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full. Raises DiskFailed: nothing more can be appended.
+        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full or a cut is not durable yet. Raises DiskFailed:
+        nothing more can be appended.
         """
         log = self.log
         end, heard = log.log_end_offset, self.cluster.heard_ms
@@ -299,14 +301,22 @@ class Partition:
             return appended
         except ProducerFault as error:
             if isinstance(error, OutOfOrderSequence) and headers[0].producer_id in self._unwritten:
-                raise self._no_room() from None
+                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, self._unwritten[headers[0].producer_id]) from None
             raise Refused(CODES[error.code], str(error)) from None
+        except Unsettled:
+            sentence = f"{self!r} was cut a moment ago, and nothing is appended before that is durable: send it again"
+            raise self._not_written(headers[0].producer_id, sentence) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
-            self._unwritten[headers[0].producer_id] = None
-            if len(self._unwritten) > UNWRITTEN_MAX:
-                del self._unwritten[next(iter(self._unwritten))]
-            raise self._no_room() from None
+            # What the system says names a file of this machine, which is for the log and not for a client.
+            sentence = f"the leader of {self!r} has no room on its disk"
+            raise self._not_written(headers[0].producer_id, sentence) from None
+
+    def _not_written(self, producer_id: int, sentence: str) -> Refused:
+        self._unwritten[producer_id] = sentence
+        if len(self._unwritten) > UNWRITTEN_MAX:
+            del self._unwritten[next(iter(self._unwritten))]
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, sentence)
 
     def end_transaction(
         self,
@@ -332,10 +342,6 @@ class Partition:
             raise Refused(CODES[error.code], str(error)) from None
         marker = markers.Marker(commit, coordinator_epoch)
         return self.append(markers.build(producer_id, producer_epoch, marker, wall_ms), wall_ms, client=False)
-
-    def _no_room(self) -> Refused:
-        # What the system says names a file of this machine, which is for the log and not for a client.
-        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk")
 
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.

@@ -94,6 +94,11 @@ class Unmarked(ValueError):
         self.first_offset = first_offset
 
 
+class Unsettled(ValueError):
+    """The log was cut, and that is not durable yet. A power cut may still bring back what was cut, and keep what came behind
+    it: therefore nothing does before the flush that is under way is done."""
+
+
 class SegmentsChanged(ValueError):
     """The log was cut, or segments went, while they were being cleaned."""
 
@@ -144,7 +149,7 @@ class PartitionLog:
         "_durable_generation", "_durable_names", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name",
         "_named", "_names", "_pending", "_placed", "_unlinks", "_unsynced_file", "aborting", "active",
         "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs", "indexes", "instance", "layout",
-        "log_end_offset", "log_start_offset", "producers", "rebuilt", "recovery_point", "segments", "settings",
+        "log_end_offset", "log_start_offset", "producers", "rebuilt", "recovery_point", "refusing", "segments", "settings",
         "shortened", "snapshots", "standing", "topic_id", "torn",
     )  # fmt: skip
 
@@ -211,8 +216,10 @@ class PartitionLog:
         self.damaged: str | None = None
         """The damage that a start found in durable data. Epochs and producers may lack what it hid."""
         self.shortened: list[Segment] = []
-        """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
-        after."""
+        """Cut since the last flush that is done."""
+        self.refusing: DiskFailed | Unsettled | None = None
+        """Why nothing is appended now. Invariant: `torn` if there is that; else Unsettled exactly while `shortened` is not
+        empty."""
         self.aborting: list[Segment] = []
         """Those with abort markers, by base offset: a log without transactions has none."""
         self.rebuilt: list[Segment] = []
@@ -227,7 +234,8 @@ class PartitionLog:
         self._placed = True
         """The name of its directory is durable, as far as this process has changed it."""
         self._unlinks: list[str] = []
-        """Files that are to be unlinked, of an operation that has failed half way: the next one's job does it."""
+        """Files that are to be unlinked, of an operation that has failed half way: the next one's job does it, or that of
+        `left_over`."""
 
     @property
     def sparse(self) -> bool:
@@ -253,7 +261,8 @@ class PartitionLog:
         """Append batches that `batch.accept` has checked and given offsets from `log_end_offset` on.
 
         `headers`: what `accept` returned for `data`. `now_ms`: wall clock. With `client` the rules of idempotence are
-        checked: raises ProducerFault, and nothing is appended. Raises DiskFull (nothing is appended) or DiskFailed.
+        checked: raises ProducerFault, and nothing is appended. Raises Unsettled or DiskFull (nothing is appended), or
+        DiskFailed.
         """
         first, last = headers[0], headers[-1]
         if first.base_offset < self.log_end_offset:
@@ -312,7 +321,7 @@ class PartitionLog:
 
         A last batch that is cut off is left out. Every CRC is checked. Raises CorruptBatch, and nothing is appended;
         OffsetsOutOfOrder when the batches do not continue this log; Unmarked, unless the transaction began at or below
-        `unmarked_offset`; DiskFull, DiskFailed.
+        `unmarked_offset`; Unsettled, DiskFull, DiskFailed.
         """
         found: list[Header] = []
         view = memoryview(data)
@@ -346,8 +355,8 @@ class PartitionLog:
         return self.append(data, headers, now_ms, client=False)
 
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
-        if self.torn is not None:
-            raise self.torn
+        if self.refusing is not None:
+            raise self.refusing
         first, last = headers[0], headers[-1]
         segment = self.active
         if segment is None or self._must_roll(segment, len(data), last, now_ms):
@@ -448,6 +457,10 @@ class PartitionLog:
         self._names += 1
         self._unsynced_file = True
 
+    def left_over(self) -> list[Job]:
+        """Jobs that unlink what operations have taken out of the log that failed later on."""
+        return self._take_unlinks() if self.torn is None else []
+
     def _take_unlinks(self) -> list[Job]:
         paths, self._unlinks = self._unlinks, []
         return [unlinking(self.disk, self.directory, paths)] if paths else []
@@ -457,7 +470,7 @@ class PartitionLog:
         if self.torn is None:
             found = error if isinstance(error, DiskFailed) else DiskFailed(error.errno, str(error), self.directory)
             found.disk = self.disk
-            self.torn = found
+            self.torn = self.refusing = found
         return self.torn
 
     @property
@@ -818,6 +831,7 @@ class PartitionLog:
             return
         self._durable_generation = flush.generation
         self.shortened.clear()
+        self.refusing = self.torn
         self._came_late(flush)
         for segment, content in flush.indexes:
             segment.aborted.replaced(content)
@@ -932,6 +946,7 @@ class PartitionLog:
         durable than did there, since this log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing has
         changed."""
         self.disk.rename(self.directory, current.directory)
+        self._unlinks = [current.directory + path[len(self.directory) :] for path in self._unlinks]
         self.directory = current.directory
         self._placed = False
         for segment in self.segments:
@@ -1001,8 +1016,9 @@ class PartitionLog:
         """Remove everything from `offset` on, with the whole batch that holds it. Returns jobs that unlink files. It
         blocks only a little, if `prepare_cut` had nothing to prepare or `prepared` is its result.
 
-        If nothing is left, the log is empty and begins at its start, or at `offset` if that is lower. Raises DiskFull or
-        DiskFailed: only segments behind are gone, or none; Torn.
+        The caller flushes the log then, also where this fails: nothing is appended before. If nothing is left, the log is
+        empty and begins at its start, or at `offset` if that is lower. Raises DiskFull or DiskFailed: only segments behind
+        are gone, or none; Torn.
         """
         if offset >= self.log_end_offset:
             # An epoch that began at the end, when this replica led, may have no batch. The leader does not have that
@@ -1053,7 +1069,7 @@ class PartitionLog:
         end = segment.truncate(offset)
         if end < self.log_start_offset:
             return end  # all of it goes
-        self.shortened.append(segment)
+        self.note_cut(segment)
         if segment.aborted.exists:
             self._cut_aborted(segment, end)
         self._ends_at(end)
@@ -1066,6 +1082,12 @@ class PartitionLog:
             except CorruptBatch as error:
                 self.damaged = self.damaged or error.reason
         return end
+
+    def note_cut(self, segment: Segment) -> None:
+        """A segment's file has become shorter. The caller sees to a flush; until it is done nothing is appended."""
+        self.shortened.append(segment)
+        if self.refusing is None:
+            self.refusing = Unsettled(f"the cut of {segment.log.path} is not durable yet")
 
     def _cut_aborted(self, segment: Segment, end_offset: int) -> None:
         try:

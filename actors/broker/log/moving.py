@@ -121,6 +121,7 @@ def _checked(data: memoryview, offset: int, sparse: bool, epochs: EpochCache) ->
 class Next(enum.Enum):
     """What is to be done besides jobs."""
 
+    FLUSH = "make the future log durable: it was cut, and takes nothing before"
     MARK = "write `mark`, then `marked`"
     SETTLE = "make the future log durable as it is, then `settled`"
     TAKE_OVER = "`take_over`, in this turn"
@@ -166,6 +167,9 @@ class Move:
         if cut is not None:
             self.stage = Stage.FILLING
             return cut
+        if future.shortened:
+            self.stage = Stage.FILLING
+            return Next.FLUSH
         if self._near:
             self._copy_inside(now_ms, bytes_max)
         self._follow_start()

@@ -261,7 +261,7 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
         elif found.fault is not None:
             cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
             segment.log.truncate(found.position)
-            log.shortened.append(segment)
+            log.note_cut(segment)
         if not last and found.next_offset < end and found.next_offset >= trusted and end > log.cleaned_offset:
             return cuts + _drop(log, place + 1), scanned
         if not last:

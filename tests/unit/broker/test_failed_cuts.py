@@ -4,11 +4,15 @@ import errno
 
 import pytest
 
-from actors.broker.partition import Cluster, Partition
+from actors.broker.admission import Refused
+from actors.broker.log.log import Unsettled
+from actors.broker.partition import Assignment, Cluster, Partition
 from actors.ports import DiskFailed, DiskFull
+from actors.wire.errors import ErrorCode
+from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import logs
-from tests.unit.broker.log.logs import build, flush, put
+from tests.unit.broker.log.logs import build, flush, put, reopen, sync
 
 
 def replica() -> Partition:
@@ -45,3 +49,57 @@ def test_the_high_watermark_is_at_most_the_end_of_a_log_that_was_cut_in_part(how
     assert failed == (steps >= step)
     assert partition.high_watermark <= partition.log.log_end_offset
     assert failed or partition.high_watermark == (100 if how == "restart" else 3)
+
+
+def fetched(offset: int = 3) -> bytes:
+    """A batch of a later leader, for the end of a log that was cut there."""
+    data = build()
+    batch.accept(data, 0, len(data), offset, 9, now_ms=1_000)
+    return bytes(data)
+
+
+def test_a_leader_takes_nothing_behind_a_cut_that_is_not_durable() -> None:
+    """It was cut as a follower a moment ago. What clients send is refused so that they send it again, in its order."""
+    partition = replica()
+    log = partition.log
+    partition.truncate_for(0, 3)
+    wanted = log.flush()
+    partition.apply(Assignment((1,), (1,), 1, 9, 1), 0)
+    end, size = log.log_end_offset, log.size
+    batches = [build(producer_id=7, producer_epoch=0, base_sequence=number) for number in range(3)]
+    for data in batches:
+        with pytest.raises(Refused) as refused:
+            partition.append(bytearray(data), 1_000, client=True)
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR and "send it again" in str(refused.value)
+    assert (log.log_end_offset, log.size) == (end, size)
+    sync(log, wanted)
+    log.flushed(wanted)
+    for data in batches:
+        partition.append(bytearray(data), 1_000, client=True)
+    assert log.log_end_offset == end + 3
+
+
+def test_a_flush_that_began_before_the_cut_lets_nothing_in() -> None:
+    partition = replica()
+    log = partition.log
+    before = log.flush()
+    partition.truncate_for(0, 3)
+    log.flushed(before)
+    with pytest.raises(Unsettled):
+        log.append_fetched(fetched(), 1_000)
+    flush(log)
+    assert log.append_fetched(fetched(), 1_000) is not None
+
+
+def test_what_a_start_has_cut_is_durable_before_anything_comes_behind_it() -> None:
+    log = replica().log
+    put(log, build())
+    disk, path = log.disk, log.segments[-1].log.path
+    assert isinstance(disk, VirtualDisk)
+    disk.files[path].data[-1] ^= 1
+    found = reopen(log)
+    assert found.cuts and found.log.shortened
+    with pytest.raises(Unsettled):
+        found.log.append_fetched(fetched(16), 1_000)
+    flush(found.log)
+    assert found.log.append_fetched(fetched(16), 1_000) is not None

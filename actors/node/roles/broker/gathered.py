@@ -106,9 +106,13 @@ class Gathered:
 
     def _sync_opened(self) -> None:
         """What the process before this one had not synced may be in memory only, and counts where the settings want it on
-        the disk."""
+        the disk. What the start has cut is durable before anything is appended."""
         opened, self._replicas.opened = self._replicas.opened, []
-        behind = [one for one in opened if one.durable_first and one.log.recovery_point < one.log.log_end_offset]
+        behind = [
+            one
+            for one in opened
+            if one.log.shortened or (one.durable_first and one.log.recovery_point < one.log.log_end_offset)
+        ]
 
         def durable() -> None:
             for partition in behind:

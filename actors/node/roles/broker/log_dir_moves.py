@@ -298,6 +298,9 @@ class LogDirMoves:
 
         self._runtime.sync(flush.files, replacements, done)
 
+    def _flush_cut(self, running: Running) -> None:
+        self._flush(running, settle=False)
+
     def _settle(self, running: Running) -> None:
         self._flush(running, settle=True)
 
@@ -391,4 +394,9 @@ class LogDirMoves:
         return min(AGAIN_MS, int(self._owed_bytes * 1000 / limit)) if limit > 0 else AGAIN_MS
 
 
-STEPS = {Next.MARK: LogDirMoves._mark, Next.SETTLE: LogDirMoves._settle, Next.TAKE_OVER: LogDirMoves._take_over}
+STEPS = {
+    Next.FLUSH: LogDirMoves._flush_cut,
+    Next.MARK: LogDirMoves._mark,
+    Next.SETTLE: LogDirMoves._settle,
+    Next.TAKE_OVER: LogDirMoves._take_over,
+}

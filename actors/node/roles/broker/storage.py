@@ -784,6 +784,7 @@ class BrokerStorage:
 
     def _retain(self, partition: Partition, now: Now) -> None:
         log = partition.log
+        self._unlink_later(partition, log.left_over())
         if not log.segments:
             return
         try:
@@ -791,17 +792,23 @@ class BrokerStorage:
         except (DiskFull, DiskFailed, FileNotFoundError) as error:
             self._runtime.log.warning(f"retention of {partition!r} failed: {error}")
             self._failing(log.disk, error)
+            self._unlink_later(partition, log.left_over())  # on a full disk what it has come to makes room for the rest
+            self._written[partition] = None
             return
         if retained.deleted:
             self.written(partition)  # if it has rolled, nothing but the new file says where the log ends
             self._runtime.log.info(
                 f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now"
             )
-            self._runtime.waiting.timers.at(
-                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(log.disk, retained.jobs)
-            )
+            self._unlink_later(partition, retained.jobs)
         if retained.warm:
             self._runtime.work(lambda: [job() for job in retained.warm], lambda result: self._retry(partition, result))
+
+    def _unlink_later(self, partition: Partition, jobs: list[Job]) -> None:
+        """Readers may have the files open still: not before `file.delete.delay.ms`."""
+        if jobs:
+            disk, delay_ms = partition.log.disk, partition.settings.file_delete_delay_ms
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self.unlink(disk, jobs))
 
     def _retry(self, partition: Partition, result: object) -> None:
         self.job_done(partition.log.disk, result)

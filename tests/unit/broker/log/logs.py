@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.log import Appended, Flush, PartitionLog
+from actors.broker.log.log import Appended, Flush, PartitionLog, Unsettled
 from actors.broker.log.recovery import Recovered, recover
 from actors.config import TopicSettings
 from actors.ports import Sync
@@ -29,8 +29,12 @@ def build(count: int = 1, size: int = 10, timestamp_ms: int = 1_000, **header: A
 
 
 def put(log: PartitionLog, data: bytearray, epoch: int = 0, now_ms: int = 1_000) -> Appended:
-    """Append as a leader does."""
+    """Append as a leader does whose clients send again what was refused until a cut is durable."""
     accepted = batch.accept(data, 0, len(data), log.log_end_offset, epoch, now_ms=now_ms)
+    try:
+        return log.append(data, accepted.headers, now_ms)
+    except Unsettled:
+        flush(log)
     return log.append(data, accepted.headers, now_ms)
 
 

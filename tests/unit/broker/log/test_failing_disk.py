@@ -62,7 +62,7 @@ class Case(NamedTuple):
     cuts: bool = False
     """The log is cut inside a segment."""
     ordered: Callable[[PartitionLog], None] = lambda log: None
-    """What holds as well where pages reach the device only with a sync."""
+    """What holds as well of a log that a start has opened."""
 
 
 def sync(log: PartitionLog) -> None:
@@ -219,8 +219,7 @@ def passed(before: bytes, log: PartitionLog, done: bool) -> None:
 
 
 def no_mixture(log: PartitionLog) -> None:
-    """Pages that come in any order may keep new records and undo the cut in front of them, which no file system with a
-    journal does. Synced one after the other they may not."""
+    """Also where pages reach the device in any order: nothing is appended before the cut is durable."""
     old = [one for one in batch.headers(content(log)) if one.max_timestamp != 9_000]
     assert len(old) in (5, len(batch.headers(content(log)))), "old records behind a cut, and new ones behind them"
 
@@ -306,8 +305,7 @@ def run(case: Case, step: int, numbers: tuple[int, ...], lasts: int, how: int) -
         assert case.cuts and how > 1 and failed is not None, again.damaged
         return adversary.steps >= step
     case.holds(before, again, failed is None)
-    if how < 3:
-        case.ordered(again)
+    case.ordered(again)
     flush(again)
     crash(disk, how)
     case.holds(before, checkpoint.open(again), failed is None)

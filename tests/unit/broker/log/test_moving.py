@@ -1,5 +1,6 @@
 """A log on its way to another directory: it is filled, cut and ended as the current log is, and takes its place whole."""
 
+import errno
 import random
 from collections.abc import Callable
 from typing import Any
@@ -55,6 +56,8 @@ def step(move: Move, high_watermark: int = 1 << 40) -> bool:
         move.marked()
     elif wanted is Next.SETTLE:
         settle(move)
+    elif wanted is Next.FLUSH:
+        flush(move.future)
     elif isinstance(wanted, Copy):
         found = wanted()
         assert isinstance(found, Copied)
@@ -64,6 +67,28 @@ def step(move: Move, high_watermark: int = 1 << 40) -> bool:
         move.cut(wanted, wanted())
     move.jobs.clear()
     return True
+
+
+def test_what_a_failed_cut_has_left_goes_under_the_name_that_the_directory_has_then() -> None:
+    current, future = two(segment_bytes=300)
+    for _ in range(12):
+        put(current, build())
+    move = Move(current, future)
+    while move.lag:
+        step(move)
+    disk = future.disk
+    assert isinstance(disk, VirtualDisk) and len(future.segments) > 3
+    second = future.segments[1].log.path
+    disk.fault = lambda operation, path: errno.ENOSPC if operation == "rename" and path == second else 0
+    with pytest.raises(DiskFull):
+        future.drop_segments(2)
+    disk.fault = None
+    current.delete_records(future.log_start_offset)
+    current.drop_segments(1)
+    finish(move)
+    for job in future.left_over():
+        job()
+    assert not [name for name in disk.names(future.directory) if name.endswith(".deleted")]
 
 
 def finish(move: Move) -> None:
@@ -472,6 +497,8 @@ def test_anything_in_any_order(seed: int) -> None:
 
     def append() -> None:
         nonlocal sequence
+        if current.shortened:
+            flush(current)
         producer = choose.choice((-1, 11, 12))
         state = current.producers.by_id.get(producer)
         if producer < 0:

@@ -164,6 +164,25 @@ def test_a_rename_without_room_leaves_what_has_not_gone_in_the_log() -> None:
     assert not [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")], "of the first check too"
 
 
+@pytest.mark.parametrize("operation", ["rename", "exists"])
+def test_what_a_failed_check_has_come_to_makes_room_all_the_same(operation: str) -> None:
+    """It may be the only room on a full disk, and the next check may find nothing to delete."""
+    log = _filled(retention_ms=5000)
+    disk = log.disk
+    assert isinstance(disk, VirtualDisk)
+    third = log.segments[2].log.path
+    disk.fault = lambda asked, path: errno.ENOSPC if asked == operation and path == third else 0
+    with pytest.raises(DiskFull):
+        _run(log, 7001)
+    disk.fault = None
+    gone = [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
+    assert len([name for name in gone if ".log" in name]) == 2
+    for job in log.left_over():
+        job()
+    assert not [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
+    assert log.left_over() == []
+
+
 def test_records_without_a_time_are_as_old_as_their_file_after_a_restart() -> None:
     log = new(segment_bytes=100, retention_ms=7 * DAY)
     for _ in range(3):
