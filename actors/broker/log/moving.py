@@ -287,9 +287,12 @@ class Move:
 
     @property
     def _begin(self) -> int:
-        """Where the future log is to begin."""
+        """Where the future log is to begin: with the segment that holds the start. A power cut may have brought others back
+        in front of it, and a hole behind them."""
         current = self.current
-        return current.segments[0].base_offset if current.segments else current.log_start_offset
+        if not current.segments:
+            return current.log_start_offset
+        return current.segments_from(current.log_start_offset)[0].base_offset
 
     def _begin_anew(self, offset: int, now_ms: int) -> None:
         self.jobs += self.future.truncate_fully(offset, now_ms)
