@@ -4,6 +4,7 @@ The states and their transitions are in `broker/lifecycle.py`. This file alone d
 clients' listeners are opened and their connections closed, and how the process ends.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.driving import Driving
@@ -185,8 +186,9 @@ class BrokerHeartbeats:
         if isinstance(reply, ChannelError):
             self._lifecycle.lost(now)
         else:
-            if reply.error_code == ErrorCode.NONE and reply.driving is not None:
-                self._driving.controller = _driver(reply)
+            driving = getattr(reply, "driving", ())  # level 1 has no such field, and no bridge
+            if reply.error_code == ErrorCode.NONE and driving is not None:
+                self._driving.controller = _driver(reply.active_controller_id, driving)
             self._lifecycle.answered(
                 BeatAnswer(
                     reply.error_code,
@@ -258,9 +260,8 @@ class BrokerHeartbeats:
         self._storage.close(self._replicas, self._lifecycle.epoch, durable)
 
 
-def _driver(reply: Any) -> BrokerSet | None:
-    """The controller that has answered, where it drives brokers in ZooKeeper mode."""
-    if not reply.driving:
+def _driver(controller: int, listeners: Sequence[Any]) -> BrokerSet | None:
+    """The controller that has answered, where it drives brokers in ZooKeeper mode: there clients reach it."""
+    if not listeners:
         return None
-    endpoints = tuple(EndPoint(one.name, one.host, one.port, 0) for one in reply.driving)
-    return BrokerSet(reply.active_controller_id, -1, endpoints=endpoints)
+    return BrokerSet(controller, -1, endpoints=tuple(EndPoint(one.name, one.host, one.port, 0) for one in listeners))
