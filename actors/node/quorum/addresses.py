@@ -38,7 +38,7 @@ class Addresses:
         self._learned: dict[int, Address] = {}
         """What was said of leaders."""
         self._leader = NOBODY
-        """Of whom the newest such word is."""
+        """Who leads, as far as it is known."""
         self._moved: dict[int, Address] = {}
         """What a Voters record said that came while this process ran."""
         self._bootstrap: dict[int, Address] = {}
@@ -75,6 +75,10 @@ class Addresses:
         if id != self.me and port > 0:
             self._learned[id] = (host, port)
             self._leader = id
+
+    def led_by(self, id: int) -> None:
+        """This replica has stored who leads its epoch: itself, another one, or nobody yet (-1)."""
+        self._leader = id
 
     def learn_stranger(self, id: int, host: str, port: int) -> None:
         """An answer says where somebody is who is no voter here. Raft decides whether that one may lead by now."""

@@ -269,6 +269,8 @@ class Quorum:
         if ready.lost:
             self._replay.lost(self.raft.epoch)
         now_ms = self._runtime.now.mono_ms
+        if ready.hard_state is not None:
+            self.identity.addresses.led_by(ready.hard_state.leader_id)
         if self.raft.voters is not self.identity.voters.voters:
             self.identity.voters.adopt(self.raft.voters)
             self._say_left()

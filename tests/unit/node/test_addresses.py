@@ -70,6 +70,8 @@ def test_what_a_leader_said_of_itself_counts_as_long_as_it_leads() -> None:
     addresses.learn(1001, "right", 7)
     assert addresses.find(1001) == ("right", 7)
     assert addresses.find(1003) == ("third", 6), "there is nothing better"
+    addresses.led_by(7)
+    assert addresses.find(1001) == ("recorded", 3), "this replica leads itself"
 
 
 def test_a_voter_that_moved_is_where_the_newest_record_says() -> None:

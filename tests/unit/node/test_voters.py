@@ -356,6 +356,27 @@ def test_a_change_is_answered_however_long_the_quorum_may_take() -> None:
     assert getattr(box[0], "error_code", box[0]) == ErrorCode.REQUEST_TIMED_OUT
 
 
+def test_who_led_under_a_wrong_address_is_asked_for_votes_where_it_is() -> None:
+    """It is elected, and nobody reaches it where it says that it is; then it is put right, and is no leader."""
+    cluster = quorum(3, 3)
+    first = cluster.elect()
+    first.crash()
+    cluster.elect()
+    first.settings["advertised.listeners"] = f"CONTROLLER://{HOST}:1"
+    first.start()
+    cluster.run(1500)
+    for other in cluster.nodes.values():
+        if other is not first:
+            other.input(partial(other.quorum.identity.addresses.learn, first.id, HOST, 1))
+    leader = cluster.elect()
+    assert leader is not first
+    leader.input(leader.quorum.resign)
+    cluster.run(4000)
+    leader = cluster.elect()
+    others = [node for node in cluster.nodes.values() if node is not first]
+    assert [node.quorum.identity.addresses.find(first.id) for node in others] == [(HOST, PORT + first.id)] * 2
+
+
 def test_a_controller_that_gets_no_vote_says_why() -> None:
     """It listens where the leader listens too, so that its address leads to the leader."""
     cluster = Cluster(controllers=1, spare=1, settings={"controller.quorum.auto.join.enable": "true"})
