@@ -3,6 +3,7 @@
 This file alone decides the words on the screen and the keys of `status --json`.
 """
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.table import Table
 from actors.host import locks, probe, storage
 from actors.host import plan as plans
 from actors.host.door import client_door, node_door
+from actors.host.tls import ends_soon
 
 CONNECT = "rayft.bridge.zookeeper.connect"
 
@@ -65,12 +67,25 @@ def state(directory: Path) -> dict[str, Any]:
         under_replicated_partitions=counts["under_replicated"],
         offline_partitions=counts["offline"],
     )
+    found["certificates_ending"] = _certificates_ending(plan)
     connect = next((m.config.value(CONNECT) for m in plan.controllers if m.config.value(CONNECT)), "")
     if connect:
         from actors.host import bridge_state
 
         found["bridge"] = bridge_state.shown(connect)
     return found
+
+
+def _certificates_ending(plan: plans.Plan) -> list[dict[str, str]]:
+    """The certificates of its nodes that end within thirty days, the first to end first."""
+    now = datetime.datetime.now(datetime.UTC)
+    ends: dict[str, datetime.datetime] = {}
+    for member in plan.members:
+        settings = {name: one.tls for name, one in member.config.security.items() if one.tls is not None}
+        ends |= {f"{member.name}: {where}" if where.startswith("in ") else where: until
+                 for where, until in ends_soon(settings, now).items()}  # fmt: skip
+    ordered = sorted(ends.items(), key=lambda one: one[1])
+    return [{"certificate": where, "until": until.isoformat(timespec="seconds")} for where, until in ordered]
 
 
 def _add_metrics(plan: plans.Plan, found: dict[str, Any]) -> None:
@@ -119,6 +134,11 @@ def line(found: dict[str, Any]) -> str:
             text += f", {found['under_replicated_partitions']} under-replicated"
         if found["offline_partitions"]:
             text += f", {found['offline_partitions']} without a leader"
+    if ending := found.get("certificates_ending"):
+        first = ending[0]
+        text += f" · {first['certificate']} is good until {first['until']}"
+        text += f", and {len(ending) - 1} more end soon" if len(ending) > 1 else ""
+        text += ": renew with rayft certificate renew"
     if (bridge := found.get("bridge")) is not None:
         text += f" · bridge: {bridge['state']}"
         if bridge["state"] == "driving":

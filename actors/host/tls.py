@@ -58,17 +58,6 @@ class Tls:
         self.server, self.client = self._contexts()
         return True
 
-    def until(self) -> datetime.datetime | None:
-        """When its own certificate ends; None: that cannot be found out here."""
-        try:
-            from cryptography import x509
-        except ImportError:
-            return None
-        try:
-            return x509.load_pem_x509_certificate(self._material()[0]).not_valid_after_utc
-        except (ConfigError, ValueError):
-            return None
-
     def peer(self, peer: ssl.SSLObject | None, *, logs_in: bool = False) -> Peer | None:
         """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
         earlier handshake comes without a look at certificates, so the time is looked at here. Raises ValueError if the
@@ -173,12 +162,7 @@ class Contexts:
         if self._told == now.date():
             return
         self._told = now.date()
-        ends: dict[str, datetime.datetime] = {}
-        for name, tls in self._by_name.items():
-            until = tls.until()
-            if until is not None and until - now < SOON:
-                ends[tls.settings.keys.location or f"in the settings of listener {name}"] = until
-        for where, until in ends.items():
+        for where, until in ends_soon({name: tls.settings for name, tls in self._by_name.items()}, now).items():
             self._log.warning(
                 f"the certificate {where} is good until {until:%Y-%m-%d %H:%M} (UTC): renew it, with rayft certificate "
                 f"renew if that made it."
@@ -193,6 +177,28 @@ class Contexts:
                     self._log.info(f"read the certificates of listener {tls.listener} again")
             except ConfigError as error:
                 self._log.error(f"{error} The certificates that were read before stay in use.")
+
+
+def ends_soon(by_listener: Mapping[str, TlsSettings], now: datetime.datetime) -> dict[str, datetime.datetime]:
+    """The nodes' own certificates that end within `SOON` or have ended, as their files are now: where each stands -> when it
+    ends. One that cannot be read is left out."""
+    found: dict[str, datetime.datetime] = {}
+    for name, settings in by_listener.items():
+        until = _until(name, settings)
+        if until is not None and until - now < SOON:
+            found[settings.keys.location or f"in the settings of listener {name}"] = until
+    return found
+
+
+def _until(listener: str, settings: TlsSettings) -> datetime.datetime | None:
+    try:
+        from cryptography import x509
+    except ImportError:
+        return None
+    try:
+        return x509.load_pem_x509_certificate(_pem(listener, "ssl.keystore", settings.keys)).not_valid_after_utc
+    except (ConfigError, ValueError):
+        return None
 
 
 def give_back_memory() -> None:
