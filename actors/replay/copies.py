@@ -16,6 +16,7 @@ Only copies of one log are compared: those of one topic id (`topic_logs.py`), or
 
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,10 @@ from fastpath.records.scan import resync, scan
 
 INDEX_ENTRY = np.dtype([("offset", ">u4"), ("position", ">u4")])
 """An entry of a segment's offset index."""
+
+
+INDEX_BYTES_MAX = 64 << 20
+"""How much of an index is read. A node's index has at most 8 bytes for each 4 KiB of its segment."""
 
 
 class CopiesDiffer(UserWarning):
@@ -125,27 +130,45 @@ def _difference(chosen: Partition, copy: Partition, end: End) -> str:
 
 
 def _from_behind(segment: Segment) -> Iterator[tuple[Headers, memoryview]]:
-    """The headers of a segment from its last index entry on; then of the whole segment, if there was no sound batch."""
-    hint = _hint(segment.path)
-    for start in {hint: None, 0: None}:
-        found = list(_headers(segment, start))
-        if found:
-            yield np.concatenate([headers for headers, _ in found]), found[0][1]
+    """The headers of a segment from its last index entry on, then of the whole segment, if there was no sound batch. The
+    last ones come first, LOOK_BYTES of the file at a time, whatever its size."""
+    data = mapped(segment.path)
+    for start in {_hint(segment.path): None, 0: None}:
+        blocks, last = [start], list[Headers]()
+        for headers, position in _headers_of(data, start, len(data)):
+            if position - blocks[-1] >= LOOK_BYTES:
+                blocks.append(position)
+                last = []
+            last.append(headers)
+        if last:
+            yield np.concatenate(last), data
+        for begin, stop in reversed(list(pairwise(blocks))):
+            found = [headers for headers, _ in _headers_of(data, begin, stop)]
+            if found:
+                yield np.concatenate(found), data
 
 
 def _headers(segment: Segment, start: int) -> Iterator[tuple[Headers, memoryview]]:
-    data, position = mapped(segment.path), start
-    while position < (stop := still_there(data)):
-        headers, position, fault = scan(data, position, stop, False, bytes_max=LOOK_BYTES)
+    data = mapped(segment.path)
+    for headers, _ in _headers_of(data, start, len(data)):
+        yield headers, data
+
+
+def _headers_of(data: memoryview, position: int, end: int) -> Iterator[tuple[Headers, int]]:
+    """Headers of the batches that begin in `[position, end)`, and where the first of each lot begins."""
+    while position < end and position < (stop := still_there(data)):
+        begin = position
+        headers, position, fault = scan(data, position, stop, False, bytes_max=min(LOOK_BYTES, end - position))
         if len(headers):
-            yield headers, data
+            yield headers, begin
         position = position if fault is None else resync(data, position + 1, stop)
 
 
 def _hint(path: Path) -> int:
     """The position in a segment of the last entry of its offset index; 0 if there is none, or it is not that of a batch."""
     try:
-        bytes_ = path.with_suffix(".index").read_bytes()
+        with path.with_suffix(".index").open("rb") as file:
+            bytes_ = file.read(INDEX_BYTES_MAX)
     except OSError:
         return 0
     entries = np.frombuffer(bytes_, INDEX_ENTRY, len(bytes_) // INDEX_ENTRY.itemsize)

@@ -1,10 +1,10 @@
 """Which files are read, and what they are: segments and checkpoints of a metadata log, segments of topics.
 
 This file alone decides two things. First, what a path means: a file, or the directory of a partition, a node or a
-cluster. Which of several copies of a log is the log is decided in `copies.py`. Second, which family of
-records a metadata file holds (DESIGN, section 6). That is decided by the option, then meta.properties, then the
-directory's name (A09), then the first byte of data at offset 0 or in a checkpoint. A single segment that does not begin
-at 0 needs the option, else FamilyUnknown is raised.
+cluster, and which of a directory's files are its log: those that a node would have after its next start. Which of several
+copies of a log is the log is decided in `copies.py`. Second, which family of records a metadata file holds (DESIGN, section
+6). That is decided by the option, then meta.properties, then the directory's name (A09), then the first byte of data at
+offset 0 or in a checkpoint. A single segment that does not begin at 0 needs the option, else FamilyUnknown is raised.
 """
 
 import base64
@@ -36,6 +36,11 @@ LOOK_BYTES = 16 << 20
 """How many bytes of a file are read between two checks whether it was truncated."""
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
+_SWAP = re.compile(r"(\d{20})\.log\.swap")
+"""A segment that a log cleaner has written whole and that takes the place of all that begin inside it: until it has its own
+name, it may be the only copy of its records."""
+_CLEANED = re.compile(r"(\d{20})\.log\.cleaned")
+"""One that is being written. Apache Kafka may split a segment into several: from the first of these on none counts."""
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _ASIDE = r"\.[0-9a-f]{32}-(?:delete|future|stray)"
 """The end of a directory's name that says that it holds no partition any more, or not yet."""
@@ -175,6 +180,7 @@ def _of_directory(path: Path) -> Iterator[Partition]:
         for name in names
         if (match := _CHECKPOINT.fullmatch(name))
     )
+    found = _swapped(path, names, found)
     if not (found or checkpoints):
         return
     following = [*(base for base, _ in found[1:]), -1][: len(found)]
@@ -182,6 +188,19 @@ def _of_directory(path: Path) -> Iterator[Partition]:
     yield Partition(
         directory[1] if directory else path.name, int(directory[2]) if directory else 0, segments, checkpoints
     )
+
+
+def _swapped(directory: Path, names: list[str], found: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
+    """The segments as a node would have them after its next start, which ends what a crash has left of a cleaning. Raises
+    FileNotFoundError if a file gets its name just now."""
+    written = min((int(match[1]) for name in names if (match := _CLEANED.fullmatch(name))), default=None)
+    for name in names:
+        match = _SWAP.fullmatch(name)
+        if match and (written is None or int(match[1]) < written):
+            base, path = int(match[1]), directory / name
+            end = max(behind(path), base + 1)
+            found = [one for one in found if not base <= one[0] < end] + [(base, path)]
+    return sorted(found)
 
 
 # ---- families -----------------------------------------------------------------------------------------------------

@@ -102,13 +102,17 @@ def batches(
     data = mapped(path) if data is None else data
     position, limit = start, len(data) if end is None else min(end, len(data))
     while position < (limit := min(limit, stop := still_there(data))):
-        room = _room(data, position, stop, min(reading.chunk_bytes, limit - position))
-        found, after, fault = scan(data, position, stop, reading.crc, bytes_max=limit - position, into=room)
-        if still_there(data) < stop:  # the file was truncated in between: look at what is left, and at no other byte
-            continue
+        room = _room(data, position, stop, min(reading.chunk_bytes, limit - position), reading.crc)
+        if room is None:
+            found, after, fault = scan(data, position, stop, reading.crc, records_max=1)
+        else:
+            found, after, fault = scan(data, position, stop, reading.crc, bytes_max=limit - position, into=room)
+        if still_there(data) < stop or (room is None and len(found)):
+            continue  # the file was truncated or written in between: look at what is left, and at no other byte
         refuse_missing(path, data)
         if len(found):
             reading.on_progress(after - position)
+            assert room is not None
             yield Run(room.toreadonly(), position, found, after)
             forget(data, position, after)
         position = after
@@ -125,10 +129,14 @@ def batches(
         raise FileTruncated(path)
 
 
-def _room(data: memoryview, position: int, stop: int, wanted: int) -> memoryview:
-    """Memory for a copy of the next batches: at least one, and about `wanted` bytes."""
+def _room(data: memoryview, position: int, stop: int, wanted: int, crc: bool) -> memoryview | None:
+    """Memory for a copy of the next batches: at least one, and about `wanted` bytes. None if the next one claims to be
+    larger and is not sound: bytes that nobody wrote as a batch may claim 2 GiB."""
     first, _, _ = scan(data, position, stop, False, records_max=1)
-    return BLOCKS.take(max(wanted, int(first[0]["size"]) if len(first) else 0))
+    size = int(first[0]["size"]) if len(first) else 0
+    if size > wanted and crc and not len(scan(data, position, stop, True, records_max=1)[0]):
+        return None
+    return BLOCKS.take(max(wanted, size))
 
 
 def forget(data: memoryview, start: int, end: int) -> None:

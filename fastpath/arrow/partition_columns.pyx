@@ -10,7 +10,7 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from fastpath.image.columns cimport Cells, Change, Columns
+from fastpath.image.columns cimport NOTE_RARE, Cells, Change, Columns
 from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Extent, Table, View
 
 
@@ -117,8 +117,20 @@ def journal(Columns columns):
     after = np.empty((count, sizeof(Cells)), dtype=np.uint8)
     before = np.empty((count, sizeof(Cells)), dtype=np.uint8)
     cdef uint8_t[:, ::1] new = after, old = before
+    cdef dict rare_then = {}, wide_before = {}, wide_after = {}
+    notes = {}
+    for _, kind, a, b in columns.notes:
+        if kind == NOTE_RARE:
+            notes.setdefault(a, []).append(b)
     for i in range(count - 1, -1, -1):
         row[i], offset[i] = changes[i].row, changes[i].offset
+        if changes[i].rare or changes[i].cells.flags & RARE or changes[i].row in rare_then:
+            rare = rare_then[row[i]] if row[i] in rare_then else columns.rare_at(row[i])
+            wide_after[i] = 0 if rare is None else rare[1]
+            if changes[i].rare:
+                rare = notes[row[i]].pop()
+            wide_before[i] = 0 if rare is None else rare[1]
+            rare_then[row[i]] = rare
         k = last[changes[i].row]
         if k >= 0:
             now = changes[k].cells
@@ -132,11 +144,12 @@ def journal(Columns columns):
         last[changes[i].row] = <int32_t>i
     return {
         "row": rows, "offset": offsets,
-        "old": cells_of(columns, before, count), "new": cells_of(columns, after, count),
+        "old": cells_of(columns, before, count, wide_before), "new": cells_of(columns, after, count, wide_after),
     }
 
 
-cdef dict cells_of(Columns columns, object packed, Py_ssize_t count):
+cdef dict cells_of(Columns columns, object packed, Py_ssize_t count, dict wides):
+    """`wides`: entry -> the bits of its ISR from the 33rd replica on."""
     cdef Cells* cells = NULL
     cdef Py_ssize_t i, total = 0, replicas_at = 0, isr_at = 0
     cdef const int32_t* values
@@ -161,7 +174,7 @@ cdef dict cells_of(Columns columns, object packed, Py_ssize_t count):
         for j in range(values[0]):
             replicas[replicas_at] = values[1 + j]
             replicas_at += 1
-            if j < MASK_BITS and cells.isr >> j & 1:
+            if cells.isr >> j & 1 if j < MASK_BITS else wides.get(i, 0) >> (j - MASK_BITS) & 1:
                 isr[isr_at] = values[1 + j]
                 isr_at += 1
         isr_offsets[i + 1], replicas_offsets[i + 1] = <int32_t>isr_at, <int32_t>replicas_at

@@ -23,6 +23,10 @@ cdef struct Change:                     # for undo: the cells of `row` before `o
     Cells cells
 
 
+cdef enum:                              # kinds of notes
+    NOTE_CHAIN, NOTE_RARE, NOTE_NEW_ROWS, NOTE_GONE_ROWS, NOTE_NEW_TOPIC, NOTE_GONE_TOPIC
+
+
 cdef class Columns(View):
     cdef readonly Generations generations
     cdef readonly Counts counters

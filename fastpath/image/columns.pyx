@@ -29,8 +29,6 @@ from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Exte
 from fastpath.image.blocks import Extra
 
 cdef enum:
-    NOTE_CHAIN, NOTE_RARE, NOTE_NEW_ROWS, NOTE_GONE_ROWS, NOTE_NEW_TOPIC, NOTE_GONE_TOPIC
-
     KEPT_CHANGES = 1 << 14              # memory for undo that is never given back
     FEW = 64                            # up to this number rows are returned as a list, above as an array
 

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,16 @@ import pytest
 
 from actors import replay
 from actors.metadata import snapshot
-from actors.metadata.ops import BrokerGone, PartitionsChanged, TopicGone
+from actors.metadata.ops import (
+    BrokerGone,
+    BrokerSet,
+    FeatureSet,
+    Op,
+    PartitionsChanged,
+    PartitionsSet,
+    TopicGone,
+    TopicSet,
+)
 from actors.replay import tables
 from actors.replay.as_of import replay as replayed
 from actors.replay.checkpoint import compact
@@ -202,6 +212,50 @@ def test_isr_changes_have_lists_too(tmp_path: Path) -> None:
             ("isr", [1, 2, 3], [1], 2.0),
         ]
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_changes_of_more_than_32_replicas(seed: int, tmp_path: Path) -> None:
+    """What `changes` says is what the state was before and after, also beyond the 32nd replica."""
+    choose = random.Random(seed)
+    brokers = list(range(1, 71))
+    replicas = [choose.sample(brokers, size) for size in (40, 70, 3, 33)]
+    isrs = [list(one) for one in replicas]
+    found: list[Op] = [
+        FeatureSet("metadata.format", 2),
+        *(BrokerSet(n, 10 + n, bytes([n]) * 16, ()) for n in brokers),
+        TopicSet("orders", logs.TOPIC),
+        PartitionsSet(logs.TOPIC, range(4), replicas, isrs),
+    ]
+    for epoch in range(1, 40):
+        number = choose.randrange(4)
+        if choose.random() < 0.2:
+            replicas[number] = choose.sample(brokers, choose.choice((3, 31, 32, 33, 50)))
+            isrs[number] = list(replicas[number])
+            found.append(PartitionsSet(logs.TOPIC, [number], [replicas[number]], [isrs[number]]))
+            continue
+        isrs[number] = [one for one in replicas[number] if choose.random() < 0.8] or replicas[number][:1]
+        found.append(
+            PartitionsChanged.many([logs.TOPIC], [number], [isrs[number]], [isrs[number][0]], [epoch], [epoch])
+        )
+    path = logs.write(tmp_path, logs.batches(found, choose.choice((1, 5))))
+    wanted = {}
+    before: dict[int, Any] = {}
+    end = replayed(path).image.next_offset
+    for offset in range(74, end + 1):
+        now = {row["partition"]: row for row in state(path, offset)}
+        for number, row in now.items():
+            for kind in ("isr", "replicas"):
+                if number in before and before[number][kind] != row[kind]:
+                    wanted[offset - 1, kind, number] = before[number][kind], row[kind]
+        before = now
+    told = [row for part in replay.changes(path, kinds=["isr", "replicas"]) for row in part.to_pylist()]
+    assert {(r["offset"], r["kind"], r["partition"]): (r["old_ids"], r["new_ids"]) for r in told} == wanted
+    assert any(set(old[32:]) - set(new) for (_, kind, _), (old, new) in wanted.items() if kind == "isr")
+
+
+def state(path: Path, offset: int) -> list[dict[str, Any]]:
+    return replay.state(path, as_of=offset, tables=["partitions"])["partitions"].to_pylist()  # type: ignore[no-any-return]
 
 
 @pytest.mark.skipif(not MILLION.is_dir(), reason=f"{MILLION} is not there; RAYFT_KAFKA_DATA names its parent")
