@@ -17,8 +17,8 @@ def _steps(request: Any, reply_to: Callable[[Any], Any]) -> Steps:
     reply: Any = None
     for piece in pieces(request, ENTRIES_A_SLICE):
         if reply is None:
-            reply = reply_to(piece)
+            reply = reply_to(piece.request)
             continue
         yield
-        join(reply, reply_to(piece))
+        join(reply, reply_to(piece.request), piece.inside)
     return Done(reply)
