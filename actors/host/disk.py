@@ -8,7 +8,8 @@ This file alone handles file descriptors and the errors that the kernel reports 
    could close one in use; other threads wait. What a lack of descriptors or of memory means is in `shortages.py`.
 2. A read asks the page cache only (RWF_NOWAIT). What is not there is None: a read never waits. On file systems without
    this flag (tmpfs) reads are plain.
-3. An append is all or nothing: when the disk is full, the file is truncated to its old size.
+3. An append is all or nothing: when the disk is full, the file is truncated to its old size. What may have the room that is
+   kept back for then is tried once more with it (`kept_room.py`).
 4. After an error of the device, every later call on the file fails too. The error names path and position. What is to be
    written or renamed and is not there has failed too: the node removes nothing that it writes, so the whole directory was
    unmounted or moved away. A file that is opened or read may be missing: FileNotFoundError.
@@ -28,6 +29,7 @@ from typing import TypeVar
 
 from actors.host import durable
 from actors.host.descriptors import Reserve
+from actors.host.kept_room import NO_ROOM, KeptRoom, of_records
 from actors.host.shortages import AGAIN_S, NO_DESCRIPTOR, SHORT
 from actors.ports import Buffer, DiskFailed, DiskFull, Space
 from fastpath.bytes.frame_pool import Pool
@@ -77,7 +79,7 @@ class LocalFile:
         """Append all parts. Raises DiskFull (nothing is kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open_for("append")
         if self._disk.crowded:
-            self._disk.used(self)
+            self._disk.admit(self)
         size = self._size
         try:
             if len(parts) == 1:
@@ -89,9 +91,20 @@ class LocalFile:
             if written != wanted:
                 self._write_rest(fd, parts, written)
         except OSError as error:
-            raise self._append_failed(fd, error) from None
+            wanted = self._append_again(fd, parts, error)
         self._size = size + wanted
         return self._size
+
+    def _append_again(self, fd: int, parts: Sequence[Buffer], error: OSError) -> int:
+        """An append has failed. Where room was kept back for it, it is made with that; the bytes that it has. Raises
+        DiskFull, DiskFailed."""
+        if error.errno not in NO_ROOM or of_records(self.path) or not self._disk.give_room(self._disk.room.given):
+            raise self._append_failed(fd, error) from None
+        try:
+            self._write_rest(fd, parts, 0)
+        except OSError as again:
+            raise self._append_failed(fd, again) from None
+        return sum(memoryview(part).nbytes for part in parts)
 
     def _write_rest(self, fd: int, parts: Sequence[Buffer], written: int) -> None:
         """Write the rest: the kernel took only `written` bytes, or there were more parts than it takes at once."""
@@ -169,9 +182,7 @@ class LocalFile:
         assert position + len(view) <= self._size, "overwrite is for bytes that exist"
         fd = self._open_for("overwrite")
         try:
-            done = 0
-            while done < len(view):
-                done += os.pwrite(fd, view[done:], position + done)
+            self._disk.with_room(partial(_write_whole, fd, view, position))
         except OSError as error:
             if error.errno in FULL:
                 raise self._disk.error(error, f"no room at byte {position}", self._absolute()) from None
@@ -300,6 +311,12 @@ class LocalFile:
         return self._failed
 
 
+def _write_whole(fd: int, view: memoryview, position: int) -> None:
+    done = 0
+    while done < len(view):
+        done += os.pwrite(fd, view[done:], position + done)
+
+
 class LocalDirectory:
     """The names in a directory, for a sync."""
 
@@ -333,9 +350,14 @@ class LocalDisk:
     """One log directory."""
 
     def __init__(
-        self, root: str, handles_max: int = HANDLES_MAX, pool: Pool | None = None, reserve: Reserve | None = None
+        self,
+        root: str,
+        handles_max: int = HANDLES_MAX,
+        pool: Pool | None = None,
+        reserve: Reserve | None = None,
+        kept_bytes: int = 0,
     ) -> None:
-        """`reserve`: descriptors for when the process has none left."""
+        """`reserve`: descriptors for when the process has none left. `kept_bytes`: room for when the disk is full."""
         self.root = root
         """The absolute path."""
         self._reserve = reserve
@@ -346,7 +368,12 @@ class LocalDisk:
         self.closing = threading.Lock()
         """Held while a descriptor is taken from its file, so that a thread never copies one that is being closed."""
         self.crowded = False
-        """Whether more than half of the descriptors are in use. From then on the order of use is kept."""
+        """Whether more than half of the descriptors are in use, and the order of use is kept; or room lacks. Then appends
+        are looked at one by one."""
+        self.room = KeptRoom(root, kept_bytes)
+        self.lacks_room = self.room.full
+        """No records are appended: the room that was kept back is given up, or there was none to keep."""
+        self.crowded = self.lacks_room
         self._thread = threading.get_ident()
         self._handles: OrderedDict[LocalFile, None] = OrderedDict()
         """Files whose descriptor counts towards `handles_max`, the one used longest ago first."""
@@ -389,7 +416,8 @@ class LocalDisk:
     def _create(self, path: str, absolute: str) -> None:
         directory = path.rpartition("/")[0]
         flags = os.O_RDWR | os.O_CREAT
-        try:
+
+        def create() -> None:
             try:
                 fd = self.descriptor(absolute, flags)
             except FileNotFoundError:
@@ -398,6 +426,9 @@ class LocalDisk:
                     self._gone.pop(directory, None)
                 fd = self.descriptor(absolute, flags)
             os.close(fd)
+
+        try:
+            self.with_room(create)
         except OSError as error:
             raise self.error(error, f"create failed: {error.strerror}", absolute) from None
 
@@ -436,7 +467,7 @@ class LocalDisk:
         """Rename; open files follow. Raises DiskFull, or DiskFailed, also where nothing has the old name."""
         with self.naming:
             try:
-                os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
+                self.with_room(lambda: os.rename(f"{self.root}/{old}", f"{self.root}/{new}"))
             except OSError as error:
                 # A server of files may have renamed, and its answer was lost.
                 if error.errno == errno.ENOENT or self._exists(old) or not self._exists(new):
@@ -490,9 +521,9 @@ class LocalDisk:
             if os.path.isdir(absolute) and not os.path.islink(absolute):
                 with self.naming:
                     self._leave(path)
-                self.taken(lambda: shutil.rmtree(absolute))
+                self.with_room(lambda: self.taken(lambda: shutil.rmtree(absolute)))
             else:
-                os.unlink(absolute)
+                self.with_room(lambda: os.unlink(absolute))
         except FileNotFoundError:
             return
         except OSError as error:
@@ -524,7 +555,7 @@ class LocalDisk:
         `asked`: the value of `departures` when the replacement was submitted. If its directory has been renamed or
         removed since, nothing is written, even if another directory has that name now. Raises DiskFull, DiskFailed.
         """
-        self.taken(lambda: self._replace(path, content, asked))
+        self.with_room(lambda: self.taken(lambda: self._replace(path, content, asked)))
 
     def _replace(self, path: str, content: Buffer, asked: int | None) -> None:
         directory = path.rpartition("/")[0]
@@ -585,6 +616,46 @@ class LocalDisk:
         """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""
         return self.descriptor(os.path.dirname(f"{self.root}/{path}"), os.O_RDONLY | os.O_DIRECTORY)
 
+    # -- room ---------------------------------------------------------------------------------------------------------
+
+    def admit(self, file: LocalFile) -> None:
+        """An append begins while descriptors are crowded or room lacks. Raises DiskFull."""
+        if self.lacks_room and of_records(file.path):
+            sentence = f"the {self.room.size} bytes that are kept back are for what makes room, not for records"
+            raise self.error(OSError(errno.ENOSPC, sentence), sentence, file._absolute())
+        self.used(file)
+
+    def with_room(self, do: Callable[[], T]) -> T:
+        """What `do` returns, which is done once more with the room that is kept back where it finds none. Any thread may
+        call it. Raises OSError."""
+        given = self.room.given
+        try:
+            return do()
+        except OSError as error:
+            if error.errno not in NO_ROOM or not self.give_room(given):
+                raise
+        return do()
+
+    def give_room(self, given: int) -> bool:
+        """Give up what is kept back, unless that was done since `given`. False: there is none left."""
+        if not self.room.give(given):
+            return False
+        self.lacks_room = self.crowded = True
+        return True
+
+    def has_room_again(self) -> bool:
+        """Whether what is kept back can be kept again; `keep_room` does it. Asked about once a second where room lacks."""
+        self.crowded = True
+        try:
+            return self.space().usable_bytes >= 2 * self.room.size
+        except DiskFailed:
+            return False
+
+    def keep_room(self) -> None:
+        """Keep room back again. May block; any thread may call it."""
+        self.room.keep()
+        self.lacks_room = self.room.full
+
     # -- descriptors --------------------------------------------------------------------------------------------------
 
     def descriptor(self, absolute: str, flags: int) -> int:
@@ -621,9 +692,10 @@ class LocalDisk:
         if file in handles:
             if self.crowded:
                 handles.move_to_end(file)
+                self.crowded = self.lacks_room or len(handles) > self.handles_max // 2
             return
         handles[file] = None
-        self.crowded = len(handles) > self.handles_max // 2
+        self.crowded = self.lacks_room or len(handles) > self.handles_max // 2
         while len(handles) > self.handles_max:
             oldest = next((held for held in handles if not held._pins and held is not file), None)
             if oldest is None:

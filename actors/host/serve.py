@@ -15,6 +15,7 @@ from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
 from actors.host import descriptors, storage
+from actors.host.kept_room import Rooms
 from actors.host.locks import Lock
 from actors.host.loop import Event, Loop, nobody, stopwatch
 from actors.host.repeats import Repeats
@@ -128,6 +129,8 @@ def serve(
         reserve = descriptors.Reserve()
         kept.callback(reserve.close)
         loop.every_second(lambda: _renew(reserve, log))
+        rooms = Rooms(log)
+        loop.every_second(rooms.look)
         kept.callback(loop.close)
         if main_thread:
             loop.signals()
@@ -142,7 +145,7 @@ def serve(
                     log.warning(
                         f"{SETTING}={config.value(SETTING)}: whoever reaches that port reads them. Bind 127.0.0.1."
                     )
-            stop = loop.run(lambda: _node(config, found, log, reserve), event)
+            stop = loop.run(lambda: _node(config, found, log, reserve, rooms), event)
         except (ConfigError, PortTaken) as error:
             return REFUSED, str(error)
     log.end()
@@ -167,7 +170,7 @@ def _renew(reserve: descriptors.Reserve, log: Journal) -> None:
 
 
 def _node(  # type: ignore[no-untyped-def]
-    config: NodeConfig, found: list[storage.Directory], log: Journal, reserve: descriptors.Reserve
+    config: NodeConfig, found: list[storage.Directory], log: Journal, reserve: descriptors.Reserve, rooms: Rooms
 ):
     from actors.host.disk import HANDLES_MAX, LocalDisk
     from actors.node.node import Node
@@ -175,13 +178,19 @@ def _node(  # type: ignore[no-untyped-def]
 
     first = found[0]
     handles_max = descriptors.handles_max(len(found), HANDLES_MAX)
+    kept_bytes = config.value("rayft.kept.room.bytes")
+    disks = [
+        LocalDisk(os.path.abspath(directory.path), handles_max, reserve=reserve, kept_bytes=kept_bytes)
+        for directory in found
+    ]
+    rooms.watch(disks)
     return Node(
         config,
         Storage(
             cluster_id=first.cluster_id,
             family=first.family,
             format_level=first.level,
-            disks=[LocalDisk(os.path.abspath(directory.path), handles_max, reserve=reserve) for directory in found],
+            disks=disks,
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
             transaction_version=first.transaction_version,
