@@ -47,7 +47,10 @@ def _topics(here: Here) -> Job:
                 if differs(here, name, znode, numbers or ()):
                     yield from writing.topic(here, name)
             except BadZnode as error:
-                yield Tell(f"a topic is left as it is in ZooKeeper: {error}", error=True)
+                why = f"topic {name} is left as it is in ZooKeeper: {error}"
+                if here.image.topic(name) >= 0:
+                    here.unwritten[writing.topic, name] = why
+                yield Tell(why, error=True)
 
 
 def differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) -> bool:
@@ -80,8 +83,8 @@ def _settings(here: Here, snapshot: Snapshot) -> Job:
                     yield from writing.entity(here, entity)
             else:
                 here.agreed[entity] = there
-        except BadZnode as error:
-            yield Tell(f"settings are left as they are in ZooKeeper: {error}", error=True)
+        except BadZnode:  # whichever job it is tells of it
+            yield from (writing.entity if settings.here(here.image, entity) else changes.take_settings)(here, entity)
 
 
 def _rules(here: Here, snapshot: Snapshot) -> Job:
@@ -96,5 +99,5 @@ def _rules(here: Here, snapshot: Snapshot) -> Job:
                     yield from writing.resource(here, about)
             else:
                 here.agreed[about] = rules.rules(path, snapshot.get(path))
-        except BadZnode as error:
-            yield Tell(f"access rules are left as they are in ZooKeeper: {error}", error=True)
+        except BadZnode:
+            yield from (writing.resource if about in ruled else changes.take_rules)(here, about)

@@ -90,17 +90,48 @@ Ask = Look | Make | Apply | Settle | Follow | Become | Hold | Tell | TellAgain |
 Job = Generator[Ask, Any, Any]
 
 
-def apart(job: Callable[..., Job]) -> Callable[..., Job]:
-    """A job about one subject: where that cannot be written or read, this is told, and what comes after it goes on."""
+OneSubject = Callable[["Here", Any], Job]
 
-    @wraps(job)
-    def alone(here: "Here", subject: Any) -> Job:
-        try:
-            return (yield from job(here, subject))
-        except (Unsendable, BadZnode) as error:
-            yield Tell(f"{subject} is left out: {error}", error=True)
 
-    return alone
+def apart(what: str) -> Callable[[OneSubject], OneSubject]:
+    """A job that writes one subject, which `what` names: where it cannot be written, this is told and kept
+    (`Here.unwritten`), and what comes after it goes on."""
+    return _alone(what + " {verb} left out: {error}", lambda here: here.unwritten)
+
+
+def taken(what: str) -> Callable[[OneSubject], OneSubject]:
+    """The same for a job that takes one subject over from ZooKeeper (`Here.untaken`)."""
+    return _alone(what + " {verb} not taken over: {error}", lambda here: here.untaken)
+
+
+def _alone(sentence: str, kept: Callable[["Here"], dict[tuple[OneSubject, Any], str]]) -> Callable[..., OneSubject]:
+    def made(job: OneSubject) -> OneSubject:
+        @wraps(job)
+        def alone(here: "Here", subject: Any) -> Job:
+            key = (alone, subject)
+            try:
+                result = yield from job(here, subject)
+            except (Unsendable, BadZnode) as error:
+                verb = "are" if sentence.startswith(PLURAL) else "is"
+                name = getattr(subject, "name", subject)
+                kept(here)[key] = sentence.format(name, verb=verb, error=error)
+                yield Tell(kept(here)[key], error=True)
+                return None
+            kept(here).pop(key, None)
+            return result
+
+        return alone
+
+    return made
+
+
+def again(here: "Here", kept: dict[tuple[OneSubject, Any], str]) -> Job:
+    """Try once more what was left out: others may have mended it. What is left in `kept` then is so now."""
+    for job, subject in list(kept):
+        yield from job(here, subject)
+
+
+PLURAL = ("settings", "access rules", "states")
 
 
 class Claim(NamedTuple):
@@ -152,6 +183,11 @@ class Here:
         self.unbroken = False
         """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
         was deleted by rayft."""
+        self.unwritten: dict[tuple[OneSubject, Any], str] = {}
+        """What the log has and ZooKeeper cannot have, or does not have since what is there cannot be read: job and subject
+        -> the sentence that was told."""
+        self.untaken: dict[tuple[OneSubject, Any], str] = {}
+        """What ZooKeeper has and the log cannot have, in the same form."""
         self.names: dict[bytes, str] = {}
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}

@@ -5,12 +5,12 @@ Rules:
 
 1. Those that a new notification names which is not rayft's own (`notifications.py`).
 2. What a znode says when its notification is read is merged with what the log has (`merging.py`).
-3. A znode that cannot be read is told of, and nothing else waits for it.
+3. A znode that cannot be read is told of (`asks.taken`), and nothing else waits for it.
 """
 
 from actors.authorization.resources import Pattern
 from actors.bridge import merging, rules, settings, znodes
-from actors.bridge.asks import Here, Job, Look, Tell, op_groups
+from actors.bridge.asks import Here, Job, Look, Tell, op_groups, taken
 from actors.bridge.notifications import OURS, mark_of, notified
 from actors.bridge.znodes import BadZnode, fields
 from actors.zookeeper import Get, Znode
@@ -35,20 +35,17 @@ def _entity_of(path: str, znode: Znode) -> str | None:
     return entity if settings.is_entity(entity) else None
 
 
+@taken("settings of {}")
 def take_settings(here: Here, entity: str) -> Job:
     """What ZooKeeper has of an entity is taken over."""
     path = settings.path_of(entity)
     (znode,) = yield Look([Get(path)], watch=False)
-    try:
-        there = settings.settings(path, znode)
-        base = here.agreed.get(entity)
-        have = settings.here(here.image, entity)
-        wanted = there if base is None else merging.of_maps(base, settings.merged(base, have, entity), there)
-        ops = settings.differences(here.image, entity, wanted)
-        here.agreed[entity] = there
-    except BadZnode as error:
-        yield Tell(f"settings are not taken over: {error}", error=True)
-        return
+    there = settings.settings(path, znode)
+    base = here.agreed.get(entity)
+    have = settings.here(here.image, entity)
+    wanted = there if base is None else merging.of_maps(base, settings.merged(base, have, entity), there)
+    ops = settings.differences(here.image, entity, wanted)
+    here.agreed[entity] = there
     if ops:
         yield op_groups([ops])
         yield Tell(f"settings of {entity} were changed in ZooKeeper and are taken over")
@@ -72,16 +69,13 @@ def _kind(text: str) -> int | None:
     return next((int(kind) for name, kind in rules.KINDS.items() if name.upper() == plain), None)
 
 
+@taken("access rules of {}")
 def take_rules(here: Here, about: rules.Resource) -> Job:
     """What ZooKeeper has of a resource is taken over."""
     path = rules.path_of(about)
     (znode,) = yield Look([Get(path)], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
-    try:
-        there = rules.rules(path, znode)
-    except BadZnode as error:
-        yield Tell(f"access rules are not taken over: {error}", error=True)
-        return
+    there = rules.rules(path, znode)
     base = here.agreed.get(about)
     here.agreed[about] = there
     if mark_of(here, rules.changes_of(about), rules.key_of(about)) == rules.mark_of(there):

@@ -9,7 +9,7 @@ and topics (of settings and rules: `changes.py`; of tokens: `token_changes.py`),
    log had it and has deleted it, and its znodes are what is left.
 3. Partitions that a tool has added are taken over; any other difference in a topic's znode is written back as the log
    has it.
-4. A znode that cannot be read is told of, and nothing else waits for it.
+4. A znode that cannot be read is told of (`asks.taken`), and nothing else waits for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from itertools import islice
 
 from actors.bridge import brokers, changes, settings, token_changes, topics, writing, znodes
 from actors.bridge.agreement import TOPICS_AT_ONCE, differs
-from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups
+from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups, taken
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
 from actors.bridge.returning import ENDS
 from actors.bridge.stages import Happens
@@ -79,6 +79,7 @@ def _is_known(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]
         return False
 
 
+@taken("topic {}")
 def topic(here: Here, name: str) -> Job:
     """One topic's znode, as rules 2 and 3 have it."""
     path, image = topics.path_of(name), here.image
@@ -86,11 +87,7 @@ def topic(here: Here, name: str) -> Job:
     if znode is None:
         return
     row = image.topic(name)
-    try:
-        found = topics.topic(path, znode)
-    except BadZnode as error:
-        yield Tell(f"a topic is not taken over: {error}", error=True)
-        return
+    found = topics.topic(path, znode)
     if row < 0 and not states:
         yield from _new(here, found)
     elif row < 0:
@@ -187,13 +184,12 @@ def job(here: Here, path: str) -> Job:
 def _new(here: Here, found: topics.Topic) -> Job:
     other = rival(found.name, here.image)
     if not found.id or other is not None or any(found.adding.values()) or any(found.removing.values()):
-        why = (
+        raise BadZnode(
+            topics.path_of(found.name),
             f"topic {other} differs from it only in '.' and '_'"
             if other is not None
-            else "no broker of 2.8 has made it"
+            else "no broker of 2.8 has made it",
         )
-        yield Tell(f"topic {found.name} is not taken over: {why}", error=True)
-        return
     entity = f"topics/{found.name}"
     path = settings.path_of(entity)
     (configured,) = yield Look([Get(path)], watch=False)  # a broker writes them first, and tells nobody
@@ -201,8 +197,8 @@ def _new(here: Here, found: topics.Topic) -> Job:
     group: list[Op] = [TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable())]
     try:
         group += settings.differences(here.image, entity, settings.settings(path, configured))
-    except BadZnode as error:
-        yield Tell(f"settings are not taken over: {error}", error=True)
+    except BadZnode:
+        yield from changes.take_settings(here, entity)  # which tells of it
     yield op_groups([group])
     yield Tell(f"topic {found.name} was made in ZooKeeper and is taken over: {len(placed.replicas)} partitions")
     yield from writing.topic(here, found.name)

@@ -2,8 +2,8 @@
 
 This file alone decides when either is possible and in which order it happens. Rules:
 
-1. Back: only where brokers in ZooKeeper mode have everything. No broker of rayft is registered, and each partition has
-   one of them in its ISR that is alive. Else the operator is told what to do, and the bridge drives on.
+1. Back: only where brokers in ZooKeeper mode have everything. No broker of rayft lives or has a replica, and each
+   partition has one of them in its ISR that is alive. Else the operator is told what to do, and the bridge drives on.
 2. Brokers are told nothing more before the first state is written, so that what is written is the newest.
 3. A state is written under a leader epoch one above ours: the next controller repeats the number that it reads, and a
    broker obeys only a higher one.
@@ -13,30 +13,42 @@ This file alone decides when either is possible and in which order it happens. R
 6. ZooKeeper is let go when no broker in ZooKeeper mode is registered, and no partition has a replica on a broker that is
    not there: one that is down for a moment looks the same as one that is gone. /controller stays: a broker of the old
    cluster that is started by mistake makes itself the controller of nothing.
+7. What the side that goes on cannot have is tried once more, and listed: back, what no znode can hold and what is of a
+   kind that old brokers do not know; without ZooKeeper, what is there and could not be taken over.
+8. What is wanted no more is not done: the wish goes with the session of who wants it, and the transaction that cannot be
+   undone asks for it once more. That of a cluster which is handed back stays.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
+from typing import Any
 
-from actors.bridge import checks, topics, znodes
+from actors.bridge import checks, settings, topics, znodes
 from actors.bridge.agreement import agree
-from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell
+from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell, again
 from actors.bridge.claim import absent, guarded
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.bridge.writing import made
 from actors.metadata.image import Image
-from actors.zookeeper import Change, Create, Delete, Get, Write
+from actors.zookeeper import Change, Create, Delete, Get, Write, Znode
 
 PARTITIONS_AT_ONCE = 100
 REASONS_MAX = 10
+OTHER_KINDS = {8: "the logger of broker", 16: "the metrics subscription", 32: "group"}
+"""Kinds of resources that have settings here only."""
 
 
 def give_back(here: Here) -> Job:
     """Hand the cluster back; or say why not."""
-    if reasons := list(islice(_obstacles(here.image), REASONS_MAX)):
+    (wish,) = yield Look([Get(znodes.WANTED)], watch=False)
+    if wish is None:
+        return
+    if reasons := (yield from _kept_from_old_brokers(here)):
         yield from _not_yet(here, "the cluster is not handed back", reasons)
         return
+    yield from _absent_replicas(here)
     yield Become(Happens.WANTED_BACK)
     yield Hold(None)
     yield Settle()
@@ -47,9 +59,7 @@ def give_back(here: Here) -> Job:
     yield Apply([reached(Progress.PRE_MIGRATION)])
     yield Settle()
     yield from absent(here)
-    yield guarded(
-        here, [Delete(znodes.CONTROLLER), Write(znodes.BRIDGE, znodes.written(version=1, state="handed back"))]
-    )
+    yield guarded(here, [Delete(znodes.CONTROLLER), *handed_back(wish)])
     here.claim = None
     yield Tell("the cluster is handed back: one of its brokers is the controller now")
     yield Become(Happens.GIVEN_UP)
@@ -59,9 +69,16 @@ def let_go(here: Here) -> Job:
     """Go on without ZooKeeper; or say why not."""
     left = [broker.id for broker in here.image.brokers() if broker.zookeeper]
     reasons = [f"brokers {', '.join(map(str, left))} live with it: stop them first"] if left else []
-    if reasons := reasons or list(islice(_lost(here.image), REASONS_MAX)):
+    if not reasons:
+        yield from again(here, here.untaken)
+        reasons = list(islice(chain(_lost(here.image), _still(here.untaken)), REASONS_MAX))
+    if reasons:
         yield from _not_yet(here, "ZooKeeper is not let go", reasons)
         return
+    (wish,) = yield Look([Get(znodes.WANTED)], watch=False)
+    if wish is None:
+        return
+    yield guarded(here, [Delete(znodes.WANTED, wish.version)])  # from here on it is too late not to want it
     yield Apply([reached(Progress.POST_MIGRATION)])
     yield Settle()
     yield guarded(here, [Write(znodes.BRIDGE, znodes.written(version=1, state="let go"))])
@@ -71,8 +88,51 @@ def let_go(here: Here) -> Job:
     yield Become(Happens.UNNEEDED)
 
 
+def handed_back(wish: Znode) -> list[Change]:
+    """What says that the cluster is handed back, for good: only while that is wanted still."""
+    return [
+        Delete(znodes.WANTED, wish.version),
+        Create(znodes.WANTED, wish.data),
+        Write(znodes.BRIDGE, znodes.written(version=1, state="handed back")),
+    ]
+
+
 ENDS: Mapping[str, Callable[[Here], Job]] = {"back": give_back, "finish": let_go}
 """What the operator wants -> its job."""
+
+
+def _kept_from_old_brokers(here: Here) -> Job:
+    """What brokers in ZooKeeper mode would not have (rules 1 and 7)."""
+    reasons = list(islice(_obstacles(here.image), REASONS_MAX))
+    if not reasons:
+        yield from again(here, here.unwritten)
+        unknown = chain(_still(here.unwritten), _of_other_kinds(here.image), checks.unreadable(here.image))
+        reasons = list(islice(unknown, REASONS_MAX))
+    return reasons
+
+
+def _still(kept: Mapping[Any, str]) -> Iterator[str]:
+    for sentence in kept.values():
+        yield f"{sentence}: remove it, or change it so that both sides can have it"
+
+
+def _of_other_kinds(image: Image) -> Iterator[str]:
+    for (kind, name), values in image.configs.items():
+        if kind not in settings.TYPES.values() and values:
+            what = OTHER_KINDS.get(kind, "a resource")
+            yield f"{what} {name} has settings, which brokers of the old kind do not have: remove them"
+
+
+def _absent_replicas(here: Here) -> Job:
+    """Tell of replicas on brokers that are not there: nothing is lost by them, and nobody has them until one is back."""
+    there, away = {broker.id for broker in here.image.brokers()}, Counter[int]()
+    for topic in here.image.topics():
+        for row in here.image.topic_partitions(topic):
+            away.update(id for id in here.image.replicas(row) if id not in there)
+    for id, count in sorted(away.items())[:REASONS_MAX]:
+        yield Tell(
+            f"broker {id} is not there, and has replicas of {count} partitions: they come back with it, or never"
+        )
 
 
 def _obstacles(image: Image) -> Iterator[str]:
@@ -81,12 +141,15 @@ def _obstacles(image: Image) -> Iterator[str]:
         yield f"brokers {', '.join(map(str, ours))} are rayft's: stop them first"
         return
     alive = {broker.id for broker in image.unfenced_brokers()}
+    stopped = {broker.id for broker in image.brokers() if not broker.zookeeper}
     for topic in image.topics():
         for row in image.topic_partitions(topic):
             name = f"{image.topic_name(topic)}-{image.number(row)}"
             if not alive & set(image.isr(row)):
                 held = ", ".join(map(str, image.isr(row)))
                 yield f"{name} is in sync at {held} only, and none of them is a broker of the old kind that is there"
+            elif left := [str(id) for id in image.replicas(row) if id in stopped]:
+                yield f"{name} has a replica on broker {', '.join(left)} of rayft: move it to a broker of the old kind first"
 
 
 def _lost(image: Image) -> Iterator[str]:

@@ -33,6 +33,7 @@ from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pau
 from actors.bridge.claim import absent, claim, guarded, is_ours, is_unbroken, last_claimed, look, present, wanted
 from actors.bridge.notifications import PREFIXES, recall, remembered
 from actors.bridge.reading import Snapshot, everything, read
+from actors.bridge.returning import handed_back
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
@@ -302,10 +303,11 @@ def _given_back(here: Here, refusals: list[str]) -> Job:
 
 def _stay_back(here: Here, snapshot: Snapshot) -> Job:
     """The operator wants the old controller. A controller that ended while it gave the cluster back may have left
-    itself in /controller."""
-    if checks.holder(snapshot) in here.controllers:
+    itself in /controller, and the note that says that it drives."""
+    wish = snapshot.get(znodes.WANTED)
+    if checks.holder(snapshot) in here.controllers and wish is not None:
         yield from claim(here, snapshot)
-        yield guarded(here, [Delete(znodes.CONTROLLER)])
+        yield guarded(here, [Delete(znodes.CONTROLLER), *handed_back(wish)])
         here.claim = None
     yield Become(Happens.WANTED_BACK)
     yield Pause(REFUSED_AGAIN_MS)

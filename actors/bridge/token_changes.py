@@ -14,7 +14,7 @@ changes of a token are whose. Rules:
 from itertools import islice
 
 from actors.bridge import tokens
-from actors.bridge.asks import Here, Job, Look, Settle, Tell, apart, op_groups
+from actors.bridge.asks import Here, Job, Look, Settle, Tell, apart, op_groups, taken
 from actors.bridge.notifications import PREFIXES, make_noted, mark_of, notified
 from actors.bridge.znodes import BRIDGE, TOKEN_CHANGES, TOKEN_ROOT, TOKENS, BadZnode, shown
 from actors.controller.delegation_tokens import TOKENS_MAX
@@ -27,7 +27,7 @@ def changed(here: Here) -> Job:
     yield from notified(here, TOKEN_CHANGES, _id, _take)
 
 
-@apart
+@apart("delegation token {}")
 def write(here: Here, id: str) -> Job:
     """One token as the log has it."""
     yield Settle()
@@ -78,18 +78,14 @@ def usable(here: Here) -> Job:
         )
 
 
+@taken("delegation token {}")
 def _take(here: Here, id: str) -> Job:
     (znode,) = yield Look([Get(tokens.path_of(id))], watch=False)
     if znode is not None and mark_of(here, TOKEN_CHANGES, id) == znode.version:
         return
     if znode is not None and id not in here.image.tokens and len(here.image.tokens) >= TOKENS_MAX:
-        yield Tell(f"delegation token {id} is not taken over: there are {TOKENS_MAX} already", error=True)
-        return
-    try:
-        op = tokens.difference(here.image, id, znode)
-    except BadZnode as error:
-        yield Tell(f"a delegation token is not taken over: {error}", error=True)
-        return
+        raise BadZnode(tokens.path_of(id), f"is one more than the {TOKENS_MAX} that rayft has")
+    op = tokens.difference(here.image, id, znode)
     if op is not None:
         yield op_groups([[op]])
         yield Tell(f"delegation token {id} was changed in ZooKeeper and is taken over")

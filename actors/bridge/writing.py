@@ -43,6 +43,7 @@ from actors.zookeeper import (
     Create,
     Delete,
     Get,
+    Unsendable,
     Write,
     Znode,
     change_bytes,
@@ -63,6 +64,7 @@ class Subject(NamedTuple):
 
 
 STATES = Subject("states", "")
+NO_NAME = "it cannot have a znode of that name, so brokers in ZooKeeper mode do not know of it"
 
 
 def subjects(image: Image, op: Op) -> Iterator[Subject]:
@@ -89,7 +91,7 @@ def job(here: Here, subject: Subject) -> Job:
     return JOBS[subject.kind](here, subject.name)
 
 
-@apart
+@apart("topic {}")
 def topic(here: Here, name: str) -> Job:
     """A topic with its assignments; or nothing of it, if it is gone."""
     yield Settle()
@@ -180,13 +182,14 @@ def _states(here: Here, wanted: Sequence[tuple[bytes, int]]) -> Job:
     yield from made(here, changes)
 
 
-@apart
+@apart("settings of {}")
 def entity(here: Here, name: str) -> Job:
     """The settings of one entity."""
     yield Settle()
     path = settings.path_of(name)
     if not is_path(path):
-        yield _left_out(f"the settings of {name}")
+        if settings.here(here.image, name):
+            raise Unsendable(NO_NAME)
         return
     parents = list(_parents(path, znodes.CONFIG))
     known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
@@ -212,13 +215,14 @@ def entity(here: Here, name: str) -> Job:
     here.agreed[name] = wanted
 
 
-@apart
+@apart("access rules of {}")
 def resource(here: Here, about: Resource) -> Job:
     """The access rules of one resource."""
     yield Settle()
     path = rules.path_of(about)
     if not rules.is_written(about):
-        yield _left_out(f"the access rules of {about.name}")
+        if about in rules.by_resource(here.image):
+            raise Unsendable(NO_NAME)
         return
     folder = rules.changes_of(about)
     parents = [*_parents(path, ""), *_parents(f"{folder}/x", "")]
@@ -244,14 +248,6 @@ def resource(here: Here, about: Resource) -> Job:
     changes.append(Create(f"{folder}/{PREFIXES[folder]}", _rule_notice(about), sequential=True))
     yield from make_noted(here, noted, changes, folder, rules.key_of(about), rules.mark_of(have))
     here.agreed[about] = have
-
-
-def _left_out(what: str) -> Tell:
-    return Tell(
-        f"{what} are not written into ZooKeeper, which cannot have a znode of that name: brokers in ZooKeeper mode do not "
-        f"know them",
-        error=True,
-    )
 
 
 def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings, findings
-from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode, put
+from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode
 from actors.config import ConfigError
 from actors.host import bridge_cluster, bridge_settings
 from actors.host import plan as plans
@@ -19,7 +19,7 @@ from actors.host.bridge_state import noted
 from actors.host.cluster_error import ClusterError
 from actors.host.on_processes import Cluster
 from actors.host.zookeeper_session import Session
-from actors.zookeeper import Change, Create, Delete, Get, Rejected
+from actors.zookeeper import Change, Check, Create, Delete, Get, Rejected
 
 WAIT_S = 60.0
 AGAIN_S = 0.2
@@ -102,21 +102,42 @@ def _end(session: Session, wish: str) -> int:
         if refusal:
             raise ClusterError(f"{refusal}.")
         if note.get("state") == DONE[wish]:
-            print("the cluster is handed back" if wish == "back" else "ZooKeeper is not needed any more: stop it")
-            return 0
+            break
         time.sleep(AGAIN_S)
-    raise ClusterError("the active controller has not done it within a minute: its log says why.")
+    else:
+        if _withdrawn(session, wish):
+            raise ClusterError(
+                "the active controller has not done it within a minute, and it is not wanted any more: its log says why."
+            )
+    print("the cluster is handed back" if wish == "back" else "ZooKeeper is not needed any more: stop it")
+    return 0
+
+
+def _withdrawn(session: Session, wish: str) -> bool:
+    """Take a wish back that was not fulfilled in time, so that it is not fulfilled when nobody expects it. False: it was
+    fulfilled after all."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        (bridge,) = session.read([Get(BRIDGE)])
+        if noted(session).note.get("state") == DONE[wish]:
+            return False
+        try:
+            session.change([Check(BRIDGE, bridge.version), Delete(WANTED)])
+            return True
+        except Rejected:  # a controller is about to fulfil it
+            time.sleep(AGAIN_S)
+    return True
 
 
 def _wish(session: Session, wish: str | None) -> None:
-    """Write what is wanted, where the active controller watches; None: that it drives. An answer to an earlier wish goes."""
+    """Write what is wanted, where the active controller watches, for as long as this session lasts; None: that it drives. An
+    answer to an earlier wish goes."""
     bridge, before, refused = session.read([Get(BRIDGE), Get(WANTED), Get(REFUSED)])
     changes: list[Change] = [Delete(REFUSED)] if refused is not None else []
-    if wish is None:
-        changes += [Delete(WANTED)] if before is not None else []
-    else:
+    changes += [Delete(WANTED)] if before is not None else []
+    if wish is not None:
         changes += [Create(BRIDGE)] if bridge is None else []
-        changes.append(put(WANTED, wish.encode(), before))
+        changes.append(Create(WANTED, wish.encode(), ephemeral=True))
     if changes:
         session.change(changes)
 

@@ -89,3 +89,41 @@ def test_what_is_wanted_changes_nothing_of_what_the_controller_has_noted(monkeyp
     assert "late" in json.loads(bridge.zookeeper.get(znodes.BRIDGE) or b"")["wrote"][znodes.TOKEN_CHANGES]
     command._wish(session, None)
     assert bridge.zookeeper.get(znodes.WANTED) is None
+
+
+@pytest.mark.parametrize("wish", ["back", "finish"])
+def test_what_was_not_done_in_time_is_wanted_no_more(wish: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = begun()
+    monkeypatch.setattr(command, "WAIT_S", 0.5)
+    monkeypatch.setattr(command, "AGAIN_S", 0.1)
+    session: Any = Played(bridge)
+    with pytest.raises(ClusterError, match="it is not wanted any more"):
+        command._end(session, wish)
+    assert bridge.zookeeper.get(znodes.WANTED) is None
+    bridge.follow()
+    assert bridge.zookeeper.get(znodes.CONTROLLER) is not None and bridge.here.claim is not None
+
+
+def test_what_is_wanted_goes_with_the_command() -> None:
+    bridge = begun()
+    session: Any = Played(bridge)
+    command._wish(session, "back")
+    bridge.zookeeper.end(session.session)
+    assert bridge.zookeeper.get(znodes.WANTED) is None
+
+
+def test_what_was_done_while_the_command_took_it_back_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = begun()
+    monkeypatch.setattr(command, "WAIT_S", 0.5)
+    session: Any = Played(bridge)
+    command._wish(session, "back")
+    change = session.change
+
+    def late(changes: Sequence[Any]) -> Any:
+        session.change = change
+        bridge.follow()
+        return change(changes)
+
+    session.change = late
+    assert not command._withdrawn(session, "back")
+    assert bridge.zookeeper.get(znodes.CONTROLLER) is None and bridge.zookeeper.get(znodes.WANTED) == b"back"
