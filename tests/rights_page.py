@@ -62,10 +62,10 @@ class Place(NamedTuple):
 
 
 def rows(listener: Listener) -> dict[str, Api]:
-    """Every API that a listener serves, of both families, pushed ones too, by name."""
+    """Every API that a listener serves, of both families, pushed ones too, by name. Where both have it, as in the drafts."""
     handlers.load()
     found: dict[str, Api] = {}
-    for family in table.FAMILIES:
+    for family in reversed(table.FAMILIES):
         found |= {api.name: api for api in (table.TABLE[family][listener] | table.PUSHED[listener]).values()}
     return found
 
@@ -83,6 +83,7 @@ def authorizer(right: Right) -> tuple[Authorizer, list[str]]:
     rules, lines = RuleIndex(), list[str]()
     for who, operation, permission in (
         ("User:alice", right.operation, Permission.ALLOW),
+        *((("User:alice", Operation.CLUSTER_ACTION, Permission.ALLOW),) if right.door else ()),
         ("User:rayft-node-1001", Operation.CLUSTER_ACTION, Permission.ALLOW),
         ("User:rayft-node-2", Operation.CLUSTER_ACTION, Permission.DENY),
     ):
@@ -128,7 +129,7 @@ def places() -> Iterable[Place]:
 def cell(api: Api, speaker: Speaker, *, forwarded: bool) -> str:
     """What becomes of a request."""
     right = api.right
-    if right.checked is not Checked.WHOLE:
+    if right.checked is not Checked.WHOLE and not right.door:
         return {Checked.OPEN: "yes", Checked.EACH: "each", Checked.PASSED_ON: "passed on"}[right.checked]
     judge, _ = authorizer(right)
     context: Any = SimpleNamespace(authorizer=judge, kind=lambda id: kind(id, VOTERS, BROKERS.__contains__, late=False))
@@ -137,11 +138,16 @@ def cell(api: Api, speaker: Speaker, *, forwarded: bool) -> str:
     row = api._replace(handler=lambda *_: Done("reached"))
     reached = Done("reached")
     may = [perform(context, row, asked(api.name, id), call) == reached for id in (speaker.own, speaker.other)]
+    if may == [True, True] and right.checked is Checked.EACH:
+        return "each"
     return {(True, True): "yes", (True, False): "own", (False, False): "no", (False, True): "OTHERS"}[may[0], may[1]]
 
 
 def asks(right: Right) -> str:
     """The right of a row, in words."""
+    if right.door:
+        own = asks(right._replace(door=False))
+        return "CLUSTER_ACTION CLUSTER" + ("" if own == "nothing" else f" and {own}")
     if right.checked is Checked.OPEN:
         return "nothing"
     if right.checked is Checked.PASSED_ON:

@@ -43,3 +43,5 @@ class Right(NamedTuple):
     """Which nodes may ask without that operation, for themselves alone. Of a principal that names nodes only."""
     speaks: Callable[[Any], Iterator[int]] | None = None
     """The nodes for which a request speaks. None: it names none."""
+    door: bool = False
+    """Whether CLUSTER_ACTION on the cluster is asked for besides, before anything else (KIP-631, controllers' endpoints)."""

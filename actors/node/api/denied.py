@@ -105,6 +105,22 @@ def _share_state(name: str, topic_result: str) -> Callable[[Any], Any]:
     return reply
 
 
+def _describe_configs(request: Any) -> Any:
+    kind = message("DescribeConfigsResponse")
+    return kind(
+        results=[
+            kind.DescribeConfigsResult(
+                resource_type=one.resource_type,
+                resource_name=one.resource_name,
+                error_code=int(CODE),
+                error_message=text(CODE),
+                configs=[],
+            )
+            for one in request.resources
+        ]
+    )
+
+
 def _describe_client_quotas(request: Any) -> Any:
     return message("DescribeClientQuotasResponse")(error_code=int(CODE), error_message=None, entries=None)
 
@@ -113,6 +129,7 @@ REPLIES: dict[str, Callable[[Any], Any]] = {
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
     "DeleteShareGroupState": _share_state("DeleteShareGroupState", "DeleteStateResult"),
     "DescribeClientQuotas": _describe_client_quotas,
+    "DescribeConfigs": _describe_configs,
     "Fetch": _fetch,
     "InitializeShareGroupState": _share_state("InitializeShareGroupState", "InitializeStateResult"),
     "ReadShareGroupState": _share_state("ReadShareGroupState", "ReadStateResult"),

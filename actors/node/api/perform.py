@@ -1,13 +1,13 @@
 """The one place where a request is checked and begun, whichever way it came: on its own, in an Envelope, or anew after a
 lost leadership. A request that waits, or works in slices, goes on without being checked again.
 
-What is checked here is a right to the request as a whole; the rights to single resources are checked by handlers
-(`rights.py`).
+What is checked here is a right to the request as a whole, and whether somebody may come to a controller; the rights to
+single resources are checked by handlers (`rights.py`).
 """
 
 from typing import Any
 
-from actors.authorization.resources import Operation
+from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Checked
 from actors.node.api.contexts import Context
 from actors.node.api.denied import denied
@@ -17,13 +17,14 @@ from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call
 
 WHOLE = Checked.WHOLE
-NODES_DO = Operation.CLUSTER_ACTION
+NODES_DO, CLUSTER = Operation.CLUSTER_ACTION, Resource.CLUSTER
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 
 
 def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
     """The answer of the API's handler, if the principal may ask for it. Raises what the handler raises."""
-    if api.right.checked is WHOLE and not _may(context, api, request, call):
+    right = api.right
+    if (right.checked is WHOLE or right.door) and not _may(context, api, request, call):
         return answered_in_pieces(request, lambda piece: denied(api, piece))
     return api.handler(context, request, call)
 
@@ -31,6 +32,10 @@ def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
 def _may(context: Context, api: Api, request: Any, call: Call) -> bool:
     """Whether the principal may ask for all of the request: as a node for itself, or by its rights."""
     right, may, ids = api.right, context.authorizer, named(call.principal)
+    if right.door and not may.allowed(call, NODES_DO, CLUSTER):
+        return False
+    if right.checked is not WHOLE:
+        return True
     if ids is not None and right.nodes:
         why = "is a node and speaks through another one" if call.forwarded else _other(context, api, request, ids)
         if why is None:

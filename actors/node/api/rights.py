@@ -10,7 +10,9 @@ kinds of speaker is in docs/security.md, as `python -m tests.rights_page` writes
 3. What brokers pass on to the active controller is checked there, by the controller's own row.
 4. A principal that names nodes (`speakers.py`) asks what its kind of node may ask, for its own ids. Anything else it needs
    a rule for, like a user.
-5. An Envelope is a registered broker's. What it holds is a request of a client, with that client's rights: no request of
+5. The drafts of KIP-631 ask for CLUSTER_ACTION on a controller's endpoint for every operation, so in their family whoever
+   comes there needs it first, and then what the row asks for. Whoever has only the latter goes to a broker.
+6. An Envelope is a registered broker's. What it holds is a request of a client, with that client's rights: no request of
    nodes, no other Envelope, and nothing in the name of a node.
 """
 
@@ -182,6 +184,15 @@ ON_BROKERS: dict[str, Right] = {
 }
 """API -> its right on a broker. Beside the resource that is named here some ask for a second one: a group's offsets need
 READ on the group, a transactional Produce WRITE on the transactional id, a new topic CREATE."""
+
+FREE = frozenset({"ApiVersions", "SaslAuthenticate", "SaslHandshake"})
+"""What a controller of the drafts answers before it knows who asks (A41)."""
+
+
+def at_the_door(name: str, right: Right) -> Right:
+    """The right of an API on a controller's endpoint in the drafts' family."""
+    return right if name in FREE or right.operation is Operation.CLUSTER_ACTION else right._replace(door=True)
+
 
 NODE_MAY = frozenset(
     {

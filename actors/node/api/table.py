@@ -8,7 +8,7 @@ body (reading A01).
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from actors.node.api.rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS
+from actors.node.api.rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS, at_the_door
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 
@@ -78,7 +78,8 @@ def rpc(
                 rows = TABLE[family][listener]
                 if key in rows:
                     raise ValueError(f"{family} {listener} {key} is served by {rows[key].name} already")
-                rows[key] = row
+                guarded = family in DRAFTS and listener is Listener.CONTROLLER
+                rows[key] = row._replace(right=at_the_door(name, right)) if guarded else row
         return handler
 
     return register

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from actors.authorization.resources import Operation
 from actors.authorization.rights import Node
+from actors.node.api import table
 from actors.node.api.denied import denied
 from actors.node.api.perform import perform
 from actors.node.api.rights import ON_CONTROLLERS
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Listener
+from actors.wire import framing
 from actors.wire.messages import message
 from tests import rights_page
 from tests.rights_page import SPEAKERS, Place, cell, places
@@ -36,9 +39,9 @@ def test_nobody_and_who_is_shut_out_may_nothing_that_needs_a_right(place: Place)
     for letter, rows in place.served.items():
         for name, found in cells(letter).items():
             assert "OTHERS" not in found, name
-            if rows[name].right.checked.name == "WHOLE":
+            if rows[name].right.checked.name == "WHOLE" or rows[name].right.door:
                 assert found[at["nobody"]] == found[at["shut out"]] == "no", (letter, name)
-                assert found[at["super user"]] == found[at["user with the right"]] == "yes", (letter, name)
+                assert found[at["super user"]] == found[at["user with the right"]] in ("yes", "each"), (letter, name)
 
 
 def test_a_brokers_certificate_changes_no_quorum_and_no_rule() -> None:
@@ -70,3 +73,25 @@ def test_a_refusal_says_who_and_why() -> None:
     request = message("EnvelopeRequest")()
     assert perform(context, api, request, call) == Done(denied(api, request))
     assert lines == ["User:rayft-node-1001 at 192.0.2.9 speaks as a node of another kind in Envelope: refused"]
+
+
+def test_r631_033_a_controllers_endpoint_asks_for_cluster_action_whatever_else_somebody_may() -> None:
+    """The three APIs of a login are free (A41). In an Envelope, and in the released family, an API's own right counts."""
+    drafts, released = table.TABLE["drafts"][Listener.CONTROLLER], table.TABLE["released"][Listener.CONTROLLER]
+    free, reached = {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}, Done("reached")
+    for api in drafts.values():
+        judge, _ = rights_page.authorizer(api.right._replace(door=False))
+        context: Any = SimpleNamespace(authorizer=judge, kind=lambda id: Node.BROKER)
+        call: Any = SimpleNamespace(
+            principal="User:alice", client_host="192.0.2.9", api_key=api.key, forwarded=False, refusals=None
+        )
+        name = f"v28:{api.name}" if framing.is_draft(api.name) else api.name
+        request = message(f"{name}Request")()
+        row = api._replace(handler=lambda *_: reached)
+        alone = perform(context, row, request, call) == reached
+        assert alone == (api.name in free or api.right.operation is Operation.CLUSTER_ACTION), api.name
+        if not api.right.door or api.key not in released:
+            continue
+        elsewhere = (released[api.key], table.ENVELOPED.get(api.key, released[api.key]))
+        for other in (one._replace(handler=lambda *_: reached) for one in elsewhere):
+            assert perform(context, other, request, call) == reached, api.name
