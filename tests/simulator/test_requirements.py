@@ -3,6 +3,7 @@ clock, what a client sees of it, which node dials which. They run in virtual tim
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -283,6 +284,69 @@ def test_r631_100_r497_41_the_controllers_answer_leaves_only_once_a_majority_has
     lab.world.heal()
     lab.settle(lambda: bool(box), 20_000)
     assert active.node.quorum.raft.role is Role.LEADER and box[0].topics[0].error_code == 0
+
+
+def _changes(lab: Lab) -> dict[str, tuple[int, Any]]:
+    """API -> (version, a request that changes the metadata). Each does so whichever came before it."""
+    image, build = lab.role.image, message
+    row = image.topic_partitions(image.topic("t"))[0]
+    leader = image.leader(row)
+    topics, parts, settings = (
+        build("CreateTopicsRequest"),
+        build("CreatePartitionsRequest"),
+        build("AlterConfigsRequest"),
+    )
+    one_setting, quotas = build("IncrementalAlterConfigsRequest"), build("AlterClientQuotasRequest")
+    isr, moved = build("v28:AlterIsrRequest"), build("AlterPartitionReassignmentsRequest")
+    entry = quotas.EntryData(
+        entity=[quotas.EntityData(entity_type="user", entity_name="u")],
+        ops=[quotas.OpData(key="producer_byte_rate", value=1000.0)],
+    )
+    replicas = list(image.replicas(row))
+    return {
+        "CreateTopics": (7, topics(topics=[topics.CreatableTopic(name="n", num_partitions=1, replication_factor=1)])),
+        "CreatePartitions": (3, parts(topics=[parts.CreatePartitionsTopic(name="t", count=9, assignments=None)])),
+        "AlterConfigs": (2, settings(resources=[settings.AlterConfigsResource(
+            resource_type=2, resource_name="u", configs=[settings.AlterableConfig(name="retention.ms", value="5")])])),
+        "IncrementalAlterConfigs": (1, one_setting(resources=[one_setting.AlterConfigsResource(
+            resource_type=4, resource_name="1",
+            configs=[one_setting.AlterableConfig(name="log.retention.ms", config_operation=0, value="5")])])),
+        "AlterClientQuotas": (1, quotas(entries=[entry])),
+        "AllocateProducerIds": (0, build("AllocateProducerIdsRequest")(
+            broker_id=1, broker_epoch=image.broker(1).epoch)),
+        "AlterIsr": (0, isr(broker_id=leader, broker_epoch=image.broker(leader).epoch, topics=[isr.TopicData(
+            topic="t", partitions=[isr.PartitionData(
+                partition_id=0, leader=leader, leader_epoch=image.leader_epoch(row), isr=[leader],
+                current_zk_version=image.partition_epoch(row))])])),
+        "AlterPartitionReassignments": (0, moved(timeout_ms=1000, topics=[moved.ReassignableTopic(
+            name="t", partitions=[moved.ReassignablePartition(partition_index=1, replicas=replicas[::-1])])])),
+        "DeleteTopics": (5, build("DeleteTopicsRequest")(topic_names=["gone"], timeout_ms=1000)),
+        "UnregisterBroker": (0, build("UnregisterBrokerRequest")(broker_id=3)),
+    }  # fmt: skip
+
+
+def test_r631_100_no_change_of_any_kind_is_answered_before_a_majority_has_it() -> None:
+    lab = Lab()
+    for name in ("t", "u", "gone"):
+        lab.create(name)
+    lab.world.run_for(2000)
+    active: Any = lab.cluster.active()
+    for other in lab.cluster.controllers.values():
+        if other is not active:
+            lab.world.block(other.name, active.name)
+            lab.world.block(active.name, other.name)
+    answers: dict[str, Any] = {}
+    asked = _changes(lab)
+    for number, (api, (version, request)) in enumerate(asked.items()):
+        end = active.node.controller.image.next_offset
+        client = Client(lab.world, f"client-{number}")
+        client.ask(active.name, api, version, request, partial(answers.setdefault, api))
+        lab.world.run_for(60)
+        assert active.node.controller.image.next_offset > end, f"{api} has changed nothing"
+    assert active.node.controller.active
+    assert answers == {}, "before the commit"
+    lab.world.heal()
+    lab.settle(lambda: len(answers) == len(asked), 20_000)
 
 
 def test_r631_102_103_what_was_not_committed_is_gone_everywhere_and_was_never_acknowledged() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from actors.controller import leases
+from actors.controller.controlled_shutdown import controlled_shutdown, moved_key
 from actors.controller.registration import DECISIONS, broker_heartbeat
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged
 from actors.wire.messages import message
@@ -375,6 +376,22 @@ def test_r631_166_to_169_controlled_shutdown():
     c.beat(3)
     assert c.beat(1, target=SHUTDOWN).next_state == SHUTDOWN
     assert [type(op) for op in c.ops] == [BrokerGone] and c.image.broker(1) is None
+
+
+def test_r291_72_a_legacy_broker_is_told_each_partition_that_it_still_leads():
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3), (2, 1, 3), (1, 3, 2))
+    c.topic("u", (1, 2))
+    request = message("ControlledShutdownRequest")(broker_id=1, broker_epoch=c.epochs[1])
+
+    def left() -> set[tuple[str, int]]:
+        reply = c.run(controlled_shutdown, request)
+        assert reply.error_code == 0
+        return {(one.topic_name, one.partition_index) for one in reply.remaining_partitions}
+
+    assert left() == {("t", 0), ("t", 2), ("u", 0)} and c.result.wait == moved_key(1)
+    c.settle()
+    assert left() == set() and c.result.wait is None
 
 
 def test_r631_171_a_sole_member_does_not_block_the_shutdown():

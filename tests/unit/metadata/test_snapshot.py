@@ -18,6 +18,7 @@ from actors.metadata.batches import (
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import (
+    BrokerGone,
     BrokerSet,
     ConfigSet,
     CorruptMetadata,
@@ -158,6 +159,19 @@ def plain(data, header):
     )
 
 
+LATER = (
+    BrokerSet(9, 9, bytes(16), (EndPoint("PLAINTEXT", "h", 9092),)),
+    BrokerSet(1, 10, bytes(16), (EndPoint("PLAINTEXT", "moved", 9092),)),
+    BrokerGone(2, 2),
+    FeatureSet("group.version", 0),
+    FeatureSet("share.version", 1),
+    EntitySet("scram", ("v", 1), (("name", "v"), ("mechanism", 1), ("salt", b"s"), ("stored_key", b"k"),
+                                  ("server_key", b"v"), ("iterations", 4096))),
+    ProducerIdsSet(1, 1, 2000),
+)  # fmt: skip
+"""What comes after a snapshot was begun: of each kind that it shows beside topics and settings."""
+
+
 def test_a_snapshot_shows_one_point_in_time():
     image = image_of(ops())
     before = written(image)
@@ -165,8 +179,15 @@ def test_a_snapshot_shows_one_point_in_time():
     image.replay(image.next_offset, PartitionsChanged.one(topic_id(1), 8, [1], 1, 9, 9))
     image.replay(image.next_offset, ConfigSet(2, "t1", "retention.ms", "6"))
     image.replay(image.next_offset, TopicSet("late", topic_id(77)))
+    for op in LATER:
+        image.replay(image.next_offset, op)
     assert b"".join(snapshot.encode(pin, 4, 2, 777, VOTERS)) == before
     pin.release()
+    for op in LATER:  # each of them is something that a snapshot shows
+        image = image_of(ops())
+        image.replay(image.next_offset, op)
+        assert written(image) != before, op
+    image = image_of((*ops(), TopicSet("late", topic_id(77))))
     assert written(image) != before
 
 

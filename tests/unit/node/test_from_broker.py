@@ -36,6 +36,8 @@ def test_a_version_makes_nobody_a_broker(nodes: Nodes, key: int, version: int) -
         broker = listener == "INTERNAL" and not (secure and principal == "User:alice")
         exempt = _exempt(context, plain, api, call(listener, principal, key, version))
         assert exempt is (broker and (key, version) in ((24, 5), (27, 1))), (listener, principal)
+        replica = type("Replica", (), {"replica": True})()
+        assert _exempt(context, replica, api, call(listener, principal, key, version)), "a broker has fetched on it"
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "INTERNAL"])

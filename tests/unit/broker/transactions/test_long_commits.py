@@ -300,3 +300,22 @@ def test_offsets_that_come_behind_the_end_of_their_transaction_open_no_other(ver
     assert NONE not in told(lab, pending)
     assert not lab.partition(COORDINATOR, 0, OFFSETS_TOPIC).log.producers.transactions.open
     assert offset(lab, stable=True) == (3, NONE)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_member_that_has_left_a_group_commits_nothing_in_a_transaction(version: int) -> None:
+    """KIP-447. The group is still there, with another member; who names no member is believed."""
+    lab, client = lone(version)
+    gone = join(lab)
+    leave(lab, gone)
+    stays = join(lab, connection=23)
+
+    def codes(**more: Any) -> set[ErrorCode]:
+        pending = committing(client, 5, **more)
+        lab.settle()
+        assert pending.done
+        return {ErrorCode(one.error_code) for topic in pending.reply.topics for one in topic.partitions}
+
+    for generation in (gone.generation_id, stays.generation_id):
+        assert codes(member_id=gone.member_id, generation_id=generation) == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert codes(member_id=stays.member_id, generation_id=stays.generation_id) == {NONE}
