@@ -262,7 +262,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
         _key("rayft.kept.room.bytes", LONG, 16777216, at_least(0),
              "Room kept back in each log directory for what makes room when its disk is full: names, checkpoints, snapshots "
-             "and the metadata log. 0 keeps none."),
+             "and the metadata log; an eighth of the disk at most. 0 keeps none."),
         _key("rayft.metrics.listen", STRING, None, None,
              "host:port at which Prometheus finds the metrics of this process (extra `metrics`)."),
         _key("telemetry.max.bytes", INT, 1048576, at_least(1),

@@ -621,7 +621,9 @@ class LocalDisk:
     def admit(self, file: LocalFile) -> None:
         """An append begins while descriptors are crowded or room lacks. Raises DiskFull."""
         if self.lacks_room and of_records(file.path):
-            sentence = f"the {self.room.size} bytes that are kept back are for what makes room, not for records"
+            sentence = (
+                f"no room: the {self.room.size} bytes that are kept back are for what makes room, not for records"
+            )
             raise self.error(OSError(errno.ENOSPC, sentence), sentence, file._absolute())
         self.used(file)
 

@@ -10,7 +10,8 @@ This file alone decides what may have that room, and when it is kept again. Rule
 2. Everything else has it: small files, names, indexes, the metadata log and its snapshots. So a controller goes on for as
    long as it lasts, and a clean stop works.
 3. It is kept again once there is room for it twice: a disk that is freed by little does not begin and end to be full.
-4. Where there is no room for it at the start, the directory is full from the beginning.
+4. Where there is no room for it at the start, the directory is full from the beginning. On a small file system less is kept:
+   an eighth at most.
 """
 
 import contextlib
@@ -34,12 +35,20 @@ def of_records(path: str) -> bool:
     return name[20:24] == ".log" and directory not in METADATA_LOGS
 
 
+def _volume(root: str) -> int:
+    try:
+        volume = os.statvfs(root)
+    except OSError:  # whoever uses it next finds out
+        return 0
+    return volume.f_frsize * volume.f_blocks
+
+
 class KeptRoom:
     """Of one log directory. Any thread may give it up; the loop's sees to it that it is kept again."""
 
     def __init__(self, root: str, size: int) -> None:
         """`size`: bytes; 0: nothing is kept."""
-        self.size = size
+        self.size = min(size, _volume(root) // 8)
         self.given = 0
         """How often it was given up."""
         self._path = f"{root}/{NAME}"

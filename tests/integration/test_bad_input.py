@@ -474,9 +474,10 @@ def test_a_full_disk_of_one_replica_takes_it_out_of_the_isr_and_back(tmp_path: P
 
 
 def test_a_full_disk_of_the_only_controller_is_survived(tmp_path: Path, tiny: Path) -> None:
-    """No metadata change is acknowledged, and the controller says why. Once there is room, it goes on."""
+    """Where no room is kept back no metadata change is acknowledged, and the controller says why. Once there is room, it
+    goes on."""
     directory = tmp_path / "c"
-    planned(directory)
+    planned(directory, rayft_kept_room_bytes="0")
     moved(directory, "controller-1001", tiny)
     with Cluster(dir=directory) as cluster:
         create(cluster.bootstrap_servers, "before")
@@ -501,6 +502,56 @@ def test_a_full_disk_of_the_only_controller_is_survived(tmp_path: Path, tiny: Pa
 
         until(again, "metadata can be changed again", 60)
         assert made | {"before"} <= set(admin.list_topics(timeout=SECONDS).topics)
+
+
+def test_a_controller_goes_on_with_the_room_that_is_kept_back(tmp_path: Path, tiny: Path) -> None:
+    directory = tmp_path / "c"
+    planned(directory)
+    moved(directory, "controller-1001", tiny)
+    with Cluster(dir=directory) as cluster:
+        create(cluster.bootstrap_servers, "before")
+        ballast, pid = fill(tiny), cluster.pids[1001]
+        for number in range(60):
+            create(cluster.bootstrap_servers, f"t{number}")
+        until(lambda: "is full: no records are taken there" in cluster.log(1001), "the controller says so")
+        ballast.unlink()
+        until(lambda: "has room again" in cluster.log(1001), "and when it is over")
+        assert cluster.pids[1001] == pid
+        assert (tiny / "controller-1001" / "rayft.kept-room").exists()
+
+
+def test_a_full_disk_is_freed_by_deletion(tmp_path: Path, tiny: Path) -> None:
+    """Nobody has to make room by hand for the broker to delete, to write its checkpoints and to come back."""
+    directory = tmp_path / "c"
+    planned(
+        directory,
+        log_segment_delete_delay_ms="100",
+        replica_high_watermark_checkpoint_interval_ms="500",
+        log_retention_check_interval_ms="500",
+    )
+    moved(directory, "broker-1", tiny)
+    with Cluster(dir=directory) as cluster:
+        create(cluster.bootstrap_servers, "old", segment_bytes="1048576")
+        create(cluster.bootstrap_servers, "t")
+        large, steady = Steady(cluster.bootstrap_servers, "old"), Steady(cluster.bootstrap_servers, "t")
+        for _ in range(60):
+            large.producer.produce("old", bytes(100_000))
+        assert large.flush() == 0
+        steady.send(50)
+        assert steady.flush() == 0
+        pid = cluster.pids[1]
+        fill(tiny)
+        steady.send(500)
+        steady.flush(3)
+        assert len(steady.acknowledged) < 100, "there is no room for them"
+        until(lambda: "is full: no records are taken there" in cluster.log(1), "the room that was kept back is in use")
+        assert len(read(cluster.bootstrap_servers, "t")) >= 50, "what is there is served"
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        admin.delete_topics(["old"])["old"].result(SECONDS)
+        until(lambda: "has room again" in cluster.log(1), "the deletion has made room")
+        assert steady.flush(60) == 0
+        assert cluster.pids[1] == pid and len(steady.acknowledged) == 550
+        assert sorted(steady.acknowledged) == read(cluster.bootstrap_servers, "t")
 
 
 # ---- damaged files

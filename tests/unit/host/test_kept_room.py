@@ -147,6 +147,11 @@ def test_a_disk_that_is_full_from_the_beginning(volume: Path) -> None:
     assert not disk.lacks_room and fill(disk) > 0
 
 
+def test_a_small_disk_keeps_an_eighth(volume: Path) -> None:
+    disk = LocalDisk(str(volume), kept_bytes=1 << 30)
+    assert disk.room.size == VOLUME // 8 == (volume / NAME).stat().st_size and not disk.lacks_room
+
+
 def test_no_room_is_kept_without_the_setting(tmp_path: Path) -> None:
     LocalDisk(str(tmp_path), kept_bytes=4096)
     assert (tmp_path / NAME).exists()
