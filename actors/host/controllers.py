@@ -7,8 +7,9 @@ directory and the process, is in `local_controllers.py` and `ray_controllers.py`
 2. A controller whose disk is gone keeps its old vote until the new disk follows the quorum: whatever fails before, a missing
    certificate or a machine that does not start it, costs no vote. Then the old vote goes before the new one comes, since one
    id has one vote, and the old disk may have said what nobody knows any more.
-3. A controller that goes loses its vote before its files, its process and its directory. All that is in its directory is
-   in those of the others too.
+3. A controller that goes loses its vote, then its rights, before its files, its process and its directory: a command that is
+   interrupted behind that leaves nobody with a right, and cannot be given again once the files are gone. All that is in its
+   directory is in those of the others too.
 4. Each step may find itself done: a command that was interrupted can be given again.
 """
 
@@ -121,7 +122,13 @@ def forget(plan: plans.Plan, member: plans.Member) -> plans.Plan:
 
 
 def shut_out(plan: plans.Plan, member: plans.Member, timeout_s: float) -> None:
-    """Take the rights of a controller that is gone, where the cluster is secure. Raises ClusterError."""
+    """Take the rights of a controller that has no vote any more, where the cluster is secure. Raises ClusterError."""
     if plan.secure:
-        quorum_changes.shut_out(doors(plan), f"User:{security_directory.node_name(member.ids)}", timeout_s)
+        others = {id: door for id, door in doors(plan).items() if id not in member.ids}
+        quorum_changes.shut_out(others, f"User:{security_directory.node_name(member.ids)}", timeout_s)
+
+
+def discard_keys(plan: plans.Plan, member: plans.Member) -> None:
+    """Remove the certificate of a controller that is gone, where the cluster is secure."""
+    if plan.secure:
         secure_cluster.discard(plan.directory, member.ids)

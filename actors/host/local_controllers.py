@@ -59,6 +59,7 @@ def remove(directory: Path, id: int, timeout_s: float = controllers.TIMEOUT_S) -
         member = controllers.leaving(plan, id)
         cluster_id = _cluster_id(plan, id)
         controllers.take_vote(plan, id, timeout_s)
+        controllers.shut_out(plan, member, timeout_s)
         plan = controllers.forget(plan, member)
         _wake(directory)
         path, until_s = member.config.metadata_log_dir, time.monotonic() + timeout_s
@@ -66,7 +67,7 @@ def remove(directory: Path, id: int, timeout_s: float = controllers.TIMEOUT_S) -
             if time.monotonic() > until_s:
                 raise ClusterError(f"controller {id} has no vote any more, but does not end: its log is {path}.log.")
             time.sleep(POLL_S)
-        controllers.shut_out(plan, member, timeout_s)
+        controllers.discard_keys(plan, member)
         ids = storage.ids_of(member.config)
         kept = [one for one in storage.directories(member.config) if not storage.discard(one, cluster_id, ids)]
         if kept:

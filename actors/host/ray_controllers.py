@@ -62,12 +62,13 @@ def _remove(ray: Any, directory: Path, id: int, timeout_s: float) -> None:
     choice, plan = on_ray.recorded(directory)
     member = controllers.leaving(plan, id)
     controllers.take_vote(plan, id, timeout_s)
+    controllers.shut_out(plan, member, timeout_s)
     on_ray.end(ray, [member.name], END_TIMEOUT_S)
     plan = controllers.forget(plan, member)
     del choice["nodes"][member.name]
     on_ray.record(plan.directory, choice)
     on_ray.describe(plan, choice, {})
-    controllers.shut_out(plan, member, timeout_s)
+    controllers.discard_keys(plan, member)
 
 
 def _key(choice: dict[str, Any], name: str, id: int) -> Key:

@@ -87,22 +87,27 @@ def keys_of(directory: Path, ids: Sequence[int]) -> dict[str, str]:
 def admit(own: dict[str, str], ids: Sequence[int]) -> None:
     """Count a process among the super users in the settings of another one."""
     name = f"User:{files.node_name(ids)}"
-    users = own.get(SUPER_USERS, "").split(";")
+    users = _super_users(own)
     if name not in users:
-        own[SUPER_USERS] = ";".join([*(one for one in users if one), name])
+        own[SUPER_USERS] = ";".join([*users, name])
 
 
 def expel(own: dict[str, str], ids: Sequence[int]) -> None:
     """The reverse."""
     name = f"User:{files.node_name(ids)}"
-    own[SUPER_USERS] = ";".join(one for one in own.get(SUPER_USERS, "").split(";") if one != name)
+    own[SUPER_USERS] = ";".join(one for one in _super_users(own) if one != name)
+
+
+def _super_users(own: Mapping[str, str]) -> list[str]:
+    """As the authorizer reads them: blanks around a name do not count."""
+    return [one for one in map(str.strip, own.get(SUPER_USERS, "").split(";")) if one]
 
 
 def certify(directory: Path, ids: Sequence[int], host: str) -> None:
-    """A certificate for a process that comes or has moved. One that names the host is kept, and one that does not is kept
-    until another one is issued. Raises ConfigError."""
+    """A certificate for a process that comes or has moved. One that is good for the host is kept; one that is not, that is
+    over or damaged, is kept until another one is issued. Raises ConfigError."""
     path = directory / DIRECTORY / f"{files.node_name(ids)}.pem"
-    if not path.exists() or host not in files.hosts(path):
+    if not path.exists() or not files.is_good(path, host):
         hosts = [host, *(["localhost"] if is_loopback(host) else [])]
         files.make_node(path.parent, ids, hosts, replacing=True)
 

@@ -131,10 +131,14 @@ def told(path: Path) -> str:
     return f"{path}: {who}{where}, until {found.until:%Y-%m-%d}"
 
 
-def hosts(path: Path) -> Sequence[str]:
-    """The hosts that a certificate names. Raises ConfigError."""
-    found: Sequence[str] = _certificates().said(_read(path)).hosts
-    return found
+def is_good(path: Path, host: str) -> bool:
+    """Whether a file has a certificate that names that host and is not over. Raises ConfigError if it cannot be read."""
+    certificates = _certificates()
+    try:
+        found = certificates.said(_read(path))
+    except ValueError:  # it is damaged
+        return False
+    return host in found.hosts and found.until > _now()
 
 
 def place(path: Path, pem: bytes) -> None:

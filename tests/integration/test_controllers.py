@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 import rayft
-from actors.host import controllers, probe, quorum_changes, screen
+from actors.host import controllers, local_controllers, probe, quorum_changes, screen
 from actors.host.door import operator_door
 from actors.host.on_processes import Cluster
 from actors.wire.messages import message
@@ -184,6 +184,28 @@ def test_a_controller_of_a_secure_cluster_is_let_in_and_shut_out(tmp_path: Path)
         assert not any("DENY" in str(rule) for rule in _rules(admin))
     with rayft.Cluster(dir=tmp_path) as cluster:
         until(lambda: voters(cluster) == [1001, 1002, 1003])
+
+
+def test_a_removal_that_is_interrupted_leaves_nobody_with_a_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the files are gone it cannot be given again: what a saved certificate could do it could do for ever."""
+    with rayft.Cluster(controllers=3, brokers=1, dir=tmp_path, secure=True) as cluster:
+        id = next(id for id in cluster.controller_ids if id != cluster.leader_id())
+        kept = (tmp_path / "security" / f"rayft-node-{id}.pem").read_text()
+
+        def interrupted(directory: Path) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(local_controllers, "_wake", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.remove_controller(id)
+        assert not (tmp_path / f"controller-{id}.properties").exists()
+        leader = cluster._plan.member(cluster.leader_id()).config
+        assert probe.ask(operator_door(leader, kept), "DescribeQuorum", described_quorum(), 2).error_code == 31
+        (shut_out,) = [str(rule) for rule in _rules(AdminClient(cluster.client_settings)) if str(id) in str(rule)]
+        assert "DENY" in shut_out
+        assert voters(cluster) == sorted({1001, 1002, 1003} - {id})
 
 
 def anybody(cls: Any) -> Any:

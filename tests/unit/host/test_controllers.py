@@ -47,6 +47,20 @@ def test_what_goes_leaves_no_trace_in_the_files_of_the_others(tmp_path: Path) ->
         assert not any("1002" in value for value in member.written.values()), member.written
 
 
+def test_blanks_in_super_users_hide_no_controller_that_goes(tmp_path: Path) -> None:
+    """The authorizer trims the names, and so does what adds and removes them."""
+    plan = plans.create(tmp_path, 3, 1, common={}, secure=True)
+    for member in plan.members:
+        path = tmp_path / f"{member.name}.properties"
+        path.write_text(path.read_text().replace(";User:", " ; User:"))
+    plan = plans.load(tmp_path) or plan
+    again = plan_changes.with_controller(plan, 1002, ("127.0.0.1", 19999))
+    assert all(own["super.users"].count("rayft-node-1002") == 1 for own in again.values())
+    found = plan_changes.write(plan, plan_changes.without_controller(plan, 1002))
+    for member in found.members:
+        assert "rayft-node-1002" not in member.written["super.users"], member.written
+
+
 def test_a_controller_that_moves_is_named_at_its_new_place(tmp_path: Path) -> None:
     plan = plans.create(tmp_path, 2, 0, common={})
     found = plan_changes.write(plan, plan_changes.with_controller(plan, 1002, NEW))

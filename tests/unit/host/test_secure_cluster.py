@@ -1,5 +1,6 @@
 """What rayft up writes for a secure cluster, when it does so, and that a failed try leaves nothing."""
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,20 @@ def test_a_renewed_certificate_on_another_machine_stays(tmp_path: Path) -> None:
     certificates.write(path, renewed)
     secure_cluster.place_node_files(tmp_path / "there", given)
     assert path.read_bytes() == renewed
+
+
+def test_a_certificate_that_is_damaged_or_over_is_issued_anew_for_a_controller_that_comes(tmp_path: Path) -> None:
+    """And one that is good for the host stays."""
+    plans.create(tmp_path, 1, 0, common={}, secure=True)
+    home = tmp_path / secure_cluster.DIRECTORY
+    path = home / "rayft-node-1002.pem"
+    secure_cluster.certify(tmp_path, (1002,), "127.0.0.1")
+    good = path.read_bytes()
+    secure_cluster.certify(tmp_path, (1002,), "127.0.0.1")
+    assert path.read_bytes() == good
+    over = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=20)
+    by = certificates.Issued((home / "ca.key").read_bytes(), (home / "ca.pem").read_bytes())
+    for bad in (b"", b"nothing", certificates.issue(by, "rayft-node-1002", over, ["127.0.0.1"], days=10).pem):
+        path.write_bytes(bad)
+        secure_cluster.certify(tmp_path, (1002,), "127.0.0.1")
+        assert certificates.said(path.read_bytes()).until > datetime.datetime.now(datetime.UTC)
