@@ -8,7 +8,8 @@ computed from its id (`authentication/delegation_tokens.py`). Rules, as in Apach
 3. Tokens whose time is over are removed every `delegation.token.expiry.check.interval.ms`.
 
 Owners and renewers are of type User: a login can become no other principal. There may be TOKENS_MAX tokens, and
-TOKENS_OF_A_REQUESTER_MAX of one requester.
+TOKENS_OF_A_REQUESTER_MAX of one requester. A requester may also have at most one for each ROOM_FOR_ONE that there is room
+for: those who take all that they may get leave room for the next ones, less each time.
 """
 
 import base64
@@ -24,6 +25,7 @@ KIND = "token"
 USER = "User"
 TOKENS_MAX = 10_000
 TOKENS_OF_A_REQUESTER_MAX = 1_000
+ROOM_FOR_ONE = 9
 RENEWERS_MAX = 100
 NAME_CHARACTERS_MAX = 1024
 NEVER_MS = (1 << 63) - 1
@@ -106,10 +108,10 @@ def _wrong(state: State, request: Any, owner: str, requester: str) -> ErrorCode:
     if len(names) > 1 + RENEWERS_MAX or any(len(name) > NAME_CHARACTERS_MAX for name in names):
         return ErrorCode.INVALID_REQUEST
     tokens = state.image.tokens
-    if len(tokens) >= TOKENS_MAX:
-        return ErrorCode.POLICY_VIOLATION
-    of_requester = sum(1 for token in tokens.values() if dict(token.fields).get("requester") == requester)
-    return ErrorCode.POLICY_VIOLATION if of_requester >= TOKENS_OF_A_REQUESTER_MAX else ErrorCode.NONE
+    room = TOKENS_MAX - len(tokens)
+    of_requester = sum(1 for token in tokens.values() if ("requester", requester) in token.fields)
+    most = min(TOKENS_OF_A_REQUESTER_MAX, -(-room // ROOM_FOR_ONE))
+    return ErrorCode.POLICY_VIOLATION if of_requester >= most else ErrorCode.NONE
 
 
 def renew_token(state: State, request: Any, now: Now, random: Random, requester: str) -> Result:

@@ -393,6 +393,24 @@ def test_metrics_show_who_was_charged_last_and_how_long_they_waited() -> None:
     assert found[mbean, "byte-rate"] > 0 and 0 < found[mbean, "throttle-time"] <= throttle_ms
 
 
+def test_quotas_are_read_anew_when_a_quota_has_changed_and_not_for_each_user_rule_or_token() -> None:
+    """Reading them looks at all that the metadata has of these, and what is known of each client is looked up again."""
+    scene = Scene()
+    scene.alter("producer_byte_rate", RATE, client_id="a")
+    broker = scene.t.cluster.brokers[scene.t.leader].node.broker  # type: ignore[union-attr]
+    assert broker is not None
+    known, kind = broker.quotas.limits, message("AlterUserScramCredentialsRequest")
+    upsertion = kind.ScramCredentialUpsertion(
+        name="u", mechanism=1, iterations=4096, salt=b"s" * 20, salted_password=b"p" * 32
+    )
+    reply = scene.client("admin").call("b1", "AlterUserScramCredentials", 0, kind(deletions=[], upsertions=[upsertion]))
+    assert [one.error_code for one in reply.results] == [0]
+    scene.world.run_for(LATER_MS)
+    assert broker.cache.image.count("scram") == 1 and broker.quotas.limits is known
+    scene.alter("producer_byte_rate", 2 * RATE, client_id="a")
+    assert broker.quotas.limits is not known
+
+
 def test_a_control_plane_is_not_charged() -> None:
     lab = Lab()
     node = lab.node

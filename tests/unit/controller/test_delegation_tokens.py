@@ -123,12 +123,35 @@ def test_without_a_key_there_are_no_tokens() -> None:
     assert renew(c, b"x")[0] == disabled and expire(c, b"x")[0] == disabled
 
 
-def test_one_requester_cannot_take_the_room_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delegation_tokens, "TOKENS_OF_A_REQUESTER_MAX", 2)
+def taken(c: Any, requester: str) -> int:
+    """How many tokens a requester gets until it is refused."""
+    found = 0
+    while (reply := create(c, requester)).error_code == 0:
+        found += 1
+    assert reply.error_code == ErrorCode.POLICY_VIOLATION
+    return found
+
+
+def test_one_requester_has_a_thousand_of_ten_thousand() -> None:
+    """Which is what it has alone, whatever it wants: both limits meet there."""
+    assert delegation_tokens.TOKENS_OF_A_REQUESTER_MAX == (10_000 - 1_000) // delegation_tokens.ROOM_FOR_ONE
+
+
+def test_twenty_requesters_that_take_all_that_they_get_leave_some_for_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delegation_tokens, "TOKENS_OF_A_REQUESTER_MAX", 20)
+    monkeypatch.setattr(delegation_tokens, "TOKENS_MAX", 200)
+    c = cluster()
+    found = [taken(c, f"User:{number}") for number in range(20)]
+    assert found[0] == 20 and found == sorted(found, reverse=True) and found[9] > 5, found
+    assert taken(c, BOB) >= 1, "ten of them had taken everything"
+
+
+def test_there_is_an_end_to_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delegation_tokens, "TOKENS_MAX", 3)
     c = cluster()
-    assert [create(c).error_code for _ in range(3)] == [0, 0, ErrorCode.POLICY_VIOLATION]
-    assert [create(c, BOB).error_code for _ in range(2)] == [0, ErrorCode.POLICY_VIOLATION]
+    assert [create(c, f"User:{number}").error_code for number in range(4)] == [0, 0, 0, ErrorCode.POLICY_VIOLATION]
 
 
 def test_owner_and_renewers_renew_and_nobody_else() -> None:

@@ -24,6 +24,8 @@ from actors.quotas.accounts import Account, Accounts
 from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Charged, Limits, user_of
 from actors.quotas.rates import Rate, Window
 
+KIND = "quota"
+"""What the metadata calls them, among users, rules and tokens."""
 PERCENT_A_NS = 100 / 1_000_000_000
 """What a nanosecond of the thread adds to a rate in percent."""
 
@@ -62,7 +64,7 @@ class ClientQuotas:
         """Read the quotas anew if they have changed; once a turn, whatever their number."""
         if self._changed:
             self._changed = False
-            self.limits = Limits(self._cache.image.every("quota"))
+            self.limits = Limits(self._cache.image.every(KIND))
             self.active = self.limits.of_clients
             self._requests.delay_of = self._connected if self.limits.of_addresses else None
 

@@ -25,7 +25,7 @@ from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.alter_isr import AlterIsr
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.applier import MetadataApplier
-from actors.node.roles.broker.client_quotas import ClientQuotas
+from actors.node.roles.broker.client_quotas import KIND, ClientQuotas
 from actors.node.roles.broker.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.coordinator_loading import Loadings
 from actors.node.roles.broker.end_offsets import EndOffsets
@@ -217,7 +217,7 @@ class BrokerRole:
             which = (image.feature(FORMAT) or self._family) if self._family == "drafts" else self._family
             for offset, op in dialect(which).decode(batch):
                 touched = image.replay(offset, op)
-                if touched.entities:
+                if KIND in touched.entities:
                     self.quotas.changed()
                 if self.applier.caught_up:
                     self.applier.apply(self._image_deltas.of(touched))
