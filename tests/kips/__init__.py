@@ -33,6 +33,10 @@ Several places at once, or the same places as another row:
       { file = "actors/b.py", before = "x", after = "y" },
     ]
 
+Two rows that share the edit and the test prove one thing: the later one says so with `one_with = "R631-048"`, which is for
+rows that ask for the same in other words, not for those that lack a mutation. An edit in a file that the row does not name
+says why with `beside`; mostly the row is about something that must not be there, and the edit adds it.
+
 `slow = true` keeps a row whose test takes more than 20 s out of the sample. A mutation of `fastpath/*.pyx` compiles that
 module, which takes 10 to 40 s (so it is slow); prefer a Python line that calls it (a .pxd cannot be mutated, since others
 compile it in).
@@ -49,6 +53,7 @@ What makes a good one:
   into the row.
 
 How one is run: the tree is copied into a temporary folder, the text replaced there, and the one test started in that folder
-(`scratch.py`); whatever it starts imports the copy too. The words of the outcome: `killed` (the test failed), `survived` (it
-passed), `skipped` (it cannot run here, for example without Java), `broken` (anything else).
+(`scratch.py`); whatever it starts imports the copy too. The words of the outcome: `killed` (the test failed; what failed is
+printed), `survived` (it passed), `skipped` (it cannot run here, for example without Java), `broken` (anything else: also a
+test that hangs, and a mutation with which no node starts).
 """

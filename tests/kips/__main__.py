@@ -47,7 +47,7 @@ def main() -> int:
             words: Counter[str] = Counter()
             for mutation, outcome in zip(wanted, pool.map(tried, wanted), strict=True):
                 words[outcome.word] += 1
-                print(f"{mutation.id} {outcome.word} {outcome.seconds:.1f} s", flush=True)
+                print(f"{mutation.id} {outcome.word} {outcome.seconds:.1f} s {outcome.assertion}", flush=True)
                 if outcome.word in ("survived", "broken"):
                     print(f"  {mutation.about}\n  {mutation.test}")
                     print(*(f"  | {line}" for line in outcome.said.splitlines()), sep="\n", flush=True)

@@ -27,9 +27,13 @@ class Mutation(NamedTuple):
     edits: tuple[Edit, ...]
     slow: bool
     """The test takes more than 20 s: not for the sample."""
+    beside: str = ""
+    """Why it touches no file that its row names. Empty: it touches one."""
+    one_with: str = ""
+    """The row of which this one asks for the same, so that the same edit and the same test prove both. Empty: none."""
 
 
-KEYS = {"about", "test", "file", "before", "after", "edits", "same_as", "slow"}
+KEYS = {"about", "test", "file", "before", "after", "edits", "same_as", "slow", "beside", "one_with"}
 
 
 def mutations() -> dict[str, Mutation]:
@@ -43,7 +47,16 @@ def mutations() -> dict[str, Mutation]:
                 raise ValueError(f"{path.name}: {id} wants about, test and an edit, and takes {sorted(KEYS)}")
             tables[id] = table
     return {
-        id: Mutation(id, t["about"], t["test"], _edits(id, tables), t.get("slow", False)) for id, t in tables.items()
+        id: Mutation(
+            id,
+            t["about"],
+            t["test"],
+            _edits(id, tables),
+            t.get("slow", False),
+            t.get("beside", ""),
+            t.get("one_with", ""),
+        )
+        for id, t in tables.items()
     }
 
 

@@ -39,12 +39,18 @@ NOT_BEHAVIOUR = (
 )
 
 
+STARTS = "from tests.simulator.test_control_plane import Lab; Lab()"
+"""A cluster in virtual time becomes ready."""
+
+
 class Outcome(NamedTuple):
     """`word`: killed, survived, skipped or broken; `said`: the last lines of the test or of the compiler."""
 
     word: str
     said: str
     seconds: float
+    assertion: str = ""
+    """What failed in the test: where, and the first line of what was raised. Of `killed` alone."""
 
 
 class Scratch:
@@ -76,10 +82,21 @@ class Scratch:
         try:
             with self._applied(mutation.edits):
                 word, said = self._tested([mutation.test])
+                place, what = _failure(said)
+                if word == "failed" and place != mutation.test.partition("::")[0]:
+                    self._check_start()
         except _Unfit as unfit:
             word, said = "broken", str(unfit)
         word = {"passed": "survived", "failed": "killed"}.get(word, word)
-        return Outcome(word, said, time.monotonic() - began)
+        return Outcome(word, said, time.monotonic() - began, f"{place}: {what}" if word == "killed" else "")
+
+    def _check_start(self) -> None:
+        """The test has failed elsewhere than in its own file: that counts if a cluster starts with the mutation. One whose
+        brokers are never let in is a behaviour; a node that raises is none."""
+        code, said = self._run([sys.executable, "-c", STARTS], TEST_S_MAX)
+        last = said.splitlines()[-1]
+        if code and not last.startswith("AssertionError"):
+            raise _Unfit(f"no node starts with the mutation: {last}")
 
     def unchanged(self, tests: list[str]) -> list[str]:
         """The tests that do not pass without any mutation; those that are skipped count as passing."""
@@ -139,9 +156,11 @@ class Scratch:
         count = {
             word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error|skipped)\b", said.splitlines()[-1])
         }
-        last = "\n".join(said.splitlines()[-25:])
+        last = "\n".join(said.splitlines()[-40:])
         if code == 0:
             return ("passed" if "passed" in count else "skipped"), last
+        if re.search(r"^E +Failed: Timeout|^\+\++ Timeout \++$", said, re.MULTILINE):
+            return "broken", f"it hangs, which is no failure\n{last}"
         raised = re.findall(r"^(?:FAILED .* - |E +)(\w+Error)\b", said, re.MULTILINE)
         if code == 1 and "failed" in count and "error" not in count and not set(raised) & set(NOT_BEHAVIOUR):
             return "failed", last
@@ -173,6 +192,13 @@ class Scratch:
                 process.wait()
             said.seek(0)
             return code, (said.read() + late).strip() or "(nothing said)"
+
+
+def _failure(said: str) -> tuple[str, str]:
+    """(the file in which a test failed, the first line of what was raised) out of what pytest says."""
+    places = re.findall(r"^(\S+\.py):\d+: (?:in |\w*(?:Error|Exception|Violation)\b)", said, re.MULTILINE)
+    raised = re.findall(r"^E +(.+)$", said, re.MULTILINE)
+    return places[-1] if places else "", raised[0] if raised else ""
 
 
 class _Unfit(Exception):

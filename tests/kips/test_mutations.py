@@ -29,6 +29,25 @@ def test_a_done_row_has_a_mutation_that_fits(row: Row) -> None:
         assert (ROOT / edit.file).read_text().count(edit.before) == 1, edit
 
 
+@pytest.mark.parametrize("row", DONE, ids=[row.id for row in DONE])
+def test_a_mutation_touches_what_its_row_names(row: Row) -> None:
+    mutation = MUTATIONS[row.id]
+    named = {place.partition(":")[0] for place in row.code}
+    touched = {edit.file for edit in mutation.edits}
+    assert bool(named & touched) is not bool(mutation.beside), "name a file of it in the row, or say why not (beside)"
+
+
+def test_no_two_rows_share_edit_and_test_unless_they_are_one() -> None:
+    first: dict[object, str] = {}
+    for id, mutation in MUTATIONS.items():
+        if not mutation.one_with:
+            assert first.setdefault((mutation.edits, mutation.test), id) == id, f"{id} is proved by nothing of its own"
+    for id, mutation in MUTATIONS.items():
+        if mutation.one_with:
+            other = MUTATIONS[mutation.one_with]
+            assert (other.edits, other.test, other.one_with) == (mutation.edits, mutation.test, ""), id
+
+
 def test_no_mutation_is_left_over() -> None:
     assert set(MUTATIONS) <= {row.id for row in DONE}
 
@@ -65,5 +84,26 @@ def test_the_days_mutations_are_killed(mutation: Mutation, scratch: Scratch) -> 
 def test_what_is_said_of_a_mutation(word: str, after: str, scratch: Scratch) -> None:
     test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
     edit = Edit("actors/config.py", 'return "kip-500" if "process.roles" in given else "legacy"', after)
-    assert scratch.tried(Mutation("", "", test, (edit,), False)).word == word
+    outcome = scratch.tried(Mutation("", "", test, (edit,), False))
+    assert outcome.word == word
+    killed = outcome.assertion.startswith("tests/unit/test_config.py: AssertionError: assert 'legacy' ==")
+    assert killed or (word != "killed" and not outcome.assertion)
     assert scratch.unchanged([test]) == []
+
+
+def test_a_test_that_hangs_is_no_kill_and_that_is_said_of_a_mutation(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.kips.scratch.TEST_S_MAX", 10)
+    test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
+    whole = 'return "kip-500" if "process.roles" in given else "legacy"'
+    edit = Edit("actors/config.py", whole, "return str(all(True for _ in iter(int, 1)))")
+    outcome = scratch.tried(Mutation("", "", test, (edit,), False))
+    assert outcome.word == "broken" and outcome.said.startswith("it hangs")
+
+
+def test_a_node_that_does_not_start_is_no_kill_and_that_is_said_of_a_mutation(scratch: Scratch) -> None:
+    test = "tests/simulator/test_control_plane.py::test_a_dead_broker_is_noticed_at_once_and_comes_back"
+    edit = Edit("actors/node/roles/broker/role.py", "self._started = True", "self._started = {0: True}[1]")
+    outcome = scratch.tried(Mutation("", "", test, (edit,), False))
+    assert (outcome.word, outcome.said) == ("broken", "no node starts with the mutation: KeyError: 1")
