@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from actors.broker import sessions
-from actors.broker.sessions import IDLE_MS, Sessions, Wanted
+from actors.broker.sessions import EPOCH_MAX, IDLE_MS, Sessions, Wanted
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import TOPIC_ID, Lab
 
@@ -89,3 +90,15 @@ def test_a_session_for_which_there_is_no_room_hears_of_no_change(
     lab.settle()
     assert pending.done and pending.reply.session_id == 0
     assert not lab.partition(1).watchers
+
+
+def test_the_epoch_of_a_session_behind_the_last_one_is_the_first() -> None:
+    """Never 0, which would ask for a new session."""
+    found = made()
+    session = found.open(0, 0, -1, True, 0).session
+    assert session is not None
+    session.epoch = EPOCH_MAX - 1
+    for epoch, wrong in ((EPOCH_MAX - 1, EPOCH_MAX), (EPOCH_MAX, 1), (1, 0x7FFFFFFE), (2, EPOCH_MAX)):
+        assert found.open(session.id, wrong, -1, True, 0).error is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        assert found.open(session.id, epoch, -1, True, 0).session is session
+    assert session.epoch == 3

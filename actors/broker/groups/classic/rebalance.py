@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker.groups.classic.state import Group, GroupState, Member
+from actors.broker.groups.epochs import next_generation
 from actors.wire.errors import ErrorCode
 
 REQUIRED_ID_VERSION = 4
@@ -430,7 +431,7 @@ def _maybe_complete(group: Group, now_ms: int, out: Out) -> bool:
 
 def _complete(group: Group, now_ms: int, out: Out) -> bool:
     """End the join phase. True: the group is empty now and must be written."""
-    group.generation += 1
+    group.generation = next_generation(group.generation)
     group.phase_extends_until_ms = 0
     if not group.members:
         group.state = GroupState.EMPTY

@@ -53,6 +53,7 @@ from actors.broker.groups.consumer.state import (
     Resolved,
     Subscription,
 )
+from actors.broker.groups.epochs import next_epoch, spent
 from actors.broker.groups.kind import Committer, Expired, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
@@ -549,6 +550,8 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         return touched | dict.fromkeys(kinds.keys(group) if group.members else ())
 
     def _check_size(self, group: ConsumerGroup, id: str) -> None:
+        if (why := spent(group.id, group.epoch)) is not None:
+            raise Refused(ErrorCode.INVALID_REQUEST, why)
         if len(group.members) >= self.settings.size_max and id not in group.members:
             raise Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -565,7 +568,7 @@ class ConsumerGroups(Kind[ConsumerGroup]):
                 self._raise_epoch(group, found, touched)
 
     def _raise_epoch(self, group: ConsumerGroup, hash: int, touched: dict[Key, None]) -> None:
-        group.epoch += 1
+        group.epoch = next_epoch(group.epoch)
         group.metadata_hash = hash
         if group.has_partition_metadata:
             group.has_partition_metadata = False

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from actors.broker.coordination import Record, Then
 from actors.broker.groups.assignment_interval import left_ms
+from actors.broker.groups.epochs import next_epoch, spent
 from actors.broker.groups.keyed_writes import KeyedWrites
 from actors.broker.groups.kind import Committer, Job, Kind, Ports
 from actors.broker.groups.records import Line
@@ -278,6 +279,8 @@ class ShareGroups(Kind[ShareGroup]):
 
     def _beat(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
         group, touched = self.group_of(shard, request.group_id, create=request.epoch == 0)
+        if (why := spent(group.id, group.epoch)) is not None:
+            raise Refused(ErrorCode.INVALID_REQUEST, why)
         if len(group.members) >= self.settings.size_max and request.member_id not in group.members:
             raise Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -347,7 +350,7 @@ class ShareGroups(Kind[ShareGroup]):
         return bump
 
     def _raise_epoch(self, group: ShareGroup, hash: int, touched: dict[Key, None]) -> None:
-        group.epoch += 1
+        group.epoch = next_epoch(group.epoch)
         group.metadata_hash = hash
         touched[Key(kinds.GROUP)] = None
 

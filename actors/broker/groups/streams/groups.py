@@ -21,6 +21,7 @@ from functools import partial
 from typing import NamedTuple
 
 from actors.broker.coordination import Record
+from actors.broker.groups.epochs import next_epoch, spent
 from actors.broker.groups.kind import Committer, Expired, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
@@ -218,6 +219,8 @@ class StreamsGroups(Kind[StreamsGroup]):
     def _beat(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
         group = self._group(shard, request)
         pace = self.settings.pace(group.id)
+        if (why := spent(group.id, group.epoch)) is not None:
+            raise Refused(ErrorCode.INVALID_REQUEST, why)
         if len(group.members) >= self.settings.size_max and request.member_id not in group.members:
             raise Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -287,7 +290,7 @@ class StreamsGroups(Kind[StreamsGroup]):
             way.forget_all()
         way.seen_version = self.topics.version
         if change.raises:
-            group.epoch += 1
+            group.epoch = next_epoch(group.epoch)
             group.metadata_hash, group.valid_epoch = change.metadata_hash, change.valid_epoch
             group.settings = change.settings
             touched[Key(kinds.GROUP)] = None
@@ -350,7 +353,7 @@ class StreamsGroups(Kind[StreamsGroup]):
 
     def _remove(self, group: StreamsGroup, member: Member) -> dict[Key, None]:
         group.remove(member.id)
-        group.epoch += 1
+        group.epoch = next_epoch(group.epoch)
         group.way.forget(member.id)
         if not group.members:
             group.way.shutdown = None

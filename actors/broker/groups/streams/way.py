@@ -7,6 +7,7 @@ Nothing of this is written. The next coordinator asks the metadata again, and te
 from collections.abc import Callable
 from typing import NamedTuple
 
+from actors.broker.groups.epochs import next_generation
 from actors.broker.groups.keyed_writes import KeyedWrites
 from actors.broker.groups.streams import records
 from actors.broker.groups.streams.answers import Served, Status
@@ -55,7 +56,7 @@ class Way:
         """A member is told of other tasks."""
         self._served.pop(member.id, None)
         if member.told.endpoint is not None:
-            self.endpoint_epoch += 1
+            self.endpoint_epoch = next_generation(self.endpoint_epoch)
 
     def told_before(self, member: Member, time_ms: int) -> bool:
         """Whether a member was told its tasks not later than that, or not by this coordinator."""

@@ -8,7 +8,7 @@ from actors.broker.admission import Refused
 from actors.broker.reading import look
 from actors.broker.share import sessions
 from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share.sessions import Owner, ShareSessions
+from actors.broker.share.sessions import EPOCH_MAX, Owner, ShareSessions
 from actors.metadata import ops
 from actors.metadata.features import SHARE_VERSION
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
@@ -613,3 +613,15 @@ def test_a_group_that_is_none_or_has_not_begun_gets_nothing_and_leaves_nothing()
     shares = scene.lab.broker(1).shares
     assert (len(shares), shares.sessions.uses, shares.sessions._entries) == (0, {}, 0)
     assert scene.fetch("a") == [(0, 9, 1)]
+
+
+def test_the_epoch_of_a_share_session_behind_the_last_one_is_the_first() -> None:
+    found = ShareSessions(10)
+    owner = Owner("g", "m")
+    session = found.begin(owner, 1)
+    session.epoch = EPOCH_MAX
+    for epoch in (EPOCH_MAX, 1, 2):
+        assert found.follow(owner, epoch) is session
+    assert session.epoch == 3
+    with pytest.raises(Refused):
+        found.follow(owner, EPOCH_MAX)
