@@ -14,6 +14,7 @@ from actors.metadata import ops
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import dialect
 from actors.node.api.perform import perform
+from actors.node.api.table import ENVELOPED
 from actors.node.net.channels import ChannelError
 from actors.node.net.request_channel import RequestChannel
 from actors.node.node import Node
@@ -73,6 +74,21 @@ class Pending:
         self.done = False
 
 
+def unwrapped(request: Any, then: Callable[[Any], None]) -> tuple[str, Any, Callable[[Any], None]]:
+    """What is in an Envelope: API, request, and who is told the answer."""
+    frame = memoryview(bytes(request.request_data))
+    header, position = framing.decode_request_header(frame)
+    api, version = ENVELOPED[header.api_key], header.api_version
+
+    def told(reply: Any) -> None:
+        if not isinstance(reply, ChannelError):
+            data = b"".join(framing.encode_response(api.name, version, header.correlation_id, reply))[4:]
+            reply = message("EnvelopeResponse")(response_data=data)
+        then(reply)
+
+    return api.name, framing.decode_request(api.name, version, frame, position), told
+
+
 class Wires:
     """What a broker asks of others."""
 
@@ -84,6 +100,8 @@ class Wires:
         if not lab.controller_up or self.node.id in lab.cut:
             lab.later.append(lambda: then(ChannelError("unknown", "no active controller is known")))
             return
+        if name == "Envelope":
+            name, request, then = unwrapped(request, then)
         lab.asked.append((self.node.id, name, request))
         lab.later.append(lambda: lab.answer_controller(self.node, name, request, then))
 
