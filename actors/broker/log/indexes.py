@@ -1,7 +1,8 @@
 """Which indexes of sealed segments stay in memory: those read last, up to a number of bytes.
 
 A dropped index is read from its files when it is needed, so this only trades memory for time. To drop one may mean to write
-it first. Where that fails the disk of that segment has failed, and not that of the log that is being read.
+it first. Where that fails the disk of that segment has failed, and not that of the log that is being read. Where there is no
+room for it, it stays, and counts, until there is some.
 """
 
 from collections import OrderedDict
@@ -10,6 +11,8 @@ from actors.broker.log.segment import Segment
 from actors.ports import Disk, DiskFailed, DiskFull
 
 INDEX_BYTES_MAX = 64 << 20
+WITHOUT_ROOM_MAX = 4
+"""How many that find no room are tried before the others wait for the next time."""
 
 
 class IndexCache:
@@ -35,15 +38,20 @@ class IndexCache:
         size = index.offsets.size_bytes + index.times.size_bytes
         self.segments[segment] = size
         self.held_bytes += size
-        while self.held_bytes > self.bytes_max and len(self.segments) > 1:
+        stay: list[tuple[Segment, int]] = []
+        while self.held_bytes > self.bytes_max and len(self.segments) > 1 and len(stay) < WITHOUT_ROOM_MAX:
             oldest, size = self.segments.popitem(last=False)
             self.held_bytes -= size
             try:
                 oldest.drop_index()
             except DiskFull:
-                continue
+                stay.append((oldest, size))
             except DiskFailed as error:
                 self.failing[oldest.disk] = error
+        for oldest, size in reversed(stay):
+            self.segments[oldest] = size
+            self.segments.move_to_end(oldest, last=False)
+            self.held_bytes += size
 
     def forget(self, segment: Segment) -> None:
         """The segment is gone, or takes appends again."""

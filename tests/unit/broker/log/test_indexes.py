@@ -79,3 +79,24 @@ def test_an_index_that_a_thread_had_to_build_is_kept() -> None:
     assert log.read(segment.base_offset, 100) is None
     assert log.cold_read(segment.base_offset, 100)().data
     assert log.read(segment.base_offset, 100) is not None and segment.index is not None
+
+
+@pytest.mark.parametrize("operation", ["append", "create"])
+def test_indexes_that_find_no_room_count_until_there_is_some(operation: str) -> None:
+    """Else a full disk would fill the memory: what is not counted is never dropped."""
+    disk, cache = VirtualDisk(), IndexCache(bytes_max=1)
+    disk.fault = lambda asked, path: errno.ENOSPC if asked == operation and path.endswith("index") else 0
+    log = PartitionLog(disk, "t-0", settings(segment_bytes=120), bytes(16), indexes=cache)
+    for _ in range(30):
+        put(log, build())
+    held = [one for one in log.segments if one.index is not None and one is not log.active]
+    assert len(held) > 10 and set(held) == set(cache.segments)
+    assert cache.held_bytes == sum(cache.segments.values()) > cache.bytes_max
+    before = disk.steps
+    put(log, build())
+    assert disk.steps - before < 40, "not all are tried with each append"
+    disk.fault = None
+    for _ in range(4):
+        put(log, build())
+    assert len(cache.segments) == 1 and cache.held_bytes == sum(cache.segments.values())
+    assert [one for one in log.segments if one.index is not None and one is not log.active] == list(cache.segments)
