@@ -9,6 +9,7 @@ checkpoint that a node will load must end at an offset that was committed.
 """
 
 import os
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ from actors.replay.as_of import AsOf, Replay
 from actors.replay.copies import metadata_log
 from actors.replay.log import Reading
 
-OWNERS = 0o600
 LEVEL = "rayft.metadata.format"
 """The name in meta.properties of the level that the first leader writes."""
 
@@ -46,12 +46,14 @@ class Compacted(NamedTuple):
         """Write it into this file, or under its name into this directory. The file appears whole or not at all. Only its
         owner can read it, since it has credentials and tokens."""
         path = path / self.name if path.is_dir() else path
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.unlink(missing_ok=True)  # a file that is there keeps its mode
-        with open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, OWNERS)) as file:
-            for part in self.parts:
-                file.write(part)
-        return unfinished.replace(path)
+        descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # of its owner alone
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for part in self.parts:
+                    file.write(part)
+            return Path(unfinished).replace(path)
+        finally:
+            Path(unfinished).unlink(missing_ok=True)
 
 
 def compact(

@@ -33,7 +33,7 @@ from actors.replay.copies import CopiesDiffer, metadata_log
 from actors.replay.files import Damage
 from actors.replay.log import Reading, batches
 from actors.replay.topic_logs import OtherTopic, topic_logs
-from actors.replay.where import Where, as_of, as_of_is_clock
+from actors.replay.where import Where, as_of_is_clock, bound
 
 LONG = ("records", "changes", "log")
 """Tables that are read as a stream."""
@@ -149,7 +149,8 @@ class _Scan:
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
         """The requested rows and columns."""
         found = self.reader(name) if name in LONG else tables.table(name, self.replayed()).to_reader()
-        for one in found:
+        nothing = pa.RecordBatch.from_pylist([], schema=found.schema)  # a log without records has columns too
+        for one in chain([next(found, nothing)], found):
             chosen = self.where(pa.Table.from_batches([one]))
             if self.columns is not None:
                 unknown = [column for column in self.columns if column not in chosen.column_names]
@@ -210,7 +211,7 @@ class _Scan:
     def _when(self, text: str | None) -> AsOf:
         """The moment that an option names, the same for all logs of a command: a time of day is the last one before the
         newest of their ends."""
-        return None if text is None else as_of(text, self._last if as_of_is_clock(text) else None)
+        return None if text is None else bound(text, self._last if as_of_is_clock(text) else None)
 
     def reader(self, name: str) -> pa.RecordBatchReader:
         """One of the long tables, as a stream."""
@@ -318,12 +319,16 @@ def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
 def _write(found: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
     if path.suffix == ".parquet":
         import pyarrow.dataset
+        import pyarrow.parquet
 
         reader = pa.RecordBatchReader.from_batches(schema, found)
         pyarrow.dataset.write_dataset(
             reader, path, format="parquet", basename_template="part-{i}.parquet", max_rows_per_file=PART_ROWS,
             max_rows_per_group=PART_ROWS // 4, existing_data_behavior="error", use_threads=False,
         )  # fmt: skip
+        if not path.exists():  # no rows: the columns are there nevertheless
+            path.mkdir()
+            pyarrow.parquet.write_table(schema.empty_table(), path / "part-0.parquet")
     elif path.suffix == ".arrow":
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as out:
             for one in found:
@@ -467,7 +472,7 @@ def compact(given: argparse.Namespace) -> int:
         progress.expect(log.files)
         when = None
         if given.as_of is not None:
-            when = as_of(given.as_of, last_time(log) if as_of_is_clock(given.as_of) else None)
+            when = bound(given.as_of, last_time(log) if as_of_is_clock(given.as_of) else None)
         made = checkpoint.compact(given.path, when, given.family, reading(given, progress))
         folder = given.out if given.out.is_dir() else given.out.parent
         if folder.resolve() == log.files[0].parent.resolve():

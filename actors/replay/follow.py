@@ -33,6 +33,7 @@ import pyarrow as pa
 from actors.replay.files import CorruptLog, FileTruncated, NothingToRead, Partition, topic_id
 from actors.replay.read_options import ReadOptions, read_options, scan, split_bytes
 from actors.replay.source import Key, Source, Split, repeated
+from actors.replay.where import OFFSET_MAX
 
 T = TypeVar("T")
 Entry = int | list[int]
@@ -45,7 +46,6 @@ OPTIONS = {name.lower(): name for name in
            ("startingOffsets", "maxRecordsPerTrigger", "maxBytesPerTrigger", "until", "failOnDataLoss")}  # fmt: skip
 UNTIL = ("files", "highWatermark")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-OFFSET_MAX = 2**63 - 1
 SHOWN = 5
 """How many names an error lists."""
 
@@ -407,10 +407,11 @@ def _held_back(found: Source, ends: Mapping[Key, int]) -> dict[Key, int]:
 def high_watermarks(path: Path) -> dict[Key, int]:
     """(topic, partition) -> offset, from a node's checkpoint; empty if there is none. Raises CorruptLog."""
     try:
-        lines = path.read_text().split("\n")
+        bytes_ = path.read_bytes()
     except FileNotFoundError:
         return {}
     try:
+        lines = bytes_.decode().split("\n")
         rows = [line.rsplit(" ", 2) for line in lines[2:] if line]
         return {(topic, int(number)): int(offset) for topic, number, offset in rows}
     except ValueError as error:

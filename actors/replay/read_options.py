@@ -26,6 +26,7 @@ from actors.replay.files import Damage, NothingToRead
 from actors.replay.history import KINDS
 from actors.replay.log import Reading
 from actors.replay.source import Source, Split
+from actors.replay.where import OFFSET_MAX
 
 SPLIT_BYTES_MIN, SPLIT_BYTES_MAX = 4 << 20, 128 << 20
 SPLITS_A_CORE = 3
@@ -176,8 +177,8 @@ def _utc(time: datetime) -> datetime:
 
 def _offset(text: str) -> int:
     offset = int(text)
-    if offset < 0:
-        raise ValueError("offsets are 0 or above")
+    if not 0 <= offset <= OFFSET_MAX:
+        raise ValueError(f"offsets are 0 to {OFFSET_MAX}")
     return offset
 
 

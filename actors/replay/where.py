@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+OFFSET_MAX = 2**63 - 1
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?[Zz]?")
 _PARTS = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", re.IGNORECASE)
 _COMPARED = re.compile(r"(\w+)\s*(<=|>=|!=|==|=|<|>|\bcontains\b)\s*(.+)", re.IGNORECASE)
@@ -52,6 +53,14 @@ def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.dat
         raise ValueError(
             f"{text!r} is no moment: write an offset, a time of day such as 14:02, or 2026-11-21T14:02."
         ) from None
+
+
+def bound(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
+    """The same, for an option that bounds what is read. Raises ValueError for an offset that no log can have, too."""
+    found = as_of(text, end)
+    if isinstance(found, int) and found > OFFSET_MAX:
+        raise ValueError(f"{text} is beyond the highest offset that a log can have, {OFFSET_MAX}.")
+    return found
 
 
 def as_of_is_clock(text: str) -> bool:

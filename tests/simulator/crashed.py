@@ -18,6 +18,8 @@ CONTROL = 0x20
 COLUMNS = ("partition", "offset", "key", "value")
 BETWEEN_MS = (50, 1_500)
 """Virtual time between two copies."""
+DEAD_MS = 6_000
+"""How long a broker works that is killed then."""
 AGAIN_MS = 3_000
 """How long a topic lives that is deleted and made again all the time, about."""
 
@@ -34,10 +36,13 @@ class Row(NamedTuple):
 class Crashed(Simulation):
     """A world that is looked at under faults, `looks` times, and then just ends."""
 
-    def __init__(self, seed: int, looks: int, look: Callable[["Crashed"], None], first_ms: int = 0) -> None:
-        """`first_ms`: how long faults last before the first look."""
+    def __init__(
+        self, seed: int, looks: int, look: Callable[["Crashed"], None], first_ms: int = 0, *, dead: bool = False
+    ) -> None:
+        """`first_ms`: how long faults last before the first look. `dead`: the only fault is that a broker is killed in the
+        middle of its work and stays away: what it has not been told is what it would be asked about."""
         super().__init__(seed)
-        self._first_ms = first_ms
+        self._first_ms, self._dead = first_ms, dead
         self._looks, self._look = looks, look
 
     def _run(self) -> None:
@@ -48,8 +53,12 @@ class Crashed(Simulation):
         self._work()
         client = self._client("again")
         client.spawn(recreate(client, "again", AGAIN_MS, 3))
-        self.faults.begin()
-        self.strangers.begin()
+        if self._dead:
+            self.world.run_for(DEAD_MS)
+            choose.choice(list(self.cluster.brokers.values())).kill()
+        else:
+            self.faults.begin()
+            self.strangers.begin()
         self.world.run_for(self._first_ms)
         for _ in range(self._looks):
             self.world.run_for(choose.randint(*BETWEEN_MS))

@@ -15,7 +15,7 @@ from actors.replay.read_options import read_options
 from tests.simulator.crashed import COLUMNS, Crashed, Row
 
 QUICK_SEEDS, QUICK_LOOKS, QUICK_MS = 20, 2, 10_000
-"""Faults last for less than QUICK_MS before the first look."""
+"""Faults last for QUICK_MS before the first look."""
 SLOW_SEEDS, SLOW_LOOKS = range(1_000, 1_020), 50
 """A thousand directories."""
 
@@ -67,7 +67,7 @@ def judged(world: Crashed, root: Path, counts: Counter[str]) -> list[str]:
     return faults
 
 
-def check(seed: int, looks: int, room: Path, first_ms: int = 0) -> Counter[str]:
+def check(seed: int, looks: int, room: Path, first_ms: int = 0, *, dead: bool = False) -> Counter[str]:
     counts: Counter[str] = Counter()
 
     def look(world: Crashed) -> None:
@@ -81,7 +81,7 @@ def check(seed: int, looks: int, room: Path, first_ms: int = 0) -> Counter[str]:
         assert not faults, f"seed {seed}, {world.world.time_us // 1000} ms: {faults[:5]}"
         shutil.rmtree(root)
 
-    result = Crashed(seed, looks, look, first_ms).run()
+    result = Crashed(seed, looks, look, first_ms, dead=dead).run()
     assert result.ok, result.text
     assert counts["directories"] == looks
     return counts
@@ -89,7 +89,8 @@ def check(seed: int, looks: int, room: Path, first_ms: int = 0) -> Counter[str]:
 
 @pytest.mark.parametrize("seed", range(QUICK_SEEDS))
 def test_what_is_shown_is_what_was_acknowledged(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check(seed, QUICK_LOOKS, tmp_path, QUICK_MS * seed // QUICK_SEEDS)
+    """Every other world has many faults; in the others one broker dies, and everything goes on without it."""
+    check(seed, QUICK_LOOKS, tmp_path, QUICK_MS, dead=bool(seed % 2))
     capsys.readouterr()
 
 

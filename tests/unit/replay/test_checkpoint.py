@@ -64,6 +64,22 @@ def test_the_bytes_are_those_of_the_controller_at_that_offset(tmp_path: Path, le
     assert not list(folder.glob("*.part"))
 
 
+def test_a_snapshot_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has credentials. Nor does anybody write through a link that has its name."""
+    made = compact(logs.write(tmp_path / "log", logs.batches(logs.ops(), 4)))
+    out, other = tmp_path / "out", tmp_path / "other"
+    out.mkdir()
+    other.write_bytes(b"precious")
+    (out / f"{made.name}.part").symlink_to(other)
+    path = made.write(out)
+    assert other.read_bytes() == b"precious" and path.stat().st_mode & 0o777 == 0o600
+    path.unlink()
+    broken = made._replace(parts=[*made.parts, None])
+    with pytest.raises(TypeError):
+        broken.write(out)
+    assert [one.name for one in out.iterdir()] == [f"{made.name}.part"], "the link, which is not ours"
+
+
 def test_the_level_stands_in_meta_properties_until_the_log_says_it(tmp_path: Path) -> None:
     found = logs.batches(logs.ops(1)[1:5], 2, 1)
     folder = logs.write(tmp_path, found)

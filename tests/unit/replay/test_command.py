@@ -470,3 +470,27 @@ def test_a_value_is_shown_if_its_setting_is_known_to_be_no_secret(name: str, hid
     dump.dump(path / f"{0:020}.log", out)
     assert {shown, said[-1]} == {"(hidden)" if hidden else "a-value"}
     assert ("a-value" in out.getvalue()) is not hidden
+
+
+@pytest.mark.parametrize("ending", ["arrow", "jsonl", "parquet"])
+def test_a_log_without_records_has_columns(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "node" / "orders-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").touch()
+    words = ["replay", str(tmp_path / "node"), "--table", "log", "--topic", "orders", "--columns", "partition,offset"]
+    out = tmp_path / f"out.{ending}"
+    assert cli.main([*words, "--where", "offset > 3", "--out", str(out)]) == 0
+    assert "0 rows in" in capsys.readouterr().err
+    if ending == "jsonl":
+        assert out.read_bytes() == b""
+    else:
+        found = pyarrow.dataset.dataset(out, format=ending).to_table()
+        assert found.column_names == ["partition", "offset"] and found.num_rows == 0
+    assert "no column 'offst'" in refused(capsys, *words[1:], "--where", "offst > 3")
+
+
+def test_offsets_that_no_log_has_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--as-of", "--since"):
+        told = refused(capsys, path, "--table", "changes", option, 2**63)
+        assert told == f"rayft: {2**63} is beyond the highest offset that a log can have, {2**63 - 1}.\n"
+        assert isinstance(rows(capsys, path, "--table", "changes", option, 2**63 - 1), list)

@@ -107,9 +107,10 @@ def test_the_high_watermark_holds_back_what_a_failover_may_take(tmp_path: Path) 
     assert one.now() == {"orders-0": 0, "orders-1": 0}, "no checkpoint yet"
     (tmp_path / HIGH_WATERMARKS).write_text("0\n1\norders 0 15\n")
     assert one.now() == {"orders-0": 15, "orders-1": 0}
-    (tmp_path / HIGH_WATERMARKS).write_text("0\n1\nnonsense\n")
-    with pytest.raises(CorruptLog, match=HIGH_WATERMARKS):
-        one.now()
+    for text in (b"0\n1\nnonsense\n", b"0\n1\norders\xff 0 15\n"):
+        (tmp_path / HIGH_WATERMARKS).write_bytes(text)
+        with pytest.raises(CorruptLog, match=HIGH_WATERMARKS):
+            one.now()
     assert high_watermarks(tmp_path / "none") == {}
 
 
