@@ -227,7 +227,7 @@ class Run:
             if self._slot.bytes_held >= LET_GO_FROM:
                 self._let_go()
             self._slot.parked = lambda expired: self._again(answer.again, expired)
-            self._dispatch.runtime.waiting.park(
+            self._slot.forget = self._dispatch.runtime.waiting.park(
                 answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets, answer.idle
             )
         elif kind is Asked:

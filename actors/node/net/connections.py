@@ -75,6 +75,7 @@ class Slot:
         "behind_bytes",
         "bytes_held",
         "connection",
+        "forget",
         "frame",
         "parked",
         "parts",
@@ -93,6 +94,8 @@ class Slot:
         """The size of its answer, if that is known and waits for an earlier one."""
         self.parked: Callable[[Any], None] | None = None
         """Goes on with the request that waits; with the connection it goes, and with it the request."""
+        self.forget: Callable[[], None] | None = None
+        """Takes what waits for it out of the place where it waits."""
         self.writer: Api | None = None
         """The row of a request that is under way and writes what others read."""
         self.frame: memoryview | None = None
@@ -105,6 +108,13 @@ class Slot:
         parked, self.parked = self.parked, None
         if parked is not None:
             parked(came)
+
+    def give_up(self) -> None:
+        """Nobody takes the answer any more: nothing goes on with the request."""
+        self.parked = self.sliced = None
+        forget, self.forget = self.forget, None
+        if forget is not None:
+            forget()
 
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -516,7 +526,7 @@ class Connections:
         self.held_back.pop(id, None)
         connection.waiting.clear()
         for slot in connection.slots:
-            slot.parked = slot.sliced = None
+            slot.give_up()
             self.give_back(slot)
         connection.slots.clear()
         for function in list(connection.when_closed.values()):

@@ -63,7 +63,7 @@ class Farewell:
         for slot in list(connection.slots):
             if id(slot) not in kept:
                 if slot.writer is None:
-                    slot.parked = slot.sliced = None
+                    slot.give_up()
                 else:
                     others.append(slot)
                 self._drop(slot)
@@ -79,7 +79,7 @@ class Farewell:
                 over.append(conn)
         for conn in over:
             for slot in self.staying.pop(conn):
-                slot.parked = slot.sliced = None
+                slot.give_up()
         return over
 
 

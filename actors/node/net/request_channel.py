@@ -190,7 +190,7 @@ class RequestChannel:
         if connection is not None:
             for slot in list(connection.slots):
                 if slot.parked is not None and slot.writer is None:
-                    slot.parked = None
+                    slot.give_up()
                     self.answer(slot, [])
 
     def received(self, conn: int, frame: memoryview) -> bool:

@@ -9,11 +9,16 @@ reason arrives; it may come back by waiting anew. Rules:
 3. While some are late, all queue behind them. Then hosts take turns, and within a host its connections, by one waiter each;
    those of a connection are called in the order in which they became due. A waiter that is late and whose time comes is
    called once, as expired.
-4. The node's own timers are few. They are called when they are due, before requests whose time is over.
+4. What waits for a peer that has gone is forgotten, however long it would have waited: else whoever connects, asks and goes,
+   again and again, fills the memory. That costs a look at each of its keys, so it is done in portions.
+5. The node's own timers are few. They are called when they are due, before requests whose time is over.
 """
 
 import heapq
-from collections.abc import Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from actors.node.runtime.steps import LONG_NS, called
@@ -23,6 +28,8 @@ FAR_MS = 1 << 62
 FAR_NS = 1 << 62
 WAIT_MS_MAX = 600_000
 """The longest wait for data that a client gets: behind it the answer leaves with what there is."""
+FORGOTTEN_KEYS = 5_000
+"""Keys of forgotten waiters that are looked at in one turn."""
 SWEPT_FROM = 1024
 """Timers below this number are not worth looking for cancelled ones."""
 
@@ -164,6 +171,8 @@ class Waiting:
         """Keys that changed, and what offset each has reached; None: something else changed too."""
         self._late: Turns[_Entry] = Turns()
         """Waiters that a turn had no time for. The node's own count as those of one host."""
+        self._forgotten: deque[tuple[_Entry, Iterator[Hashable]]] = deque()
+        """Waiters that nobody calls any more, with the keys that have not let go of them yet."""
         self._left_ns = FAR_NS
         """What requests that waited have left of this turn."""
         self._called = False
@@ -194,11 +203,12 @@ class Waiting:
         connection: Asker | None = None,
         offsets: Sequence[int] = (),
         idle: Callable[[Hashable], bool] | None = None,
-    ) -> None:
+    ) -> Callable[[], None]:
         """`again(False)` when one of `keys` is signalled, `again(True)` at `deadline_ms`; whichever comes first.
 
         `connection`: whose request waits. `offsets`: one for each key that the key must reach; without them, every signal
-        counts. `idle(key)`: asked before `again(False)` where that key alone was signalled; true: it stays parked.
+        counts. `idle(key)`: asked before `again(False)` where that key alone was signalled; true: it stays parked. The
+        result forgets it all; it does nothing once `again` was called.
         """
         entry = _Entry(keys, again, connection, idle)
         parked = self._parked
@@ -216,6 +226,7 @@ class Waiting:
             for key, offset in needed.items():
                 parked[key][entry] = offset
         self._deadlines.put(deadline_ms, entry)
+        return partial(self._forget, entry)
 
     def ask(self, call: int, deadline_ms: int, then: Callable[[Any], None], connection: Asker | None = None) -> None:
         """`then(answer)` at the end of the turn in which `answer` is called for that call, `then(None)` at `deadline_ms`;
@@ -250,6 +261,8 @@ class Waiting:
         """In this turn the requests that waited may take so many nanoseconds."""
         self._left_ns = budget_ns
         self._called = False
+        if self._forgotten:
+            self._let_go()
         self.last = None
 
     def expire(self, mono_ms: int) -> None:
@@ -282,7 +295,7 @@ class Waiting:
 
     def deadline_ms(self) -> int:
         """When something is due, FAR_MS if nothing is; 0: somebody is late, or was signalled after `run`."""
-        if self._late.hosts or self._signalled:
+        if self._late.hosts or self._signalled or self._forgotten:
             return 0
         timers_ms, requests_ms = self.timers.deadline_ms(), self._deadlines.deadline_ms()
         return timers_ms if timers_ms < requests_ms else requests_ms
@@ -351,11 +364,32 @@ class Waiting:
         if again is None:
             return
         self.last = again
-        for key in entry.keys:
-            waiters = self._parked.get(key)
+        self._drop(entry, entry.keys)
+        entry.keys = ()
+        again(expired)
+
+    def _forget(self, entry: _Entry) -> None:
+        if entry.function is not None:
+            entry.function = entry.idle = entry.connection = None
+            keys, entry.keys = entry.keys, ()
+            self._forgotten.append((entry, iter(keys)))
+
+    def _let_go(self) -> None:
+        """Let some keys go of waiters that are forgotten."""
+        left = FORGOTTEN_KEYS
+        while self._forgotten and left > 0:
+            entry, keys = self._forgotten[0]
+            some = list(islice(keys, left))
+            left -= 1 + len(some)
+            self._drop(entry, some)
+            if left >= 0:
+                self._forgotten.popleft()
+
+    def _drop(self, entry: _Entry, keys: Iterable[Hashable]) -> None:
+        parked = self._parked
+        for key in keys:
+            waiters = parked.get(key)
             if waiters is not None:
                 waiters.pop(entry, None)
                 if not waiters:
-                    del self._parked[key]
-        entry.keys = ()
-        again(expired)
+                    del parked[key]

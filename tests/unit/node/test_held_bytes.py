@@ -318,3 +318,18 @@ def test_above_the_same_bound_each_connection_has_one_request_at_a_time() -> Non
         waits(lab, conn, "congested")
         lab.turn()
     assert 1_000_000 <= held.bytes_apart <= 1_000_000 + (IN_FLIGHT_MAX + 60) * 51_000
+
+
+def test_a_client_that_asks_and_goes_again_and_again_leaves_nothing() -> None:
+    """Its Fetch would wait for ten minutes, and each of them under every partition that it names."""
+    host = Host()
+    waiting = host.lab.node.runtime.waiting
+    for _ in range(30):
+        conn = host.lab.connect(PLAIN)
+        host.send(conn, parked_fetch())
+        host.lab.turn()
+        assert len(waiting._parked) == 1
+        host.lab.node.closed(conn, False)
+        for _ in range(2):
+            host.lab.turn()
+        assert not waiting._parked

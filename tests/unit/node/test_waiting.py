@@ -1,10 +1,12 @@
 """What waits is called once, for the right reason, in the order of arrival."""
 
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 from actors.node.net.connections import Connection
 from actors.node.runtime.calls import Listener
-from actors.node.runtime.waiting import FAR_MS, Timers, Waiting
+from actors.node.runtime.waiting import FAR_MS, FORGOTTEN_KEYS, Timers, Waiting
 
 
 def test_timers_run_in_order_of_time_then_arrival() -> None:
@@ -354,3 +356,52 @@ def test_to_ask_thousands_whether_they_have_something_takes_the_turn_s_time_too(
         waiting.begin_turn(200)
         waiting.run()
     assert seen == list(range(20, 100))
+
+
+def test_what_is_forgotten_is_called_no_more_and_lets_its_keys_go_in_portions() -> None:
+    waiting, called = Waiting(), list[str]()
+    many = [("many", number) for number in range(2 * FORGOTTEN_KEYS)]
+    asked = list[Any]()
+
+    def idle(key: Any) -> bool:
+        asked.append(key)
+        return False
+
+    forget = [
+        waiting.park(many, 50, lambda expired: called.append("many"), idle=idle),
+        waiting.park(["few"], 50, lambda expired: called.append("few"), idle=idle),
+    ]
+    waiting.park(["few", ("many", 7)], 60, lambda expired: called.append("stays"))
+    for one in forget:
+        one()
+        one()
+    waiting.signal(("many", 7))
+    assert waiting.run() and called == ["stays"] and not asked
+    sizes = []
+    while waiting.deadline_ms() == 0:
+        waiting.begin_turn(1)
+        sizes.append(len(waiting._parked))
+    assert len(sizes) == 3 and sizes[-1] == 0 and min(a - b for a, b in pairwise(sizes)) <= FORGOTTEN_KEYS
+    waiting.expire(100)
+    assert called == ["stays"] and waiting.deadline_ms() == FAR_MS
+
+
+def test_who_was_called_or_is_late_is_forgotten_too() -> None:
+    now_ns = [0]
+    waiting, called = Waiting(lambda: now_ns[0]), list[int]()
+
+    def again(number: int) -> None:
+        called.append(number)
+        now_ns[0] += 10
+
+    forget = [waiting.park(["key"], 50, lambda expired, one=one: again(one)) for one in range(3)]  # type: ignore[misc]
+    waiting.begin_turn(1)
+    waiting.signal("key")
+    waiting.run()
+    assert called == [0]
+    forget[0]()
+    forget[1]()
+    for _ in range(3):
+        waiting.begin_turn(1)
+        waiting.run()
+    assert called == [0, 2] and not waiting.waits("key")
