@@ -36,6 +36,8 @@ SCAN_BYTES_PER_S = 10 << 20
 PROGRESS = ("started", "listening")
 """The events by which a node reports progress of its start."""
 STOP_TIMEOUT_S = 30.0
+ENDED_BY_OTHERS = (0, -signal.SIGTERM)
+"""How a supervisor ends that was told to stop, before it listens to signals too."""
 
 
 class Cluster:
@@ -352,7 +354,11 @@ class Cluster:
             self._changed.notify_all()
 
     def _last_words(self, code: int) -> str:
-        """Why the supervisor ended: the last line of its log."""
+        """Why the supervisor ended before all was ready: somebody has stopped it, or the last line of its log."""
+        if code in ENDED_BY_OTHERS:
+            return (
+                f"the cluster of {self.dir} was stopped while it started, by rayft down or a signal to its supervisor."
+            )
         path = self.dir / SUPERVISOR_LOG
         try:
             with path.open("rb") as log:

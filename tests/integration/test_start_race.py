@@ -60,7 +60,7 @@ cluster.stop()
 """Somebody's program that starts the same directory."""
 SENTENCES = (
     "is in use by process", "another command changes the cluster", "holds no cluster", "holds a cluster already",
-    "the supervisor was told to stop", "was stopped",
+    "was stopped while it started",
 )  # fmt: skip
 QUICK_ROUNDS, SLOW_ROUNDS = 3, 100
 

@@ -266,3 +266,15 @@ def test_what_an_earlier_supervisor_said_is_not_taken_for_news(tmp_path: Path, m
     first.wait(10)
     with cluster:
         assert cluster.running
+
+
+def test_who_starts_a_cluster_that_somebody_stops_is_told_so(tmp_path: Path) -> None:
+    """The supervisor's log has nothing to say then, and an exit code is no reason."""
+    cluster = Cluster(dir=tmp_path)
+    for code in (0, -signal.SIGTERM):
+        assert cluster._last_words(code) == (
+            f"the cluster of {tmp_path} was stopped while it started, by rayft down or a signal to its supervisor."
+        )
+    (tmp_path / "supervisor.log").write_text("one\nlast\n\n")
+    assert "exit code 3: last" in cluster._last_words(3)
+    assert "exit code -9: last" in cluster._last_words(-signal.SIGKILL)
