@@ -5,12 +5,13 @@ tests of a row would notice is held by tests/kips/.
 """
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.kips.rows import ROOT, ROWS, Row
+from tests.kips.rows import ROOT, ROWS, TABLE, Row
 
 REQUIRED = (
     [f"R631-{n:03d}" for n in range(1, 220)]
@@ -103,3 +104,14 @@ def test_what_a_row_names_is_there(row: Row) -> None:
         assert (
             path.startswith("tests/transcripts/") and path.endswith(".txt") if not test else test in names(ROOT / path)
         ), place
+
+
+def test_pages_count_the_readings_as_they_are() -> None:
+    readings = (ROOT / "docs" / "readings.md").read_text()
+    for letter, form in (("A", "A{:02d}"), ("G", "G-{:02d}")):
+        found = sorted(int(number) for number in re.findall(rf"^### {letter}-?(\d+)$", readings, re.MULTILINE))
+        assert found == list(range(1, len(found) + 1)), letter
+        for page in (TABLE, ROOT / "docs" / "readings.md", ROOT / "README.md"):
+            assert f"{form.format(1)} to {form.format(found[-1])}" in page.read_text(), (
+                f"{page.name} says how far they go"
+            )

@@ -590,6 +590,31 @@ def test_a_terminal_that_goes_away_begins_the_shutdown(nohup: bool) -> None:
             signal.signal(number, handler)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_r500_41_each_signal_begins_the_shutdown(number: signal.Signals) -> None:
+    config = node_config(broker())
+    loop = Loop(config, Listeners(config), Lines())
+    node, late = EchoNode(["PLAINTEXT"]), list[bool]()
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+
+    def end() -> None:
+        late.append(True)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    for one in before:
+        signal.signal(one, lambda *_: None)
+    try:
+        loop.signals()
+        loop._loop.call_soon(os.kill, os.getpid(), number)
+        fallback = loop._loop.call_later(30, end)
+        assert loop.run(lambda: node) == node.stopping  # type: ignore[arg-type,return-value]
+        fallback.cancel()
+        assert not late, "nothing has begun by itself"
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
 def reset(sock: socket.socket) -> None:
     """Close so that the other side hears of an error, not of an end."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -65,6 +65,8 @@ class Quorum:
         )
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
+        self.events: list[str] = []
+        """Snapshots and resignations, in their order."""
 
     identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003)))
 
@@ -72,9 +74,11 @@ class Quorum:
         return None
 
     def snapshot(self, end_offset, epoch, data):
+        self.events.append("snapshot")
         self.snapshots.append((end_offset, epoch, data))
 
     def resign(self):
+        self.events.append("resigned")
         self.resigned = True
 
 
@@ -587,6 +591,22 @@ def test_a_newcomer_waits_until_the_old_registration_has_left():
     host.turn()
     assert isinstance(told[0], Held) and told[0].reply.broker_epoch > epochs[1]
     assert answer.again(True).reply.next_state == 1  # it took too long: still INITIAL, asks again
+
+
+def test_r631_115_at_level_1_the_active_controller_hands_over_and_has_begun_no_snapshot():
+    kind = message("v28:ControllerHeartbeatRequest")
+    host = Host(1)
+    host.lead()
+    joined(host, 1)
+    end = host.controller.image.next_offset
+    host.controller.options = host.controller.options._replace(snapshot_bytes=(1, 1))
+    for _ in range(4):
+        for id in (1002, 1003):
+            report = kind(controller_id=id, last_snapshot_offset=end)
+            assert not host.controller.submit(controller_heartbeat, report, call(51)).reply.start_snapshot
+        host.later(2000)
+        host.turn()
+    assert host.quorum.events[:1] == ["resigned"]
 
 
 def test_r631_111_snapshots_are_told_and_soft():
