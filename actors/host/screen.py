@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from actors.host import locks, probe, storage
 from actors.host import plan as plans
@@ -149,7 +150,7 @@ def line(found: dict[str, Any]) -> str:
 def table(found: dict[str, Any]) -> Table:
     """The cluster as a table, one row for each node."""
     result = Table(
-        title=f"cluster {found['cluster_id']}", caption=line(found), title_justify="left", caption_justify="left"
+        title=f"cluster {found['cluster_id']}", caption=Text(line(found)), title_justify="left", caption_justify="left"
     )
     for name in ("node", "role", "address", "state", "pid", "lag"):
         result.add_column(name, justify="right" if name in ("node", "pid", "lag") else "left")

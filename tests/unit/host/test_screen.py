@@ -4,6 +4,7 @@ import datetime
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from actors.host import plan as plans
 from actors.host import screen
@@ -54,3 +55,13 @@ def test_renewing_takes_the_line_away(home: Path) -> None:
     assert [one["certificate"] for one in screen.state(home)["certificates_ending"]] == [str(path)]
     files.renew(path)
     assert screen.state(home)["certificates_ending"] == []
+
+
+def test_the_table_shows_paths_as_they_are(tmp_path: Path) -> None:
+    """What stands in square brackets is no style of the terminal."""
+    home = tmp_path / "a[red]b:smile:"
+    plans.create(home, 1, 0, common={}, secure=True)
+    path = ends_in(home, "rayft-node-1001", 3)
+    console = Console(width=400, record=True)
+    console.print(screen.table(screen.state(home)))
+    assert str(path) in console.export_text().replace("\n", "")
