@@ -148,12 +148,17 @@ def change_bytes(change: Change) -> int:
     return len(change.path.encode("utf-8", "replace")) + data + CHANGE_BYTES
 
 
-def unsendable(changes: Sequence[Change]) -> Unsendable | None:
-    """Why these changes cannot be asked for in one request; None: they can."""
+def request_bytes(changes: Sequence[Change]) -> int:
+    """How large the request is that asks for these changes, or a little more."""
+    return sum(map(change_bytes, changes))
+
+
+def unsendable(changes: Sequence[Change], most: int = REQUEST_BYTES_MAX) -> Unsendable | None:
+    """Why these changes cannot be asked for in one request, which may have `most` bytes; None: they can."""
     for place, one in enumerate(changes):
         if not is_path(one.path if not (isinstance(one, Create) and one.sequential) else one.path + "0"):
             return Unsendable(f"{ascii(one.path)[:100]} is no path of a znode", place)
-    if (size := sum(map(change_bytes, changes))) > REQUEST_BYTES_MAX:
+    if (size := request_bytes(changes)) > most:
         return Unsendable(f"{size} bytes are more than one request has (jute.maxbuffer)")
     return None
 

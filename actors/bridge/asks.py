@@ -17,7 +17,7 @@ from actors.controller.pushes import Ending
 from actors.controller.zookeeper_brokers import LiveBroker
 from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint, Op
-from actors.zookeeper import Change, Read, Unsendable
+from actors.zookeeper import REQUEST_BYTES_MAX, Change, Read, Unsendable
 
 
 class Look(NamedTuple):
@@ -155,6 +155,7 @@ class Here:
         controllers: Collection[int],
         endpoints: Sequence[EndPoint],
         has_token_key: bool = True,
+        new_id: Callable[[], bytes] = lambda: b"",
     ) -> None:
         self.image = image
         """At the end of the log."""
@@ -183,6 +184,10 @@ class Here:
         self.unbroken = False
         """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
         was deleted by rayft."""
+        self.request_bytes = REQUEST_BYTES_MAX
+        """How large a request may be; less where ZooKeeper has closed the connection of smaller ones."""
+        self.new_id = new_id
+        """Makes a topic id."""
         self.unwritten: dict[tuple[OneSubject, Any], str] = {}
         """What the log has and ZooKeeper cannot have, or does not have since what is there cannot be read: job and subject
         -> the sentence that was told."""

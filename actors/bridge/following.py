@@ -183,12 +183,12 @@ def job(here: Here, path: str) -> Job:
 
 def _new(here: Here, found: topics.Topic) -> Job:
     other = rival(found.name, here.image)
+    if not found.id:  # the tool of 2.8 makes none: a controller does, when it first sees the topic
+        found = found._replace(id=here.new_id())
     if not found.id or other is not None or any(found.adding.values()) or any(found.removing.values()):
         raise BadZnode(
             topics.path_of(found.name),
-            f"topic {other} differs from it only in '.' and '_'"
-            if other is not None
-            else "no broker of 2.8 has made it",
+            f"topic {other} differs from it only in '.' and '_'" if other is not None else "it is being reassigned",
         )
     entity = f"topics/{found.name}"
     path = settings.path_of(entity)

@@ -8,8 +8,9 @@ alone decides which znodes a change of metadata becomes (of tokens: `token_chang
 2. What is written is committed before.
 3. Settings and access rules come with a notification in the same transaction. That of settings says that it is rayft's;
    those of rules cannot (`notifications.py`, rule 5). Brokers obey it, and the bridge passes over it.
-4. A transaction has CHANGES_MAX changes and BYTES_A_TRANSACTION at most, but for one change that is larger. A topic with
-   more partitions needs several; its own znode comes first, as brokers do not look at the states of partitions.
+4. A transaction has CHANGES_MAX changes and half of what a request may have at most, but for one change that is larger. A
+   topic with more partitions needs several; its own znode comes first, as brokers do not look at the states of partitions,
+   and it goes with the last of them.
 5. A topic that is deleted keeps its znodes, with one in /admin/delete_topics, until every broker in ZooKeeper mode that
    has a replica has answered that it gave it up, as Apache Kafka has it. So the next active controller, and the old one if
    the cluster is handed back, tell those that were away. If its name is in use before, the new topic's znodes take their
@@ -37,7 +38,6 @@ from actors.controller.pushes import Ending
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
 from actors.zookeeper import (
-    REQUEST_BYTES_MAX,
     Change,
     Children,
     Create,
@@ -52,7 +52,6 @@ from actors.zookeeper import (
 
 CHANGES_MAX = 300
 STATES_AT_ONCE = 100
-BYTES_A_TRANSACTION = REQUEST_BYTES_MAX // 2
 
 
 class Subject(NamedTuple):
@@ -300,15 +299,19 @@ def _removed(here: Here, name: str) -> Job:
             yield guarded(here, marks)
         return
     below = yield Look([Children(f"{path}/partitions/{number}") for number in numbers], watch=False)
-    changes: list[Change] = []
-    for number, children in zip(numbers, below, strict=True):
-        changes += [Delete(f"{path}/partitions/{number}/{one}") for one in children or ()]
-        changes.append(Delete(f"{path}/partitions/{number}"))
-    changes += [Delete(f"{path}/partitions")] if there is not None else []
-    changes += [
-        Delete(one) for one, found in ((path, known), (config, configured), (wish, wished)) if found is not None
+    states = [
+        [
+            *(Delete(f"{path}/partitions/{number}/{one}") for one in children or ()),
+            Delete(f"{path}/partitions/{number}"),
+        ]
+        for number, children in zip(numbers, below, strict=True)
     ]
-    yield from made(here, changes)
+    last: list[Change] = list(states.pop()) if states else []
+    last += [Delete(f"{path}/partitions")] if there is not None else []
+    last += [Delete(one) for one, found in ((path, known), (config, configured), (wish, wished)) if found is not None]
+    yield from made(here, [one for some in states for one in some])
+    if last:  # a topic without states would be a new one, if the session ended before the rest goes
+        yield guarded(here, last)
 
 
 def _given_up(here: Here, path: str, znode: Znode) -> Job:
@@ -329,11 +332,11 @@ def _wish(name: str) -> str:
 def made(here: Here, changes: Sequence[Change]) -> Job:
     """Make changes, in as many transactions as they need (rule 4)."""
     portion: list[Change] = []
-    room = BYTES_A_TRANSACTION
+    most = room = here.request_bytes // 2
     for change in changes:
         if portion and (len(portion) >= CHANGES_MAX or room < change_bytes(change)):
             yield guarded(here, portion)
-            portion, room = [], BYTES_A_TRANSACTION
+            portion, room = [], most
         portion.append(change)
         room -= change_bytes(change)
     if portion:

@@ -4,12 +4,13 @@ Rules, those of a real one:
 
 1. A session answers in order. What was asked when the connection broke was done or not; nobody is told.
 2. While the ensemble is away no session expires; it goes on when the ensemble is back.
-3. A process that dies leaves its session to expire: what is ephemeral goes after `SESSION_US`.
+3. A request that is too large is not answered; its connection breaks.
+4. A process that dies leaves its session to expire: what is ephemeral goes after `SESSION_US`.
 """
 
 from typing import Any
 
-from actors.zookeeper import Away, Began, Close, Event, Lost, Multi, Open, Reads
+from actors.zookeeper import Away, Began, Close, Event, Lost, Multi, Open, Reads, request_bytes
 from tests.simulator.zookeeper import ZooKeeper
 
 SESSION_US = 6_000_000
@@ -35,6 +36,8 @@ class Ensemble:
         self.world = world
         self.data = ZooKeeper()
         self.is_up = True
+        self.bytes_max = 1 << 20
+        """jute.maxbuffer: a larger request is not answered, and its connection breaks."""
         self._lines: dict[str, Line] = {}
         self._wanted: dict[str, int] = {}
         """Process -> its life, of those that want a session and have none."""
@@ -71,6 +74,9 @@ class Ensemble:
             self._told(line.process, line.life, request.token, Away("lost"))
             return
         self.world.note("zookeeper", repr(request))
+        if isinstance(request, Multi) and request_bytes(request.changes) > self.bytes_max:
+            self.cut(line.process)
+            return
         result = self.data.answer(line.session, request)
         at = max(line.ready_us, self.world.time_us + self.world.random.randint(200, 1000))
         line.ready_us = at

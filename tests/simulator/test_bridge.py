@@ -598,6 +598,27 @@ def test_topics_of_both_sides_are_on_both_sides() -> None:
     assert lab.data.names("/brokers/topics") == ("of-a-broker", "of-a-client", "orders")
 
 
+def test_a_zookeeper_that_takes_less_in_a_request_leaves_out_what_is_larger_alone() -> None:
+    """jute.maxbuffer may be less than its default, and ZooKeeper does not say so: it closes the connection."""
+    lab = begun()
+    lab.ensemble.bytes_max = 45_000
+    wide = [(1, 2, 3)] * 1_500
+    create(lab, "wide", wide, b"w" * 16)  # in several transactions, of which none is too large in the end
+    for user in range(1_500):
+        lab.rule(f"{user:06d}", True)
+    lab.alter("orders", "5")
+    path = rules.path_of(ABOUT)
+
+    def written() -> bool:
+        numbers = lab.data.names("/brokers/topics/wide/partitions") or ()
+        config = json.loads(lab.data.get("/config/topics/orders") or b"{}").get("config", {})
+        told = any("access rules of" in line and "left out" in line for line in lab.world.lines)
+        return told and lab.driving() and len(numbers) == len(wide) and config == {"retention.ms": "5"}
+
+    lab.until(written)
+    assert lab.data.get(path) is None
+
+
 def test_a_topic_deleted_by_a_tool_goes_everywhere() -> None:
     lab = begun()
     lab.data.put("/admin/delete_topics/orders", b"")

@@ -31,7 +31,7 @@ class Bridge:
         self.image = Image() if image is None else image
         self.session = zookeeper.begin(self._happened)
         endpoints = (EndPoint("PLAINTEXT", "127.0.0.1", 9500),)
-        self.here = Here(self.image, me, CLUSTER, frozenset({1001, 1002}), endpoints)
+        self.here = Here(self.image, me, CLUSTER, frozenset({1001, 1002}), endpoints, new_id=self._new_id)
         self.stage = Stage.LOOKING
         self.epoch: int | None = None
         self.told: list[str] = []
@@ -39,8 +39,13 @@ class Bridge:
         self.hosting: set[int] = set()
         """Brokers that do not give up what is deleted."""
         self.changed: dict[str, None] = {}
+        self.ids = 0
         self.before: Callable[[Any], None] = lambda ask: None
         """Is called before an ask is answered: another's move."""
+
+    def _new_id(self) -> bytes:
+        self.ids += 1
+        return b"made" + self.ids.to_bytes(12, "big")
 
     def take_over(self) -> None:
         """Run the takeover until it drives, or pauses."""

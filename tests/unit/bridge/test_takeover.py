@@ -258,6 +258,53 @@ def test_a_topic_that_the_log_has_deleted_does_not_come_back() -> None:
     assert second.image.topic("orders") < 0 and zookeeper.get("/brokers/topics/orders") is None
 
 
+@pytest.mark.parametrize("count", [1, 149, 150, 151, 300])
+def test_a_deletion_that_ends_between_two_transactions_is_finished_by_the_next_session(count: int) -> None:
+    """Whichever of its transactions is the last one that was made."""
+    places = 0
+    while True:
+        zookeeper = cluster()
+        id = add_topic(zookeeper, "wide", [[1, 2]] * count)
+        bridge = begun(zookeeper)
+        bridge.watch()
+        bridge.apply(TopicGone(id))
+        left = [places]
+
+        def ended(ask: Any, left: list[int] = left) -> None:
+            if isinstance(ask, Make):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise KeyboardInterrupt
+
+        bridge.before = ended
+        try:
+            bridge.write("topic", "wide")
+        except KeyboardInterrupt:
+            zookeeper.end(bridge.session)
+            bridge = begun(zookeeper, image=bridge.image, me=1002)
+            bridge.watch()
+        assert bridge.image.topic("wide") < 0 and zookeeper.get("/brokers/topics/wide") is None, places
+        if left[0] >= 0:
+            break
+        places += 1
+    assert places == -(-2 * (count - 1) // 300) + 1
+
+
+def test_a_topic_that_the_tool_of_2_8_has_made_gets_an_id() -> None:
+    zookeeper = cluster()
+    bridge = begun(zookeeper)
+    bridge.watch()
+    zookeeper.put("/brokers/topics/tool", znodes.written(version=2, partitions={"0": [1, 2]}, adding_replicas={}))
+    bridge.follow()
+    row = bridge.image.topic("tool")
+    assert row >= 0 and partition(bridge.image, "tool", 0)[1] == (1, 2), bridge.told
+    there = json.loads(zookeeper.get("/brokers/topics/tool") or b"")
+    assert there["topic_id"] == topics.id_text(bridge.image.topic_id(row) or b"") and len(there["topic_id"]) == 22
+    zookeeper.put("/brokers/topics/other", znodes.written(version=2, partitions={"0": [1, 2]}, adding_replicas={}))
+    bridge.follow()
+    assert bridge.image.topic_id(bridge.image.topic("other")) != bridge.image.topic_id(row)
+
+
 def test_partitions_that_a_tool_adds_are_taken_over() -> None:
     zookeeper = cluster()
     add_topic(zookeeper, "orders", [[1, 2]])

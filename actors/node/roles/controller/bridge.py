@@ -10,7 +10,7 @@ fails. Rules:
 4. A job that ZooKeeper refuses, or whose znodes cannot be read, is run again after a pause; whose claim is gone is
    found by the job for /controller, which runs before it. A connection that is lost ends every job, and the next
    session begins the way anew; so does a refusal while the cluster is handed back. A subject that cannot be
-   sent is told of and left out (`asks.apart`).
+   sent, or with which the connection was lost twice, is told of and left out (`asks.apart`).
 5. One turn writes one portion into the log at most.
 """
 
@@ -44,9 +44,25 @@ from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint, Op, TopicGone
 from actors.node.quorum.replica import Quorum
 from actors.node.runtime.runtime import Runtime
-from actors.zookeeper import Away, Began, Changed, Close, Event, Lost, Open, Rejected, Unsendable, is_path, unsendable
+from actors.zookeeper import (
+    REQUEST_BYTES_MAX,
+    Away,
+    Began,
+    Changed,
+    Close,
+    Event,
+    Lost,
+    Open,
+    Rejected,
+    Unsendable,
+    is_path,
+    request_bytes,
+    unsendable,
+)
 
 AGAIN_MS = 1000
+SUSPECT_BYTES = 32_768
+"""A request below this is never too large."""
 STEPS_A_TURN = 20
 """Asks that are answered at once."""
 UNFORESEEN = (ValueError, LookupError, TypeError, RecursionError)
@@ -104,6 +120,12 @@ class Bridge:
         self._subjects: dict[Subject, None] = {}
         """What was committed and ZooKeeper has to be told of, oldest first."""
         self._turn_over = False
+        self._request_bytes = REQUEST_BYTES_MAX
+        """See `Here`."""
+        self._in_flight = 0
+        """Size of the changes that are asked for and not answered."""
+        self._lost_with = 0
+        """Size of those, SUSPECT_BYTES at least, with which the connection was lost last."""
 
     # ---- what the role calls
 
@@ -114,8 +136,15 @@ class Bridge:
             return
         has_token_key = bool(self._runtime.config.value(SECRET))
         self._here = Here(
-            self._role.image, self._role.me, self._cluster_id, controllers, self._endpoints, has_token_key
+            self._role.image,
+            self._role.me,
+            self._cluster_id,
+            controllers,
+            self._endpoints,
+            has_token_key,
+            self._runtime.random.uuid,
         )
+        self._here.request_bytes = self._request_bytes
         self._here.deletes_topics = bool(self._runtime.config.value("delete.topic.enable"))
         self.stage = Stage.AWAY
         self._runtime.zookeeper.append(self._open)
@@ -139,6 +168,7 @@ class Bridge:
             self._become(Happens.LOST)
         self._drop()
         if isinstance(event, Lost):
+            self._lost_in_flight()
             self._runtime.log.warning("the connection to ZooKeeper is lost: brokers are driven on as they are")
             return
         assert isinstance(event, Began)
@@ -258,6 +288,22 @@ class Bridge:
             self._become(Happens.BEGAN)
             self._begin(take_over(self._here), self._start_anew)
 
+    def _lost_in_flight(self) -> None:
+        """ZooKeeper closes the connection of a request that is larger than it takes (jute.maxbuffer), and does not say so:
+        what was lost twice in a row with the same large request is not sent a third time."""
+        size, self._in_flight = self._in_flight, 0
+        if size < SUSPECT_BYTES:
+            return
+        if size == self._lost_with:
+            self._request_bytes = size - 1
+            self._runtime.log.error(
+                f"ZooKeeper has closed the connection twice at a request of {size} bytes: none of that size is sent any "
+                f"more (jute.maxbuffer of the ZooKeeper servers)"
+            )
+            if self._here is not None:
+                self._here.request_bytes = self._request_bytes
+        self._lost_with = size
+
     def _drop(self) -> None:
         self._job, self._answer, self._settles = None, None, -1
         self._changed, self._subjects = {}, {}
@@ -305,8 +351,10 @@ class Bridge:
         return WAITS
 
     def _make(self, ask: Make) -> Any:
-        if (why := unsendable(ask.changes)) is not None:
+        assert self._here is not None
+        if (why := unsendable(ask.changes, self._here.request_bytes)) is not None:
             return why
+        self._in_flight = request_bytes(ask.changes)
         self._runtime.change_zookeeper(ask.changes, self._told_to(self._job))
         return WAITS
 
@@ -314,7 +362,7 @@ class Bridge:
         def then(result: Any) -> None:
             # Of a connection that was lost an event tells, which ends every job.
             if self._job is job and not isinstance(result, Away):
-                self._answer = result
+                self._answer, self._in_flight = result, 0
 
         return then
 
