@@ -119,7 +119,8 @@ class Timers(Times[Timer]):
 
 
 class _Entry:
-    """A parked waiter. Invariant: `function` is None once it was called; then every key has let go of it."""
+    """A parked waiter. Invariant: `function` is None once it was called or forgotten; then every key has let go of it,
+    unless it still stands among the forgotten."""
 
     __slots__ = ("connection", "expired", "function", "idle", "keys", "late")
 

@@ -103,7 +103,8 @@ def waiting(node: Any) -> Broken:
     of = node.runtime.waiting
     if any(not connections or not all(connections.values()) for connections in of._late.hosts.values()):
         yield "a host or a connection without a late request is kept in the line"
-    if any(entry.function is None for waiters in of._parked.values() for entry in waiters):
+    forgotten = {entry for entry, _ in of._forgotten}
+    if any(entry.function is None and entry not in forgotten for waiters in of._parked.values() for entry in waiters):
         yield "a request that was called is still parked"
     if any(call not in of._parked for call in of._asked):
         yield "a call waits for an answer and is not parked"
