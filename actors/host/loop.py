@@ -33,6 +33,7 @@ from actors.host.shortages import AGAIN_S
 from actors.host.syncs import Syncs
 from actors.host.time_slice import SHORT_NS, ask_for
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, give_back_memory, reason
+from actors.host.tls_link import TlsLink
 from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
@@ -454,7 +455,8 @@ class Loop:
         frame_bytes_max = self._bytes_max(listener)
         if listener in self._ask:
             frame_bytes_max = min(frame_bytes_max, self._login_bytes_max)
-        link = Link(self, reader, conn, listener, frame_bytes_max, host)
+        kind = Link if self._tls.get(listener) is None else TlsLink
+        link = kind(self, reader, conn, listener, frame_bytes_max, host)
         link.counted = limited
         if self._tls.get(listener) is None:
             self._create_task(self._adopt(link, sock), name=self._called(link))

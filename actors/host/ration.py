@@ -12,6 +12,8 @@ This file alone decides how much the connections of a plane may bring in one pas
 3. The next pass lets in one of the line. Hosts take turns, and so do the connections of a host.
 4. When a controller has said something, those that have not begun in this pass bring `LEAST_BYTES`: the turn begins soon.
 
+What comes over TLS counts by its records too (`tls_link.py`).
+
 Connections that this node has opened, and those of listeners for nodes alone, have no ration.
 """
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actors.config import ConfigError, NodeConfig
 from actors.host.distinguished_names import subject
+from actors.host.tls_link import CountedRecords
 from actors.tls_settings import Store, TlsSettings
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Tls:
         server.verify_mode = CLIENT_AUTH[self.settings.client_auth]
         client = self._context(ssl.PROTOCOL_TLS_CLIENT, material)
         client.check_hostname = self.settings.checks_host
+        server.sslobject_class = CountedRecords
         return server, client
 
     def _context(self, protocol: int, material: tuple[bytes, str | None]) -> ssl.SSLContext:

@@ -24,7 +24,9 @@ from actors.host import loop as loop_module
 from actors.host import tls as tls_module
 from actors.host.certificates import authority, issue
 from actors.host.loop import LOOK_FOR_ENDS_S, Loop
+from actors.host.ration import Ration
 from actors.host.server import ConnectionLimits, Listeners, PortTaken
+from actors.host.tls_link import FIRST_BYTES, RECORD_BYTES, TlsLink
 from actors.node.metrics import Sample
 from actors.ports import Work
 from tests.unit.host.echo import EchoNode
@@ -1050,3 +1052,45 @@ def test_connections_that_wait_for_tls_are_closed_when_the_node_ends(
             assert all(refused_later(sock) for sock in waiting[1:])
     finally:
         one.end()
+
+
+@pytest.mark.parametrize("size", [1, 700])
+def test_records_of_tls_count_whatever_is_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """A quarter of a megabyte of records with a byte each is a lot of work, and not 11,000 bytes."""
+    now = datetime.datetime.now(datetime.UTC)
+    by = authority("test", now)
+    (tmp_path / "node.pem").write_bytes(issue(by, "node", now, ["localhost"]).pem)
+    one = encrypted(tmp_path / "node.pem")
+    taken: list[tuple[int, int]] = []
+    charged: list[int] = []
+    updated, took = TlsLink.buffer_updated, Ration.took
+
+    def count(link: TlsLink, nbytes: int) -> None:
+        before = link._reads
+        updated(link, nbytes)
+        taken.append((nbytes, link._reads - before))
+
+    def charge(ration: Ration, link: object, nbytes: int) -> bool:
+        charged.append(nbytes)
+        return took(ration, link, nbytes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TlsLink, "buffer_updated", count)
+    monkeypatch.setattr(Ration, "took", charge)
+    try:
+        context = ssl.create_default_context(cadata=by.certificate.decode())
+        with context.wrap_socket(one.connect("CLIENTS"), server_hostname="localhost") as sock:
+            sock.sendall(frame(b"first"))
+            assert exactly(sock, 9) == frame(b"first")
+            taken.clear()
+            charged.clear()
+            one.loop._loop.call_soon_threadsafe(time.sleep, 0.5)
+            data = frame(bytes(number % 251 for number in range(5_000 * size)))
+            for start in range(0, len(data), size):
+                sock.send(data[start : start + size])
+            assert exactly(sock, len(data)) == data
+    finally:
+        one.end()
+    assert sum(nbytes for nbytes, _ in taken) == len(data)
+    assert sum(records for _, records in taken) >= 5_000
+    assert max(records for _, records in taken) <= FIRST_BYTES
+    assert sum(charged) >= len(data) + (5_000 - len(taken)) * RECORD_BYTES
