@@ -7,7 +7,8 @@ or a controller would that has to choose the next leader:
    successor, but nobody was told that those records are committed.
    A checkpoint of metadata counts like the batches that it stands for: a node that has fetched one has no other batch yet.
 2. Of copies that end in the same epoch, the one that reaches the highest offset. Headers say that. The size of a file says
-   nothing: it may hold zeros at its end, or longer batches.
+   nothing: it may hold zeros at its end, or longer batches. A copy with a hole in its last segment, as a power cut may leave
+   it, ends there.
 3. A copy that ends in a batch that the chosen one does not have is told in a warning, `CopiesDiffer`, with both places: its
    last records were never acknowledged, or were lost in an unclean election. To read that copy, give its node's directory.
 
@@ -92,7 +93,7 @@ def end_of(log: Partition) -> End:
 
 def _last_batch(log: Partition) -> End:
     for segment in reversed(log.segments):
-        for headers, data in _from_behind(segment):
+        for headers, data in _from_behind(segment, _hole(segment)):
             for header in headers[::-1]:
                 if _sound(data, header):
                     return End(int(header["epoch"]), int(header["last_offset"]) + 1)
@@ -129,13 +130,24 @@ def _difference(chosen: Partition, copy: Partition, end: End) -> str:
     )
 
 
-def _from_behind(segment: Segment) -> Iterator[tuple[Headers, memoryview]]:
-    """The headers of a segment from its last index entry on, then of the whole segment, if there was no sound batch. The
-    last ones come first, LOOK_BYTES of the file at a time, whatever its size."""
+def _hole(segment: Segment) -> int:
+    """Where bytes that are no batch lie in front of another batch, in the last segment of a log; else the size. A power cut
+    may keep a later page and lose an earlier one. A node's next start ends such a log there."""
+    data, position = mapped(segment.path), 0
+    while segment.next_offset < 0 and position < (stop := still_there(data)):
+        _, position, fault = scan(data, position, stop, False, bytes_max=LOOK_BYTES)
+        if fault is not None:
+            return position if resync(data, position + 1, stop) < stop else len(data)
+    return len(data)
+
+
+def _from_behind(segment: Segment, end: int) -> Iterator[tuple[Headers, memoryview]]:
+    """The headers of a segment up to `end`, from its last index entry on, then of the whole segment, if there was no sound
+    batch. The last ones come first, LOOK_BYTES of the file at a time, whatever its size."""
     data = mapped(segment.path)
     for start in {_hint(segment.path): None, 0: None}:
         blocks, last = [start], list[Headers]()
-        for headers, position in _headers_of(data, start, len(data)):
+        for headers, position in _headers_of(data, start, end):
             if position - blocks[-1] >= LOOK_BYTES:
                 blocks.append(position)
                 last = []

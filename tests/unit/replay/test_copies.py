@@ -114,6 +114,18 @@ def test_a_last_batch_that_is_torn_or_damaged_does_not_count(tmp_path: Path) -> 
     assert end_of(log) == End(-1, 0)
 
 
+@pytest.mark.parametrize("size", [61, 512, 4096])
+def test_a_copy_with_a_hole_ends_there(size: int, tmp_path: Path) -> None:
+    """Broker 1 lost power: of its last segment a later page is there, and an earlier one is not."""
+    lost = put(tmp_path / "broker-1", COMMON + bytes(size) + batch(9, named("far", 5)))
+    put(tmp_path / "broker-2", COMMON + batch(5, named("kept", 6)))
+    assert values(tmp_path) == named("common", 5) + named("kept", 6)
+    (log,) = partitions(lost)
+    assert end_of(log) == End(1, 5)
+    put(tmp_path / "broker-1", COMMON + bytes(size))
+    assert end_of(log) == End(1, 5)
+
+
 @pytest.mark.parametrize("position", [0, len(COMMON), 3, 1 << 20])
 def test_an_index_only_says_where_to_begin(position: int, tmp_path: Path) -> None:
     folder = put(tmp_path / "broker-1", COMMON + batch(5, named("x", 3), epoch=9))

@@ -62,8 +62,8 @@ def test_the_end_of_a_log_without_an_index_is_found_with_few_headers(
     held: list[int] = []
     found = copies._from_behind
 
-    def counted(segment: Any) -> Any:
-        for headers, view in found(segment):
+    def counted(segment: Any, end: int) -> Any:
+        for headers, view in found(segment, end):
             held.append(len(headers))
             yield headers, view
 
