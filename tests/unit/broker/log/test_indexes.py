@@ -94,7 +94,7 @@ def test_indexes_that_find_no_room_count_until_there_is_some(operation: str) -> 
     assert cache.held_bytes == sum(cache.segments.values()) > cache.bytes_max
     before = disk.steps
     put(log, build())
-    assert disk.steps - before < 40, "not all are tried with each append"
+    assert disk.steps - before < 20, "not all are tried with each append"
     disk.fault = None
     for _ in range(4):
         put(log, build())
