@@ -8,6 +8,7 @@ coordinators that take over. After each step:
 In the end each process that lives is in the group, and each partition has one owner. Two planted mistakes are found.
 """
 
+import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,8 @@ from tests.unit.broker.groups.test_coordinator import World, told
 
 PARTITIONS = 6
 STEPS = 300
-SEEDS = range(40)
+FIRST = int(os.environ.get("HISTORY_SEED", "0"))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("HISTORIES", "40")))
 ROUNDS_MAX = 1000
 AWAY = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -230,7 +232,7 @@ def test_a_planted_mistake_is_found_a_sync_of_a_generation_that_has_passed(monke
         return None if error is ErrorCode.ILLEGAL_GENERATION else error
 
     monkeypatch.setattr(rebalance, "member_error", planted)
-    assert found(SEEDS)
+    assert found(range(40))
 
 
 def test_a_planted_mistake_is_found_a_static_member_whose_new_id_is_not_written(
@@ -247,4 +249,4 @@ def test_a_planted_mistake_is_found_a_static_member_whose_new_id_is_not_written(
         return False
 
     monkeypatch.setattr(rebalance, "_rejoin_static", planted)
-    assert found(SEEDS)
+    assert found(range(40))
