@@ -131,6 +131,7 @@ def test_the_console_consumer_reads_rejects_and_gives_back(cluster: Any, java: J
     released = java.run(tool, *common, "--max-messages", "50", "--release").split()
     accepted = java.run(tool, *common, "--max-messages", "50").split()
     everything = sorted(str(number) for number in range(50))
-    assert sorted(released) == sorted(accepted) == everything
+    assert len(released) == 50 and set(released) <= set(everything), "what it gave back may have come to it again"
+    assert sorted(accepted) == everything
     common[-1] = "3000"
     assert java.run(tool, *common, "--max-messages", "1").split() == []
