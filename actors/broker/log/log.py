@@ -33,7 +33,7 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.renames import Torn, rename_all
+from actors.broker.log.renames import Pair, Torn, present, rename_all
 from actors.broker.log.segment import (
     CLEANED,
     CUT,
@@ -446,10 +446,14 @@ class PartitionLog:
 
     def _retire_snapshots(self, offsets: Sequence[int]) -> None:
         for offset in offsets:
-            path = self._snapshot_path(offset)
-            if self.disk.exists(path):
-                self._rename([(path, path + DELETED)])
+            if pairs := self._snapshots_leaving([offset]):
+                self._rename(pairs)
             self.snapshots.remove(offset)
+
+    def _snapshots_leaving(self, offsets: Sequence[int]) -> list[Pair]:
+        """The names that producer snapshots get when they leave the log. Raises DiskFailed."""
+        names = [self._snapshot_path(offset) for offset in offsets]
+        return present(self.disk, [(name, name + DELETED) for name in names])
 
     def _rename(self, pairs: Sequence[tuple[str, str]]) -> None:
         rename_all(self.disk, pairs)
@@ -507,11 +511,16 @@ class PartitionLog:
         place = self._place_of(old)
         if self.standing is not cleaned:
             raise SegmentsChanged(f"{self.directory} has changed since it was cleaned")
+        gone = {segment.base_offset for segment in old[1:]}
+        snapshots = [one for one in self.snapshots[:-1] if one in gone]
         pairs = [one.leaving() for one in old]
         try:
-            self._rename([pair for several in pairs for pair in several])
+            # The snapshots go with them: were `cleaned` part of the log by then, a failure would pass for "not replaced".
+            self._rename([pair for several in pairs for pair in several] + self._snapshots_leaving(snapshots))
         except Torn as error:
             raise self._tear(error) from None
+        for offset in snapshots:
+            self.snapshots.remove(offset)
         for segment in old:
             self.indexes.forget(segment)
             segment.left(close=False)
@@ -524,11 +533,6 @@ class PartitionLog:
         self.indexes.touch(cleaned)
         self._hints.clear()
         self.layout += 1
-        gone = {segment.base_offset for segment in old[1:]}
-        try:
-            self._retire_snapshots([one for one in self.snapshots[:-1] if one in gone])
-        except Torn as error:
-            raise self._tear(error) from None
         return self._take_unlinks()
 
     def name_placed(self, cleaned: Segment) -> None:

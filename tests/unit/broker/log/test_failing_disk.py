@@ -81,6 +81,20 @@ def compacted() -> PartitionLog:
     return log
 
 
+def joined() -> PartitionLog:
+    """Its next cleaning makes one segment of several, so that producer snapshots go with them."""
+    log = logs.new(**COMPACT)
+    for number in range(24):
+        put(log, keyed(b"old%d" % (number % 3), b"v%d" % number))
+    flush(log)
+    list(drive(steps(log), log))
+    for number in range(24):
+        put(log, keyed(b"k%d" % (number % 9), b"w%d" % number))
+    flush(log)
+    log.checkpointed_offset = log.recovery_point
+    return log
+
+
 def clean(log: PartitionLog) -> None:
     cleaning = steps(log)
     try:
@@ -226,6 +240,7 @@ def no_mixture(log: PartitionLog) -> None:
 
 CASES = {
     "clean and replace": Case(compacted, clean, same_keys, latest),
+    "clean and join": Case(joined, clean, same_keys, latest),
     "retain": Case(plain, retain, an_end, content),
     "truncate": Case(plain, cut, a_begin, content, cuts=True),
     "truncate and grow": Case(plain, cut_and_grow, grown, content, True, True, no_mixture),
