@@ -7,9 +7,10 @@ when that is enough:
 1. A replica fetches on one connection at a time, and never goes back to one that it has given up. A leader that sees the
    same key on two connections in turn, and on the older one again and again, serves two processes. The one whose
    connection it saw first goes on, the other one is refused.
-2. A leader asks for no votes. Where the leader of an epoch asks its follower for a vote, and answers a fetch of the same
-   epoch that was sent later, it was somebody else who asked: a leader that has stopped never leads that epoch again
-   (`state`, rule 3). The next question of that kind is refused, once.
+2. A leader asks for no votes. Where the leader of an epoch asks its follower for a pre-vote in that epoch, and answers a
+   fetch of the same epoch that was sent later, it was somebody else who asked: a leader that has stopped never leads that
+   epoch again (`state`, rule 3). The next question of that kind is refused, once. What a candidate has asked before it was
+   elected does not count, for it may come late: that was a pre-vote in an earlier epoch, or a vote.
 3. Who is refused in this way stops with a sentence. The other one goes on, so a cluster has its voter still.
 
 Two copies of the only voter see nobody in common, and stay unnoticed; so does a copy as long as it reaches nobody.
@@ -51,10 +52,12 @@ def fetched(progress: Progress, connection: int) -> bool:
 
 def leader_asks(core: Core, request: VoteRequest) -> bool:
     """A request for a vote has come (rule 2). True: it is of the second process of the leader, and is refused."""
+    if not request.pre_vote or request.epoch != core.epoch:
+        return False
     fetching = core.fetching
     if fetching is None or core.role is not Role.FOLLOWER or request.replica.id != core.leader_id:
         return False
-    if request.replica not in core.voters or request.epoch > core.epoch:
+    if request.replica not in core.voters:
         return False
     if fetching.led_on:
         forget(fetching)

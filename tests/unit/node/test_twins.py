@@ -1,5 +1,6 @@
 """A directory of a controller that was copied, and both copies run."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from actors.raft import ReplicaKey, Role, following, twins
 from actors.raft.messages import VoteRequest
 from actors.raft.state import Progress
+from tests.simulator.world import Link
 from tests.unit.node.quorum_cluster import HOST, PORT, Cluster, Replica
 
 SENTENCE = "another process with the id {} and the directory id of this node takes part in the cluster"
@@ -129,6 +131,28 @@ def test_a_leader_that_may_have_gone_may_ask(lost: bool) -> None:
     else:
         following.fetch_failed(core, core.fetching.serial)
     assert not twins.leader_asks(core, request)
+
+
+def test_what_a_candidate_has_asked_may_come_when_it_leads() -> None:
+    """Others had elected it before these arrived. The leader then loses its machine, and nobody sees a connection end."""
+    cluster = running()
+    leader, core, request = asking(cluster)
+    follower = next(node for node in cluster.nodes.values() if node.quorum.raft._core is core)
+    late = [request._replace(pre_vote=False), request._replace(epoch=core.epoch - 1, last_epoch=0)]
+    for one in late:
+        follower.input(partial(follower.quorum.raft.step, 99, one, follower.now()))
+        follower.input(follower.quorum.advance)
+        cluster.run(1200)
+        assert core.fetching is not None and not core.fetching.asked_by_leader and not core.fetching.led_on
+    for conn, link in list(leader.peers.items()):
+        if isinstance(link, Link):
+            del leader.peers[conn]
+    leader.crash()
+    cluster.run(50)
+    leader.start()
+    cluster.run(5000)
+    assert goes_on(cluster)
+    assert all(node.stopped is None for node in cluster.nodes.values())
 
 
 def test_a_leader_that_is_silent_may_ask() -> None:
