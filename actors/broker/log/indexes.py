@@ -2,7 +2,7 @@
 
 A dropped index is read from its files when it is needed, so this only trades memory for time. To drop one may mean to write
 it first. Where that fails the disk of that segment has failed, and not that of the log that is being read. Where there is no
-room for it, it stays, and counts, until there is some.
+room for it, it stays, and counts, until there is some; those of other disks go meanwhile.
 """
 
 from collections import OrderedDict
@@ -48,9 +48,8 @@ class IndexCache:
                 stay.append((oldest, size))
             except DiskFailed as error:
                 self.failing[oldest.disk] = error
-        for oldest, size in reversed(stay):
+        for oldest, size in stay:  # behind the others: in front they would be tried each time, and nothing behind them
             self.segments[oldest] = size
-            self.segments.move_to_end(oldest, last=False)
             self.held_bytes += size
 
     def forget(self, segment: Segment) -> None:

@@ -100,3 +100,14 @@ def test_indexes_that_find_no_room_count_until_there_is_some(operation: str) -> 
         put(log, build())
     assert len(cache.segments) == 1 and cache.held_bytes == sum(cache.segments.values())
     assert [one for one in log.segments if one.index is not None and one is not log.active] == list(cache.segments)
+
+
+def test_a_full_disk_keeps_no_indexes_of_another_in_memory() -> None:
+    full, other, cache = VirtualDisk(), VirtualDisk(), IndexCache(bytes_max=1)
+    full.fault = lambda asked, path: errno.ENOSPC if asked == "append" and path.endswith("index") else 0
+    for disk in (full, other):
+        log = PartitionLog(disk, "t-0", settings(segment_bytes=120), bytes(16), indexes=cache)
+        for _ in range(30):
+            put(log, build())
+    held = [one for one in log.segments if one.index is not None and one is not log.active]
+    assert len(held) < 10 and cache.held_bytes == sum(cache.segments.values())
