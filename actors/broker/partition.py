@@ -60,6 +60,10 @@ class Became(enum.Enum):
     SAME = "same part as before"
 
 
+class NoRoom(Refused):
+    """The disk of the log is full: another member of the ISR may have room."""
+
+
 class Cluster:
     """What every partition of a broker looks at. Written by the broker's role."""
 
@@ -170,8 +174,8 @@ class Partition:
         """Log end when the leader epoch began here."""
         self.led_from = 0
         """Log end when the present unbroken leadership began: a leader before it may have shown all that is below."""
-        self._unwritten: dict[int, str] = {}
-        """Producers whose last batch found no room, or came too early behind a cut, and the sentence that says so;
+        self._unwritten: dict[int, tuple[type[Refused], str]] = {}
+        """Producers whose last batch found no room, or came too early behind a cut, and the refusal that says so;
         `UNWRITTEN_MAX` at most. What they sent behind it is refused for the same reason and not as out of order: librdkafka
         answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and under that it repeats records which other
         partitions may hold already."""
@@ -282,8 +286,8 @@ class Partition:
         """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
 
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full or a cut is not durable yet. Raises DiskFailed:
-        nothing more can be appended.
+        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full (NoRoom) or a cut is not durable yet. Raises
+        DiskFailed: nothing more can be appended.
         """
         log = self.log
         end, heard = log.log_end_offset, self.cluster.heard_ms
@@ -301,22 +305,23 @@ class Partition:
             return appended
         except ProducerFault as error:
             if isinstance(error, OutOfOrderSequence) and headers[0].producer_id in self._unwritten:
-                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, self._unwritten[headers[0].producer_id]) from None
+                kind, sentence = self._unwritten[headers[0].producer_id]
+                raise kind(ErrorCode.KAFKA_STORAGE_ERROR, sentence) from None
             raise Refused(CODES[error.code], str(error)) from None
         except Unsettled:
             sentence = f"{self!r} was cut a moment ago, and nothing is appended before that is durable: send it again"
-            raise self._not_written(headers[0].producer_id, sentence) from None
+            raise self._not_written(headers[0].producer_id, Refused, sentence) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
             # What the system says names a file of this machine, which is for the log and not for a client.
             sentence = f"the leader of {self!r} has no room on its disk"
-            raise self._not_written(headers[0].producer_id, sentence) from None
+            raise self._not_written(headers[0].producer_id, NoRoom, sentence) from None
 
-    def _not_written(self, producer_id: int, sentence: str) -> Refused:
-        self._unwritten[producer_id] = sentence
+    def _not_written(self, producer_id: int, kind: type[Refused], sentence: str) -> Refused:
+        self._unwritten[producer_id] = kind, sentence
         if len(self._unwritten) > UNWRITTEN_MAX:
             del self._unwritten[next(iter(self._unwritten))]
-        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, sentence)
+        return kind(ErrorCode.KAFKA_STORAGE_ERROR, sentence)
 
     def end_transaction(
         self,

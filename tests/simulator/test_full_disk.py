@@ -1,6 +1,10 @@
 """A full disk: the broker waits for room, and then makes durable what it could not before."""
 
+import pytest
+
+from actors.wire.errors import ErrorCode
 from tests.simulator.one_topic import DIRECTORY, OneTopic
+from tests.unit.broker.log.logs import flush
 
 
 def test_a_flush_waits_for_room_for_the_small_files_beside_a_log():
@@ -17,3 +21,27 @@ def test_a_flush_waits_for_room_for_the_small_files_beside_a_log():
     t.world.run_for(2_000)
     assert log.recovery_point >= log.segments[-1].base_offset == log.snapshots[-1]
     assert t.file(t.leader, f"{DIRECTORY}/leader-epoch-checkpoint") == log.epochs.encode()
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_leader_without_room_is_led_elsewhere_and_one_that_was_just_cut_is_not(full: bool):
+    t = OneTopic()
+    leader, process = t.leader, t.cluster.brokers[t.leader]
+    t.produce(b"before", producer_id=77, producer_epoch=0, base_sequence=0)
+    log = t.log(leader)
+    if full:
+        process.disk.room = 0
+    else:
+        assert log.active is not None
+        log.note_cut(log.active)
+    for sequence in (1, 2):
+        answer = t.send(b"value", leader=leader, producer_id=77, producer_epoch=0, base_sequence=sequence)
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    if not full:
+        flush(log)
+        answer = t.send(b"value", leader=leader, producer_id=77, producer_epoch=0, base_sequence=2)
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR, "the first one has not come again yet"
+    t.world.run_for(3_000)
+    assert (t.leader != leader) is full
+    if not full:
+        assert [t.produce(b"value", producer_id=77, producer_epoch=0, base_sequence=one) for one in (1, 2)] == [1, 2]

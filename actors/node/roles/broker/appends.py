@@ -9,7 +9,7 @@ from collections.abc import Callable
 from actors.broker.admission import Refused
 from actors.broker.lifecycle import Lifecycle
 from actors.broker.log.log import Appended
-from actors.broker.partition import Partition
+from actors.broker.partition import NoRoom, Partition
 from actors.broker.replicas import Replicas
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.storage import BrokerStorage
@@ -76,7 +76,7 @@ class Appends:
         if isinstance(error, DiskFailed):
             self._storage.append_failed(self._replicas, partition, error)
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
-        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+        if isinstance(error, NoRoom):
             self._no_room(partition)
         return error
 
