@@ -649,8 +649,8 @@ class LocalDisk:
         """Whether what is kept back can be kept again; `keep_room` does it. Asked about once a second where room lacks."""
         self.crowded = True
         try:
-            return self.space().usable_bytes >= 2 * self.room.size
-        except DiskFailed:
+            return self.room.fits_twice()
+        except OSError:
             return False
 
     def keep_room(self) -> None:

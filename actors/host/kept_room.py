@@ -9,7 +9,8 @@ This file alone decides what may have that room, and when it is kept again. Rule
    that directory: else they would take it within a second. Their copies, which cleanings and moves make, are the same.
 2. Everything else has it: small files, names, indexes, the metadata log and its snapshots. So a controller goes on for as
    long as it lasts, and a clean stop works.
-3. It is kept again once there is room for it twice: a disk that is freed by little does not begin and end to be full.
+3. It is kept again once there is room for it twice: a disk that is freed by little does not begin and end to be full. What a
+   file system reserves for root counts where this process is root: with it the disk has become full.
 4. Where there is no room for it at the start, the directory is full from the beginning. On a small file system less is kept:
    an eighth at most.
 """
@@ -43,6 +44,15 @@ def _volume(root: str) -> int:
     return volume.f_frsize * volume.f_blocks
 
 
+def _is_root() -> bool:
+    """Whether a file system takes this process for root: root of a user namespace is somebody else outside."""
+    try:
+        with open("/proc/self/uid_map") as file:
+            return os.geteuid() == 0 and file.readline().split()[:2] == ["0", "0"]
+    except OSError:
+        return False
+
+
 class KeptRoom:
     """Of one log directory. Any thread may give it up; the loop's sees to it that it is kept again."""
 
@@ -51,6 +61,7 @@ class KeptRoom:
         self.size = min(size, _volume(root) // 8)
         self.given = 0
         """How often it was given up."""
+        self._root = root
         self._path = f"{root}/{NAME}"
         self._lock = threading.Lock()
         self.kept = False
@@ -79,6 +90,11 @@ class KeptRoom:
                 self.kept, self.full = False, error.errno in NO_ROOM
             else:
                 self.kept, self.full = True, False
+
+    def fits_twice(self) -> bool:
+        """Whether there is room for it twice. Raises OSError."""
+        volume = os.statvfs(self._root)
+        return volume.f_frsize * (volume.f_bfree if _is_root() else volume.f_bavail) >= 2 * self.size
 
     def give(self, before: int) -> bool:
         """Give it up, unless that was done since `given` was `before`. False: there is none left."""

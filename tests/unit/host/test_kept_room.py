@@ -46,11 +46,29 @@ class Lines:
         self.lines.append(f"ERROR {text}")
 
 
+@pytest.fixture
+def reserving(tmp_path: Path) -> Iterator[Path]:
+    """A file system that reserves two fifths of its blocks for root."""
+    place, image = tmp_path / "reserving", tmp_path / "image"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(4 * VOLUME)
+    for command in (["mkfs.ext4", "-q", "-m", "40", str(image)], ["mount", "-o", "loop", str(image), str(place)]):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except FileNotFoundError:
+            pytest.skip(f"there is no {command[0]}")
+        if done.returncode:
+            pytest.skip(f"such a file system cannot be had here: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
 def fill(disk: LocalDisk, path: str = "t-0/00000000000000000000.log", piece: int = 4096) -> int:
     """Append records until there is no room; how many bytes found some."""
     file, taken = disk.open(path, create=True), 0
     with pytest.raises(DiskFull):
-        while taken <= VOLUME:
+        while taken <= 4 * VOLUME:
             file.append([bytes(piece)])
             taken += piece
     file.close()
@@ -116,6 +134,23 @@ def test_a_little_room_is_not_enough(volume: Path) -> None:
     os.truncate(small, small.stat().st_size - KEPT)
     look(rooms, disk)
     assert not disk.lacks_room and (volume / NAME).exists()
+
+
+def test_what_is_reserved_for_root_is_room_of_root(reserving: Path) -> None:
+    """It has used that too until the disk was full: else it would take records again a twentieth of the disk later."""
+    disk, rooms = LocalDisk(str(reserving), kept_bytes=KEPT), Rooms(Lines())
+    rooms.watch([disk])
+    first = disk.open("t-1/00000000000000000000.log", create=True)
+    first.append([bytes(4 * KEPT)])
+    first.close()
+    fill(disk)
+    disk.replace("checkpoint", bytes(300_000))
+    look(rooms, disk)
+    assert disk.lacks_room
+    disk.remove("t-1/00000000000000000000.log")
+    assert disk.space().usable_bytes == 0
+    look(rooms, disk)
+    assert not disk.lacks_room and fill(disk, "t-2/00000000000000000000.log") > KEPT
 
 
 def test_what_was_kept_is_used_up_at_the_end(volume: Path) -> None:
