@@ -16,7 +16,8 @@ This file alone decides when either is possible and in which order it happens. R
 7. What the side that goes on cannot have is tried once more, and listed: back, what no znode can hold and what is of a
    kind that old brokers do not know; without ZooKeeper, what is there and could not be taken over.
 8. What is wanted no more is not done: the wish goes with the session of who wants it, and the transaction that cannot be
-   undone asks for it once more. That of a cluster which is handed back stays.
+   undone asks for it once more. So does the step before the log says that ZooKeeper has the truth: a takeover from the
+   beginning may be forbidden then, and nobody would drive. The wish of a cluster which is handed back stays.
 """
 
 from collections import Counter
@@ -32,7 +33,7 @@ from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.bridge.writing import made
 from actors.metadata.image import Image
-from actors.zookeeper import Change, Create, Delete, Get, Write, Znode
+from actors.zookeeper import Change, Check, Create, Delete, Get, Write, Znode
 
 PARTITIONS_AT_ONCE = 100
 REASONS_MAX = 10
@@ -56,6 +57,7 @@ def give_back(here: Here) -> Job:
     for portion in _portions(here.image):
         yield from _states(here, portion)
     yield from _producer_ids(here)
+    yield guarded(here, [Check(znodes.WANTED, wish.version)])
     yield Apply([reached(Progress.PRE_MIGRATION)])
     yield Settle()
     yield from absent(here)

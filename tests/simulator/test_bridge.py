@@ -746,6 +746,26 @@ def test_the_old_cluster_goes_on_with_a_deletion_that_waits() -> None:
     assert lab.data.names("/admin/delete_topics") == ("orders",) == lab.data.names("/brokers/topics")
 
 
+def test_brokers_are_driven_on_where_the_way_back_is_wanted_no_more() -> None:
+    """Also with a deletion that waits, which would forbid a takeover from the beginning."""
+    lab = begun()
+    deleted_while_away(lab)
+    true, begun_back = returning.agree, []
+
+    def withdrawn(here: Any) -> Any:
+        yield from true(here)
+        begun_back.append(here.me)
+        lab.data.remove(znodes.WANTED)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(returning, "agree", withdrawn)
+        lab.data.put(znodes.WANTED, b"back")
+        lab.until(lambda: bool(begun_back))
+        lab.until(lab.rested)
+    lab.brokers[3].start()
+    lab.until(lambda: lab.rested() and lab.brokers[3].parts == {})
+
+
 def delete(lab: Lab, name: str) -> None:
     """An admin client has deleted a topic at the active controller."""
     role = lab.active.node.controller
