@@ -32,10 +32,11 @@ NEVER_MS = (1 << 63) - 1
 
 
 def owner_of(request: Any, requester: str) -> str:
-    """The principal that a new token stands for: the one that the request names, or who asks."""
+    """The principal that a new token stands for: the one that the request names, or who asks. In `type:name` the type ends
+    at the first colon, so that a type with one is written otherwise: no principal has such a type."""
     if not request.owner_principal_name:
         return requester
-    return f"{request.owner_principal_type or USER}:{request.owner_principal_name}"
+    return f"{(request.owner_principal_type or USER).replace(':', '_')}:{request.owner_principal_name}"
 
 
 def not_created(code: ErrorCode, owner: str, requester: str, time_ms: int = -1) -> Any:

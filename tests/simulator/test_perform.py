@@ -4,19 +4,22 @@ No request may reach its handler in another way: not in an Envelope, not when it
 not when it is run again because its controller has lost the leadership.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from actors.authorization.rights import Checked
 from actors.node.api.perform import perform
-from actors.node.runtime.answers import Done
+from actors.node.api.table import ENVELOPED
+from actors.node.runtime.answers import Answer, Close, Done, Sliced
 from actors.node.runtime.calls import Call, Listener
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.access import Refuses
 from tests.served import TABLE
+from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
 from tests.simulator.world import Process
 
@@ -82,6 +85,38 @@ def test_what_a_broker_forwards_to_a_controller_that_refuses_does_nothing() -> N
     assert t.image.topic_count == topics
 
 
+def breaks() -> Answer:
+    raise ValueError("a mistake in a handler")
+
+
+@pytest.mark.parametrize("slices", [0, 1, 3])
+@pytest.mark.parametrize("end", [breaks, lambda: Close("no answer")], ids=["breaks", "closes"])
+def test_what_breaks_in_an_envelope_hurts_its_client_alone(
+    monkeypatch: pytest.MonkeyPatch, end: Callable[[], Answer], slices: int
+) -> None:
+    """A broker sends the requests of all its clients on one connection to the controller, which stays."""
+
+    def handler(left: int) -> Answer:
+        return Sliced(lambda: handler(left - 1)) if left else end()
+
+    t = OneTopic()
+    asked: list[int] = []
+    row = ENVELOPED[43]
+
+    def counted(context: Any, request: Any, call: Call) -> Answer:
+        asked.append(slices)
+        return handler(slices)
+
+    monkeypatch.setitem(ENVELOPED, row.key, row._replace(handler=counted))
+    gone: list[Any] = []
+    other = Client(t.world, "other")
+    other.ask("b1", "ElectLeaders", 2, message("ElectLeadersRequest")(), gone.append)
+    reply = t.client.call("b1", "CreateTopics", 7, creation("new"), 500)
+    assert [topic.error_code for topic in reply.topics] == [0], "nobody waits for it, and nothing is asked twice"
+    t.until(lambda: bool(gone))
+    assert gone == [None] and len(asked) == 1
+
+
 def test_what_is_asked_anew_after_a_lost_leadership_is_authorized_anew() -> None:
     """A controller that has lost contact with the others holds the reply. When it learns of its loss, it runs the
     request again."""
@@ -100,5 +135,5 @@ def test_what_is_asked_anew_after_a_lost_leadership_is_authorized_anew() -> None
     t.world.run_for(100)
     (reply,) = replies
     assert "CreateTopics" in refuses.asked
-    assert [topic.error_code for topic in reply.topics] == [TOPIC_AUTHORIZATION_FAILED]
+    assert [topic.error_code for topic in reply.topics] == [CLUSTER_AUTHORIZATION_FAILED], "it is refused at the door"
     assert active.node.controller.image.topic_count == 1, "what it had done is undone"

@@ -200,7 +200,12 @@ class Run:
         self._dispatch.requests.connections.writes(self._slot, self._call.frame)
 
     def _broke(self, error: Exception) -> None:
-        self._dispatch.failed(self._slot.connection, self._api.name, error)
+        broken = self._api.broken
+        if broken is None:
+            self._dispatch.failed(self._slot.connection, self._api.name, error)
+        else:
+            self._dispatch.report(self._api.name, error)
+            self._reply(broken())
 
     def _close(self, why: str) -> None:
         self._dispatch.requests.close(self._slot.connection, why)
@@ -258,7 +263,11 @@ class Run:
             self._close(answer.why)
         else:
             assert isinstance(answer, Close)
-            self._close(answer.why)
+            broken = self._api.broken
+            if broken is None:
+                self._close(answer.why)
+            else:
+                self._reply(broken())
 
     def _later(self, later: Later) -> None:
         connection = self._slot.connection

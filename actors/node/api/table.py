@@ -49,11 +49,12 @@ def rpc(
     pipelined: bool = False,
     enveloped: bool = False,
     pushed: bool = False,
+    broken: Callable[[], Any] | None = None,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
     `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that brokers pass on, and that
     clients of brokers in ZooKeeper mode send to the controller itself. `pushed`: it is served only where controllers push
-    metadata. Registering a place twice is a mistake in the source: ValueError."""
+    metadata. `broken`: see `Api`. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
         on_controllers = enveloped or set(listeners) <= ON_A_CONTROLLER
@@ -61,7 +62,9 @@ def rpc(
         rights = ON_CONTROLLERS if on_controllers else ON_BROKERS
         right = TO_CLIENTS[name] if to_clients and name in TO_CLIENTS else rights[name]
         subjects = reads | Subject.LOGIN
-        row = Api(key, name, versions, advertised or versions, lane, handler, subjects, writes, pipelined, right)
+        row = Api(
+            key, name, versions, advertised or versions, lane, handler, subjects, writes, pipelined, right, broken
+        )
         if pushed:
             for listener in listeners:
                 PUSHED[listener][key] = row

@@ -19,12 +19,15 @@ from actors.controller.delegation_tokens import (
     sweep_tokens,
 )
 from actors.controller.options import Options
+from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 
 HOUR_MS = 3_600_000
 ALICE, BOB = "User:alice", "User:bob"
+STRING_MAX = 32_767
+"""Bytes of a string in a request."""
 
 
 def cluster(**options: Any) -> Cluster:
@@ -114,6 +117,14 @@ def test_what_is_no_user_is_refused_and_nothing_is_stored(fields: dict[str, Any]
     c = cluster()
     reply = create(c, **fields)
     assert reply.error_code == code and not reply.token_id and not reply.hmac and not c.image.tokens
+
+
+@pytest.mark.parametrize("type_", ["User:x", ":", "Group:" * 100])
+def test_a_type_with_a_colon_is_nobodys_and_the_longest_names_fit_into_the_answer(type_: str) -> None:
+    c = cluster()
+    reply = create(c, owner_principal_type=type_, owner_principal_name="x" * STRING_MAX)
+    assert reply.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE and not c.image.tokens
+    framing.encode_response("CreateDelegationToken", 3, 1, reply)
 
 
 def test_without_a_key_there_are_no_tokens() -> None:

@@ -2,7 +2,8 @@
 
 The inner request has released numbering and its client's version (A01); it runs with the principal and the address of
 that client. Only what clients may send to a broker is taken. The answer is the inner response, header included.
-Errors: 35, 42, 97 PRINCIPAL_DESERIALIZATION_FAILURE; 41 NOT_CONTROLLER on a standby, so that the broker tries the next one.
+Errors: -1 UNKNOWN_SERVER_ERROR where the inner request's handler fails; 35, 42, 97 PRINCIPAL_DESERIALIZATION_FAILURE;
+41 NOT_CONTROLLER on a standby, so that the broker tries the next one.
 """
 
 import ipaddress
@@ -12,7 +13,7 @@ from actors.authorization.addresses import canonical
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.perform import perform
 from actors.node.api.table import ENVELOPED, rpc
-from actors.node.runtime.answers import Answer, Close, Done, mapped
+from actors.node.runtime.answers import Answer, Done, mapped
 from actors.node.runtime.calls import Call, Listener
 from actors.wire import framing
 from actors.wire.errors import ErrorCode, WireError
@@ -21,7 +22,12 @@ from actors.wire.messages import decode, message
 ENVELOPE = 58
 
 
-@rpc(ENVELOPE, "Envelope", range(1), listeners=[Listener.CONTROLLER])
+def broken() -> Any:
+    """The reply where what a client asks for breaks: a broker's other clients ask on the same connection."""
+    return _error(ErrorCode.UNKNOWN_SERVER_ERROR).reply
+
+
+@rpc(ENVELOPE, "Envelope", range(1), listeners=[Listener.CONTROLLER], broken=broken)
 def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     if not context.role.active:
@@ -61,8 +67,6 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
             forwarded=True,
         ),
     )
-    if isinstance(answer, Close):
-        return _error(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def wrap(reply: Any) -> Any:
         if not context.role.active:
