@@ -4,7 +4,8 @@ The answer's bytes go back to the client as they are. Rules:
 
 1. While no controller is known, or one says that it is not active, requests wait in a line, in which hosts and their
    connections take turns. One of it asks again for all. If the controller is silent, another one asks after `PATIENCE_MS`:
-   the first may be one that takes long.
+   the first may be one that takes long. One with which the connection was lost asks behind the others: it may be the one
+   that the controller closes the connection for.
 2. When a request's time is over its connection closes, and the client asks another broker. What waits of a connection that
    has closed is dropped.
 3. A request that would not fit into a frame any more would be tried for all that time, and break the connection of all
@@ -128,7 +129,8 @@ class Forwarder:
     def _answered(self, one: _Forwarded, reply: Any, *, asks: bool) -> None:
         slot, api_key, finish = one.slot, one.api_key, one.finish
         if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
-            self._not_taken(one, first=asks)
+            lost = isinstance(reply, ChannelError) and reply.reason == "lost"
+            self._not_taken(one, asked=asks, first=asks and not lost)
             return
         self._over(one)
         if self._next is not None and not self._goes_on:
@@ -145,11 +147,12 @@ class Forwarder:
         data = finish(reply.response_data)
         self._requests.answer(slot, [len(data).to_bytes(4, "big"), data])
 
-    def _not_taken(self, one: _Forwarded, *, first: bool) -> None:
-        """No controller took it: it waits in the line. `first`: it has asked for the line, and asks again soon."""
+    def _not_taken(self, one: _Forwarded, *, asked: bool, first: bool) -> None:
+        """No controller took it: it waits in the line. `asked`: it has asked for the line, of which one asks again soon.
+        `first`: that is this one."""
         if self._lives(one):
             self._stand(one, first=first)
-        if first or self._goes_on or self._next is None:
+        if asked or self._goes_on or self._next is None:
             self._ask_in(RETRY_MS)
 
     def _lives(self, one: _Forwarded) -> bool:

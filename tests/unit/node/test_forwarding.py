@@ -183,6 +183,38 @@ def test_a_request_that_takes_long_does_not_keep_the_others_from_the_controller(
     assert broker.forwarder.bytes_held == 0
 
 
+def test_a_request_that_loses_the_connection_each_time_keeps_nobody_else_from_the_controller() -> None:
+    """A controller may take less than this broker, or be of another release."""
+    broker = Without(0)
+    pending: list[tuple[int, Any]] = []
+
+    def controller(name: str, request: Any, then: Any, timeout_ms: int, **more: Any) -> None:
+        pending.append((int.from_bytes(request.request_data[:4], "big"), then))
+
+    def settle() -> None:
+        """What is sent before the connection breaks has its answer only if that left."""
+        while pending:
+            sent = pending[:]
+            pending.clear()
+            breaks = any(number == 0 for number, _ in sent)
+            for _, then in sent:
+                answer: Any = SimpleNamespace(error_code=0, response_data=b"answer")
+                then(ChannelError("lost", "it broke") if breaks else answer)
+
+    broker.controller = controller  # type: ignore[method-assign]
+    broker.settle = settle  # type: ignore[method-assign]
+    broker.forward()
+    for _ in range(5):
+        broker.forward("10.0.0.2")
+        broker.forward()
+        broker.pass_ms(7)
+    broker.pass_ms(1000)
+    assert sorted(slot.connection.id for slot in broker.answered) == list(range(1, 11))
+    broker.pass_ms(30_000)
+    assert broker.closed == [broker.slots[0].connection]
+    assert broker.forwarder.bytes_held == 0
+
+
 def test_hosts_take_turns_when_a_controller_is_there_again() -> None:
     broker = Without(500)
     late = broker.forward("10.0.0.2")
