@@ -356,7 +356,7 @@ class PartitionLog:
 
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
         if self.refusing is not None:
-            raise self.refusing
+            raise self.refusing.with_traceback(None)  # else it keeps all that it has refused
         first, last = headers[0], headers[-1]
         segment = self.active
         if segment is None or self._must_roll(segment, len(data), last, now_ms):

@@ -1,6 +1,7 @@
 """A follower's cut that the disk does not let happen, or only in part: what is committed here never lies behind the log."""
 
 import errno
+import weakref
 
 import pytest
 
@@ -77,6 +78,24 @@ def test_a_leader_takes_nothing_behind_a_cut_that_is_not_durable() -> None:
     for data in batches:
         partition.append(bytearray(data), 1_000, client=True)
     assert log.log_end_offset == end + 3
+
+
+def test_what_is_refused_until_a_cut_is_durable_is_kept_nowhere() -> None:
+    """The flush may take long on a slow disk, and clients send again and again meanwhile."""
+
+    class Batch(bytearray):
+        """One that can be looked for."""
+
+    partition = replica()
+    partition.truncate_for(0, 3)
+    sent = []
+    for number in range(50):
+        data = Batch(build(producer_id=number))
+        sent.append(weakref.ref(data))
+        with pytest.raises(Refused):
+            partition.append(data, 1_000, client=True)
+        del data
+    assert sum(one() is not None for one in sent) <= 1
 
 
 def test_a_flush_that_began_before_the_cut_lets_nothing_in() -> None:
