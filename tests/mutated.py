@@ -47,7 +47,7 @@ from actors.authentication.scram import ITERATIONS_MIN, Mechanism, Scram, TokenL
 from actors.config import ConfigError
 from actors.host.certificates import authority, issue
 from actors.host.tls import Tls
-from actors.tls_settings import Store, TlsSettings
+from actors.tls_settings import Store, TlsSettings, mapping_rules
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message
@@ -371,7 +371,9 @@ class Stores:
         """A listener that asks for certificates."""
         trust = Store("PEM", str(trusted) if trusted is not None else "", "", "")
         keys = Store(kind, str(location), PASSWORD, "")
-        return Tls("L", TlsSettings(keys, "", trust, "required", ("TLSv1.2", "TLSv1.3"), (), False, ()))
+        return Tls(
+            "L", TlsSettings(keys, "", trust, "required", ("TLSv1.2", "TLSv1.3"), (), False, mapping_rules("DEFAULT"))
+        )
 
 
 @cache

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors.config import NodeConfig, properties
-from actors.host import durable
+from actors.host import durable, kept_room
 from actors.host.locks import LOCK, Lock
 from actors.host.locks import StorageError as StorageError
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
@@ -331,7 +331,7 @@ def _write_meta(new: Directory) -> Directory:
     return new
 
 
-OWN = (META, LOCK, bootstrap.BOOTSTRAP)
+OWN = (META, LOCK, bootstrap.BOOTSTRAP, kept_room.NAME)
 """Files of a node's directory that hold nothing of a user's."""
 
 

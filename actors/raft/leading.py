@@ -77,7 +77,7 @@ def fetch(core: Core, source: int, request: FetchRequest) -> None:
     leading = core.leading
     assert leading is not None
     progress = contact(core, request.replica)
-    if progress is not None and twins.fetched(progress, request.connection):
+    if progress is not None and request.replica in leading.voters and twins.fetched(progress, request.connection):
         error = Error.DUPLICATE_BROKER_REGISTRATION
         core.say(source, FetchResponse(request.serial, error, core.told_leader, core.epoch))
         return

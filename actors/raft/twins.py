@@ -4,9 +4,10 @@ A replica is its id and its disk, so whoever has a copy of the disk speaks with 
 epoch a second time. Nothing on the copy shows that it is one. What others see of the two does, and this file alone decides
 when that is enough:
 
-1. A replica fetches on one connection at a time, and never goes back to one that it has given up. A leader that sees the
+1. A voter fetches on one connection at a time, and never goes back to one that it has given up. A leader that sees the
    same key on two connections in turn, and on the older one again and again, serves two processes. The one whose
-   connection it saw first goes on, the other one is refused.
+   connection it saw first goes on, the other one is refused. Of two brokers with one id the draft decides otherwise
+   (R631-175), and an observer gives no vote.
 2. A leader asks for no votes. Where the leader of an epoch asks its follower for a pre-vote in that epoch, and answers a
    fetch of the same epoch that was sent later, it was somebody else who asked: a leader that has stopped never leads that
    epoch again (`state`, rule 3). The next question of that kind is refused, once. What a candidate has asked before it was

@@ -35,6 +35,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data = build(2, 100, timestamp_ms=1_700_000_000_000 + number * 1000 - number % 7 * 3000, **header)
         put(log, data, epoch=number // 100)
     log.truncate_to(440)
+    log.flushed(log.flush())
     for number in range(60):
         put(log, build(1, 100, timestamp_ms=1_700_001_000_000 + number), epoch=5)
     _stop(log)

@@ -386,6 +386,7 @@ def test_a_cut_into_a_sealed_segment_reads_its_index_outside_the_loop() -> None:
     assert isinstance(log.disk, VirtualDisk)
     log.disk.unreadable = lambda path, position, size: path.endswith(".txnindex")
     log.truncate_to(5, prepared)
+    flush(log)
     assert aborted(log, 0, 5) == [(1, 0), (1, 2)]
     assert dict(log.producers.transactions.open) == {1: 4}
     end(log, 1, False)
@@ -404,6 +405,7 @@ def test_a_log_that_begins_inside_a_batch_knows_its_transaction(how: str) -> Non
         log = reopen(log).log
     else:
         log.truncate_to(2)
+        flush(log)
     assert last_stable(log, 2) == 1
     end(log, 1, False)
     assert aborted(log, 1, 2) == [(1, 0)]
