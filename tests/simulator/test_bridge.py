@@ -619,6 +619,33 @@ def test_a_zookeeper_that_takes_less_in_a_request_leaves_out_what_is_larger_alon
     assert lab.data.get(path) is None
 
 
+def test_a_request_that_was_answered_in_between_is_not_too_large() -> None:
+    """A connection may be lost at any time, with the same large request in flight too."""
+    lab = begun()
+    for user in range(300):
+        lab.rule(f"{user:0100d}", True)
+
+    def written(has: bool) -> bool:
+        text = lab.data.get(rules.path_of(ABOUT)) or b""
+        return lab.driving() and len(text) > 40_000 and (b"one-more" in text) is has
+
+    lab.until(lambda: written(False))
+    for _ in range(3):
+        lost = len(lines_of(lab, "is lost"))
+        lab.ensemble.bytes_max = 40_000
+        lab.rule("one-more", True)
+        lab.until(lambda lost=lost: len(lines_of(lab, "is lost")) > lost)  # type: ignore[misc]
+        lab.ensemble.bytes_max = 1 << 20
+        lab.until(lambda: written(True))
+        lab.rule("one-more", False)
+        lab.until(lambda: written(False))
+    assert not lines_of(lab, "left out")
+
+
+def lines_of(lab: Lab, words: str) -> list[str]:
+    return [line for line in lab.world.lines if words in line]
+
+
 def test_a_topic_deleted_by_a_tool_goes_everywhere() -> None:
     lab = begun()
     lab.data.put("/admin/delete_topics/orders", b"")

@@ -362,6 +362,8 @@ class Bridge:
         def then(result: Any) -> None:
             # Of a connection that was lost an event tells, which ends every job.
             if self._job is job and not isinstance(result, Away):
+                if self._in_flight >= self._lost_with:  # whatever the answer is, ZooKeeper takes that much
+                    self._lost_with = 0
                 self._answer, self._in_flight = result, 0
 
         return then
