@@ -639,7 +639,7 @@ class Simulation:
         # Reading finds rot, which is then repaired.
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"after everything was read {self._illness()}")
-        self.world.run_for(3_000)
+        self.world.run_for(3_000 + max(0, self.world.late_us - self.world.time_us) // 1_000)
         # Who is told late may have been fenced meanwhile, because it was behind.
         if not self._until(lambda: not self._untold() and self._healthy(), HEALTHY_MS):
             raise Violation(

@@ -70,6 +70,7 @@ FOUND = [
     ("replicas_identical", "relocated", 6224213),
     ("replicas_identical", "purged", 6224328),
     ("restarts_succeed", "voters", 6224453),
+    ("no_proposal_is_left", "pushed", 7281003),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

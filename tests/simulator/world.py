@@ -519,6 +519,8 @@ class World:
         self.addresses: dict[tuple[str, int], tuple[Process, str]] = {}
         self.partitions: dict[tuple[str, str], None] = {}
         self.slow_us: dict[tuple[str, str], int] = {}
+        self.late_us = 0
+        """When the last that a slow link has taken arrives: also where it was healed meanwhile, and for a dial too."""
         self.deliveries = 0
         self.turns = 0
         self.errors: list[str] = []
@@ -592,7 +594,12 @@ class World:
             self.addresses[listener.host, listener.port] = (process, listener.name)
 
     def delay(self, a: Any, b: Any) -> int:
-        return self.random.randint(30, 400) + self.slow_us.get((a.name, b.name), 0)
+        delay_us = self.random.randint(30, 400)
+        slow_us = self.slow_us.get((a.name, b.name))
+        if slow_us is not None:
+            delay_us += slow_us
+            self.late_us = max(self.late_us, self.time_us + delay_us)
+        return delay_us
 
     def blocked(self, a: Any, b: Any) -> bool:
         return (a.name, b.name) in self.partitions
