@@ -371,8 +371,6 @@ class LocalDisk:
         """Whether more than half of the descriptors are in use, and the order of use is kept; or room lacks. Then appends
         are looked at one by one."""
         self.room = KeptRoom(root, kept_bytes)
-        self.lacks_room = self.room.full
-        """No records are appended: the room that was kept back is given up, or there was none to keep."""
         self.crowded = self.lacks_room
         self._thread = threading.get_ident()
         self._handles: OrderedDict[LocalFile, None] = OrderedDict()
@@ -618,6 +616,11 @@ class LocalDisk:
 
     # -- room ---------------------------------------------------------------------------------------------------------
 
+    @property
+    def lacks_room(self) -> bool:
+        """No records are appended: the room that was kept back is given up, or there was none to keep."""
+        return self.room.full
+
     def admit(self, file: LocalFile) -> None:
         """An append begins while descriptors are crowded or room lacks. Raises DiskFull."""
         if self.lacks_room and of_records(file.path):
@@ -640,10 +643,8 @@ class LocalDisk:
 
     def give_room(self, given: int) -> bool:
         """Give up what is kept back, unless that was done since `given`. False: there is none left."""
-        if not self.room.give(given):
-            return False
-        self.lacks_room = self.crowded = True
-        return True
+        self.crowded = True
+        return self.room.give(given)
 
     def has_room_again(self) -> bool:
         """Whether what is kept back can be kept again; `keep_room` does it. Asked about once a second where room lacks."""
@@ -656,7 +657,6 @@ class LocalDisk:
     def keep_room(self) -> None:
         """Keep room back again. May block; any thread may call it."""
         self.room.keep()
-        self.lacks_room = self.room.full
 
     # -- descriptors --------------------------------------------------------------------------------------------------
 

@@ -103,11 +103,13 @@ class KeptRoom:
                 return True
             if not self.kept:
                 return False
+            self.full = True  # before there is room: records that another thread appends meanwhile would take it
             try:
                 os.unlink(self._path)
             except OSError:
+                self.full = False
                 return False
-            self.kept, self.full = False, True
+            self.kept = False
             self.given += 1
             return True
 
@@ -117,8 +119,9 @@ class Disk(Protocol):
 
     root: str
     room: KeptRoom
-    lacks_room: bool
 
+    @property
+    def lacks_room(self) -> bool: ...
     def has_room_again(self) -> bool: ...
     def keep_room(self) -> None: ...
 

@@ -259,3 +259,18 @@ def test_which_files_hold_records() -> None:
         "t.log-0",
     ):
         assert not of_records(path)
+
+
+def test_no_records_are_taken_from_before_the_room_is_given_up(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread gives it up: what the loop appends while the file is being removed would take the room."""
+    disk = LocalDisk(str(volume), kept_bytes=KEPT)
+    seen: list[bool] = []
+    unlink = os.unlink
+
+    def looked(path: str) -> None:
+        seen.append(disk.lacks_room and disk.crowded)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", looked)
+    assert disk.give_room(disk.room.given)
+    assert seen == [True] and disk.lacks_room
