@@ -272,7 +272,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        self._before_commit(shard, group_id, [(topic, number) for topic, number, _ in offsets] if shard.walks else ())
+        self._before_commit(shard, group_id, offsets)
         self._write_offsets(
             shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then, records
         )
@@ -292,7 +292,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        self._before_commit(shard, group_id, [(topic, number) for topic, number, _ in offsets] if shard.walks else ())
+        self._before_commit(shard, group_id, offsets)
         pending = shard.transactional
         written = [((topic, number), pending.next(), committed) for topic, number, committed in offsets]
 
@@ -585,10 +585,10 @@ class Coordinator(Coordination[Shard]):
         if gone:
             self._remove_offsets(shard, group_id, gone, lambda error: None)
 
-    def _before_commit(self, shard: Shard, group_id: str, keys: Sequence[Key]) -> None:
-        """The group commits these keys: what it has of them for topics that are gone is removed before that."""
+    def _before_commit(self, shard: Shard, group_id: str, offsets: Sequence[tuple[str, int, CommittedOffset]]) -> None:
+        """The group commits these offsets: what it has of their keys for topics that are gone is removed before that."""
         for walk in shard.walks:
-            gone = walk.gone(group_id, keys)
+            gone = walk.gone(group_id, [(topic, number) for topic, number, _ in offsets])
             self._forget_of(shard, group_id, [key for key in gone if shard.holds_key(group_id, key)])
 
     def _remove_offsets(
