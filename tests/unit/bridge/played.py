@@ -200,6 +200,16 @@ def add_topic(
     return id
 
 
+def driving() -> Bridge:
+    """A bridge that has taken over a cluster with the topic `orders`."""
+    zookeeper = cluster()
+    add_topic(zookeeper, "orders", [[1, 2]])
+    bridge = Bridge(zookeeper)
+    bridge.take_over()
+    bridge.watch()
+    return bridge
+
+
 def set_config(zookeeper: ZooKeeper, entity: str, notice: bool = True, **found: str) -> None:
     """Settings, as a broker writes them."""
     given = {name.replace("__", "-").replace("_", "."): value for name, value in found.items()}
@@ -218,6 +228,6 @@ def notify(zookeeper: ZooKeeper, entity: str) -> None:
 
 
 __all__ = [
-    "CLUSTER", "ME", "Bridge", "Happens", "Progress", "Stage", "add_topic", "broker", "cluster", "notify", "progress",
-    "records", "registration", "set_config",
+    "CLUSTER", "ME", "Bridge", "Happens", "Progress", "Stage", "add_topic", "broker", "cluster", "driving", "notify",
+    "progress", "records", "registration", "set_config",
 ]  # fmt: skip

@@ -13,19 +13,10 @@ from actors.controller.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import BrokerSet, ConfigSet, EntityGone, EntitySet, FeatureSet, Op, PartitionsSet
 from actors.zookeeper import Delete
-from tests.unit.bridge.played import Bridge, add_topic, cluster
+from tests.unit.bridge.played import Bridge, add_topic, driving
 
 MANY = 12_000
 ORDERS = b"orders" + bytes(10)
-
-
-def driving() -> Bridge:
-    zookeeper = cluster()
-    add_topic(zookeeper, "orders", [[1, 2]])
-    bridge = Bridge(zookeeper)
-    bridge.take_over()
-    bridge.watch()
-    return bridge
 
 
 def rule(kind: int, name: str, user: str = "User:mallory") -> Op:

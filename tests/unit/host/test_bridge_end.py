@@ -11,7 +11,7 @@ from actors.host import bridge as command
 from actors.host.cluster_error import ClusterError
 from actors.metadata.ops import BrokerGone, BrokerSet
 from actors.zookeeper import Multi, Reads, Rejected
-from tests.unit.bridge.played import Bridge, add_topic, cluster
+from tests.unit.bridge.played import Bridge, driving
 from tests.unit.bridge.test_tokens import op
 
 
@@ -32,15 +32,6 @@ class Played:
         return result
 
 
-def begun() -> Bridge:
-    zookeeper = cluster()
-    add_topic(zookeeper, "orders", [[1, 2]])
-    bridge = Bridge(zookeeper)
-    bridge.take_over()
-    bridge.watch()
-    return bridge
-
-
 def ended(bridge: Bridge, wish: str, monkeypatch: pytest.MonkeyPatch, busy: bool = True) -> int:
     """The command, while the active controller works. `busy`: it has tokens to write all the time."""
     turns: list[int] = []
@@ -59,7 +50,7 @@ def ended(bridge: Bridge, wish: str, monkeypatch: pytest.MonkeyPatch, busy: bool
 
 
 def test_a_refusal_reaches_the_command_whatever_is_written_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    bridge = begun()
+    bridge = driving()
     bridge.apply(BrokerSet(4, 99, endpoints=tuple(bridge.here.endpoints)))
     with pytest.raises(ClusterError, match=r"brokers 4 are rayft's: stop them first"):
         ended(bridge, "back", monkeypatch)
@@ -71,7 +62,7 @@ def test_a_refusal_reaches_the_command_whatever_is_written_meanwhile(monkeypatch
 
 
 def test_what_is_wanted_changes_nothing_of_what_the_controller_has_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    bridge = begun()
+    bridge = driving()
     bridge.apply(op())
     bridge.write("token", "AAECAwQFBgcICQoLDA0ODw")
     session: Any = Played(bridge)
@@ -93,7 +84,7 @@ def test_what_is_wanted_changes_nothing_of_what_the_controller_has_noted(monkeyp
 
 @pytest.mark.parametrize("wish", ["back", "finish"])
 def test_what_was_not_done_in_time_is_wanted_no_more(wish: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bridge = begun()
+    bridge = driving()
     monkeypatch.setattr(command, "WAIT_S", 0.5)
     monkeypatch.setattr(command, "AGAIN_S", 0.1)
     session: Any = Played(bridge)
@@ -105,7 +96,7 @@ def test_what_was_not_done_in_time_is_wanted_no_more(wish: str, monkeypatch: pyt
 
 
 def test_what_is_wanted_goes_with_the_command() -> None:
-    bridge = begun()
+    bridge = driving()
     session: Any = Played(bridge)
     command._wish(session, "back")
     bridge.zookeeper.end(session.session)
@@ -113,7 +104,7 @@ def test_what_is_wanted_goes_with_the_command() -> None:
 
 
 def test_what_was_done_while_the_command_took_it_back_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    bridge = begun()
+    bridge = driving()
     monkeypatch.setattr(command, "WAIT_S", 0.5)
     session: Any = Played(bridge)
     command._wish(session, "back")
