@@ -78,8 +78,9 @@ class LocalFile:
     def append(self, parts: Sequence[Buffer]) -> int:
         """Append all parts. Raises DiskFull (nothing is kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open_for("append")
-        if self._disk.crowded:
-            self._disk.admit(self)
+        disk = self._disk
+        if disk.crowded or disk.room.full:
+            disk.admit(self)
         size = self._size
         try:
             if len(parts) == 1:
@@ -368,10 +369,8 @@ class LocalDisk:
         self.closing = threading.Lock()
         """Held while a descriptor is taken from its file, so that a thread never copies one that is being closed."""
         self.crowded = False
-        """Whether more than half of the descriptors are in use, and the order of use is kept; or room lacks. Then appends
-        are looked at one by one."""
+        """Whether more than half of the descriptors are in use. From then on the order of use is kept."""
         self.room = KeptRoom(root, kept_bytes)
-        self.crowded = self.lacks_room
         self._thread = threading.get_ident()
         self._handles: OrderedDict[LocalFile, None] = OrderedDict()
         """Files whose descriptor counts towards `handles_max`, the one used longest ago first."""
@@ -643,12 +642,10 @@ class LocalDisk:
 
     def give_room(self, given: int) -> bool:
         """Give up what is kept back, unless that was done since `given`. False: there is none left."""
-        self.crowded = True
         return self.room.give(given)
 
     def has_room_again(self) -> bool:
         """Whether what is kept back can be kept again; `keep_room` does it. Asked about once a second where room lacks."""
-        self.crowded = True
         try:
             return self.room.fits_twice()
         except OSError:
@@ -694,10 +691,10 @@ class LocalDisk:
         if file in handles:
             if self.crowded:
                 handles.move_to_end(file)
-                self.crowded = self.lacks_room or len(handles) > self.handles_max // 2
+                self.crowded = len(handles) > self.handles_max // 2
             return
         handles[file] = None
-        self.crowded = self.lacks_room or len(handles) > self.handles_max // 2
+        self.crowded = len(handles) > self.handles_max // 2
         while len(handles) > self.handles_max:
             oldest = next((held for held in handles if not held._pins and held is not file), None)
             if oldest is None:

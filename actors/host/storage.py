@@ -331,8 +331,8 @@ def _write_meta(new: Directory) -> Directory:
     return new
 
 
-OWN = (META, LOCK, bootstrap.BOOTSTRAP, kept_room.NAME)
-"""Files of a node's directory that hold nothing of a user's."""
+OWN = (META, bootstrap.BOOTSTRAP, kept_room.NAME, LOCK)
+"""Files of a node's directory that hold nothing of a user's. The lock goes last: another process may come then."""
 
 
 def discard(path: str, cluster_id: str, ids: Mapping[str, int] | None) -> bool:

@@ -264,11 +264,15 @@ def test_which_files_hold_records() -> None:
 def test_no_records_are_taken_from_before_the_room_is_given_up(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread gives it up: what the loop appends while the file is being removed would take the room."""
     disk = LocalDisk(str(volume), kept_bytes=KEPT)
+    file = disk.open("t-0/00000000000000000000.log", create=True)
     seen: list[bool] = []
     unlink = os.unlink
 
     def looked(path: str) -> None:
-        seen.append(disk.lacks_room and disk.crowded)
+        disk.crowded = False  # as a use of a descriptor may say that began a moment ago
+        with pytest.raises(DiskFull):
+            file.append([b"record"])
+        seen.append(disk.lacks_room)
         unlink(path)
 
     monkeypatch.setattr(os, "unlink", looked)
