@@ -265,6 +265,7 @@ def test_no_records_are_taken_from_before_the_room_is_given_up(volume: Path, mon
     """Another thread gives it up: what the loop appends while the file is being removed would take the room."""
     disk = LocalDisk(str(volume), kept_bytes=KEPT)
     file = disk.open("t-0/00000000000000000000.log", create=True)
+    file.append([b"before"])
     seen: list[bool] = []
     unlink = os.unlink
 
