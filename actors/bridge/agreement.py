@@ -15,7 +15,7 @@ ZooKeeper. This file alone decides what is compared, and in which order. Rules:
 from collections.abc import Sequence
 from itertools import islice
 
-from actors.bridge import changes, merging, rules, settings, token_changes, topics, writing, znodes
+from actors.bridge import bases, changes, merging, rules, settings, token_changes, topics, writing, znodes
 from actors.bridge.asks import Here, Job, Look, Tell
 from actors.bridge.reading import Snapshot, read, settings_and_rules
 from actors.bridge.znodes import BadZnode
@@ -26,12 +26,15 @@ TOPICS_AT_ONCE = 250
 
 def agree(here: Here) -> Job:
     """Take over what brokers have changed, then write what differs: topics, settings, access rules, delegation tokens."""
+    if not here.has_bases:
+        yield from bases.forget(here)
     snapshot = yield from read(settings_and_rules())
     yield from changes.changed_settings(here)
     yield from changes.changed_rules(here)
     yield from _topics(here)
     yield from _settings(here, snapshot)
     yield from _rules(here, snapshot)
+    yield from bases.complete(here)
     yield from token_changes.agree(here)
 
 
@@ -69,35 +72,42 @@ def differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) 
 
 
 def _settings(here: Here, snapshot: Snapshot) -> Job:
-    for entity in dict.fromkeys([*settings.every(here.image), *snapshot.entities()]):
+    every = dict.fromkeys([*settings.every(here.image), *snapshot.entities()])
+    entities = [one for one in every if not changes.is_left_over(here, one)]
+    kept = yield from bases.read(here, [path for one in entities if is_path(path := settings.path_of(one))])
+    for entity in entities:
         path = settings.path_of(entity)
         if not is_path(path):
             yield from writing.entity(here, entity)
             continue
         try:
             there = settings.settings(path, snapshot.get(path))
+            base = bases.of_settings(there)
             if not settings.same(there, settings.merged(there, settings.here(here.image, entity), entity)):
-                if entity not in here.agreed and merging.is_anothers(here, path, snapshot.get(path)):
+                if path not in kept and merging.is_anothers(here, path, snapshot.get(path)):
                     yield from changes.take_settings(here, entity)
                 else:
                     yield from writing.entity(here, entity)
-            else:
-                here.agreed[entity] = there
+            elif kept.get(path) != base:
+                bases.keep(here, path, base)
         except BadZnode:  # whichever job it is tells of it
             yield from (writing.entity if settings.here(here.image, entity) else changes.take_settings)(here, entity)
 
 
 def _rules(here: Here, snapshot: Snapshot) -> Job:
     ruled = rules.by_resource(here.image)
-    for about in dict.fromkeys([*ruled, *(rules.resource(path) for path, _ in snapshot.rule_znodes())]):
+    every = dict.fromkeys([*ruled, *(rules.resource(path) for path, _ in snapshot.rule_znodes())])
+    kept = yield from bases.read(here, [rules.path_of(about) for about in every if rules.is_written(about)])
+    for about in every:
         path = rules.path_of(about)
         try:
-            if rules.rules(path, snapshot.get(path)) != ruled.get(about, frozenset()):
-                if about not in here.agreed and merging.is_anothers(here, path, snapshot.get(path)):
+            there = rules.rules(path, snapshot.get(path))
+            if there != ruled.get(about, frozenset()):
+                if path not in kept and merging.is_anothers(here, path, snapshot.get(path)):
                     yield from changes.take_rules(here, about)
                 else:
                     yield from writing.resource(here, about)
-            else:
-                here.agreed[about] = rules.rules(path, snapshot.get(path))
+            elif kept.get(path) != bases.of_rules(there):
+                bases.keep(here, path, bases.of_rules(there))
         except BadZnode:
             yield from (writing.resource if about in ruled else changes.take_rules)(here, about)

@@ -7,7 +7,7 @@ session.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -178,9 +178,12 @@ class Here:
         self.since = 0
         """The transaction of rayft's claim before this one: what others have written later may not be in the log. 0: not
         known, or all of it is."""
-        self.agreed: dict[Any, Any] = {}
-        """Entity path or resource -> the settings or rules that ZooKeeper had when both sides said the same last, of those
-        of which this controller knows it."""
+        self.agreed: dict[str, Mapping[bytes, bytes]] = {}
+        """Path of a znode -> its base (`bases.py`), of those that ZooKeeper does not have yet."""
+        self.has_bases = False
+        """Whether what has no base in ZooKeeper had no settings and no rules when both sides agreed last."""
+        self.anew: set[str] = set()
+        """Entity paths of topics that are new under their names: what ZooKeeper has belongs to the one before."""
         self.unbroken = False
         """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
         was deleted by rayft."""

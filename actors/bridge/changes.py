@@ -6,10 +6,11 @@ Rules:
 1. Those that a new notification names which is not rayft's own (`notifications.py`).
 2. What a znode says when its notification is read is merged with what the log has (`merging.py`).
 3. A znode that cannot be read is told of (`asks.taken`), and nothing else waits for it.
+4. Settings of a topic that is not there are left alone.
 """
 
 from actors.authorization.resources import Pattern
-from actors.bridge import merging, rules, settings, znodes
+from actors.bridge import bases, merging, rules, settings, znodes
 from actors.bridge.asks import Here, Job, Look, Tell, op_groups, taken
 from actors.bridge.notifications import OURS, mark_of, notified
 from actors.bridge.znodes import BadZnode, fields
@@ -35,17 +36,26 @@ def _entity_of(path: str, znode: Znode) -> str | None:
     return entity if settings.is_entity(entity) else None
 
 
+def is_left_over(here: Here, entity: str) -> bool:
+    """Whether these are settings of a topic that is not there: it was deleted, or it is not taken over yet, and then its
+    settings are read with it. One that is made later under that name does not get them."""
+    kind, _, name = entity.partition("/")
+    return kind == "topics" and here.image.topic(name) < 0
+
+
 @taken("settings of {}")
 def take_settings(here: Here, entity: str) -> Job:
     """What ZooKeeper has of an entity is taken over."""
     path = settings.path_of(entity)
-    (znode,) = yield Look([Get(path)], watch=False)
+    if is_left_over(here, entity):
+        return
+    znode, noted = yield Look([Get(path), Get(bases.path_of(path))], watch=False)
     there = settings.settings(path, znode)
-    base = here.agreed.get(entity)
+    base = bases.known(here, path, noted)
     have = settings.here(here.image, entity)
-    wanted = there if base is None else merging.of_maps(base, settings.merged(base, have, entity), there)
+    wanted = there if base is None else merging.of_settings(base, have, there)
     ops = settings.differences(here.image, entity, wanted)
-    here.agreed[entity] = there
+    bases.keep(here, path, bases.of_settings(there))
     if ops:
         yield op_groups([ops])
         yield Tell(f"settings of {entity} were changed in ZooKeeper and are taken over")
@@ -73,13 +83,13 @@ def _kind(text: str) -> int | None:
 def take_rules(here: Here, about: rules.Resource) -> Job:
     """What ZooKeeper has of a resource is taken over."""
     path = rules.path_of(about)
-    (znode,) = yield Look([Get(path)], watch=False)
+    znode, noted = yield Look([Get(path), Get(bases.path_of(path))], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
     there = rules.rules(path, znode)
-    base = here.agreed.get(about)
-    here.agreed[about] = there
+    base = bases.known(here, path, noted)
+    bases.keep(here, path, bases.of_rules(there))
     if mark_of(here, rules.changes_of(about), rules.key_of(about)) == rules.mark_of(there):
         return
-    if ops := list(rules.differences(have, there if base is None else merging.of_sets(base, have, there))):
+    if ops := list(rules.differences(have, there if base is None else merging.of_rules(base, have, there))):
         yield op_groups([ops])
         yield Tell(f"access rules of {about.name} were changed in ZooKeeper and are taken over")

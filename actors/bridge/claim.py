@@ -11,6 +11,9 @@ This file alone decides the transactions. Rules:
 4. The transaction of a claim notes its epoch in /rayft_bridge/claimed. /controller_epoch says the same as long as nobody
    but rayft has claimed: an unbroken chain. Only such a chain proves that what ZooKeeper has and the log has not
    was deleted by rayft.
+5. A transaction has CHANGES_MAX changes and half of what a request may have at most, but for one change that is larger.
+6. The transaction of a claim notes its epoch in /rayft_bridge/agreed too, if what is there was kept up to the claim before
+   (`bases.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +22,30 @@ from actors.bridge import brokers, znodes
 from actors.bridge.asks import Claim, Here, Job, Look, Make
 from actors.bridge.checks import controller_epoch, holder
 from actors.bridge.reading import Snapshot
-from actors.bridge.znodes import BRIDGE, CLAIMED, CONTROLLER, CONTROLLER_EPOCH, WANTED, BadZnode, fields, put, written
-from actors.zookeeper import Change, Check, Children, Create, Delete, Get, Write
+from actors.bridge.znodes import (
+    AGREED,
+    BRIDGE,
+    CLAIMED,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    WANTED,
+    BadZnode,
+    fields,
+    put,
+    written,
+)
+from actors.zookeeper import Change, Check, Children, Create, Delete, Get, Write, change_bytes
 
 DRIVING = "driving"
 WROTE_NOTED_MAX = 100
 """Of each kind of notification."""
+CHANGES_MAX = 300
+"""Of one transaction."""
 
 
 def look() -> Job:
     """What a claim needs to know, and what tells whether this is the cluster still: brokers among it."""
-    paths = [CONTROLLER, CONTROLLER_EPOCH, BRIDGE, WANTED, CLAIMED, znodes.CLUSTER_ID, znodes.MIGRATION]
+    paths = [CONTROLLER, CONTROLLER_EPOCH, BRIDGE, WANTED, CLAIMED, AGREED, znodes.CLUSTER_ID, znodes.MIGRATION]
     *results, names = yield Look([*map(Get, paths), Children(znodes.BROKER_IDS)])
     there = [f"{znodes.BROKER_IDS}/{name}" for name in names or ()]
     results += (yield Look([Get(path) for path in there], watch=False)) if there else ()
@@ -52,7 +68,11 @@ def claim(here: Here, snapshot: Snapshot) -> Job:
         changes += [Delete(CONTROLLER, known.version)] if known is not None else []
         changes.append(Create(CONTROLLER, data))
     changes += [Create(BRIDGE)] if snapshot.get(BRIDGE) is None else []
+    agreed = snapshot.get(AGREED)
+    has_bases = agreed is not None and agreed.data == str(last_claimed(snapshot)).encode()
+    changes.append(put(AGREED, number if has_bases else b"", agreed))
     yield Make([*changes, put(CLAIMED, number, snapshot.get(CLAIMED))])
+    here.has_bases = has_bases
     here.claim = Claim(epoch, 0 if before is None else before.version + 1)
     return here.claim
 
@@ -97,6 +117,20 @@ def guarded(here: Here, changes: Sequence[Change]) -> Make:
     """These changes, unless another controller has claimed."""
     assert here.claim is not None, "nothing is changed in ZooKeeper without a claim"
     return Make([Check(CONTROLLER_EPOCH, here.claim.version), *changes])
+
+
+def made(here: Here, changes: Sequence[Change]) -> Job:
+    """Make changes, in as many transactions as they need (rule 5)."""
+    portion: list[Change] = []
+    most = room = here.request_bytes // 2
+    for change in changes:
+        if portion and (len(portion) >= CHANGES_MAX or room < change_bytes(change)):
+            yield guarded(here, portion)
+            portion, room = [], most
+        portion.append(change)
+        room -= change_bytes(change)
+    if portion:
+        yield guarded(here, portion)
 
 
 def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None) -> bytes:

@@ -15,7 +15,7 @@ and topics (of settings and rules: `changes.py`; of tokens: `token_changes.py`),
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from actors.bridge import brokers, changes, settings, token_changes, topics, writing, znodes
+from actors.bridge import bases, brokers, changes, settings, token_changes, topics, writing, znodes
 from actors.bridge.agreement import TOPICS_AT_ONCE, differs
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups, taken
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
@@ -195,11 +195,17 @@ def _new(here: Here, found: topics.Topic) -> Job:
     (configured,) = yield Look([Get(path)], watch=False)  # a broker writes them first, and tells nobody
     placed = found._replace(replicas=without_controllers(here, found))
     group: list[Op] = [TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable())]
+    readable = True
     try:
-        group += settings.differences(here.image, entity, settings.settings(path, configured))
+        there = settings.settings(path, configured)
+        group += settings.differences(here.image, entity, there)
+        bases.keep(here, path, bases.of_settings(there))
     except BadZnode:
-        yield from changes.take_settings(here, entity)  # which tells of it
+        readable = False
     yield op_groups([group])
+    yield from bases.write(here)
+    if not readable:
+        yield from changes.take_settings(here, entity)  # which tells of it
     yield Tell(f"topic {found.name} was made in ZooKeeper and is taken over: {len(placed.replicas)} partitions")
     yield from writing.topic(here, found.name)
 

@@ -2,35 +2,37 @@
 
 This file alone decides what counts where the log and ZooKeeper differ. Rules:
 
-1. The third way is what both sides said when they agreed last, as long as the controller that knows it is active: what
-   one side has added, changed or removed since is added, changed or removed. Of a key that both have changed, what an old
+1. The third way is what both sides said when they agreed last (`bases.py`), whichever controller was active then: what one
+   side has added, changed or removed since is added, changed or removed. Of a key that both have changed, what an old
    broker has acknowledged counts.
-2. Without it, what somebody else has written since rayft's last claim counts as a whole, however long nobody watched.
-   What rayft has written says so in the znode (`by`), which brokers pass over and do not keep.
+2. Where that is not known, what somebody else has written since rayft's last claim counts as a whole, however long nobody
+   watched. What rayft has written says so in the znode (`by`), which brokers pass over and do not keep.
 """
 
-from typing import TypeVar
-
+from actors.authorization.rules import Rule
+from actors.bridge import settings
 from actors.bridge.asks import Here
+from actors.bridge.bases import Base, mark
+from actors.bridge.settings import Settings
 from actors.bridge.znodes import OURS, BadZnode, fields
 from actors.zookeeper import Znode
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+
+def of_rules(base: Base, here: frozenset[Rule], there: frozenset[Rule]) -> frozenset[Rule]:
+    """Rules of `here`, of the log, with what `there`, ZooKeeper, has added and without what it has removed."""
+    return frozenset(
+        one for one in here | there if one in (here if (one in there) == (mark(repr(tuple(one))) in base) else there)
+    )
 
 
-def of_sets(base: frozenset[Key], here: frozenset[Key], there: frozenset[Key]) -> frozenset[Key]:
-    """Members of `here`, of the log, with what `there`, ZooKeeper, has added and without what it has removed."""
-    return (here - (base - there)) | (there - base)
-
-
-def of_maps(base: dict[Key, Value], here: dict[Key, Value], there: dict[Key, Value]) -> dict[Key, Value]:
-    """The same for values by key."""
+def of_settings(base: Base, here: Settings, there: Settings) -> Settings:
+    """The same for settings by name."""
     found = {}
-    for key in {**base, **here, **there}:
-        value = here.get(key) if there.get(key) == base.get(key) else there.get(key)
+    for name in {**here, **there}:
+        now = None if name not in there else mark(settings.plain(name, there[name]))
+        value = here.get(name) if now == base.get(mark(name)) else there.get(name)
         if value is not None:
-            found[key] = value
+            found[name] = value
     return found
 
 

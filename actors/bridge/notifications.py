@@ -15,7 +15,7 @@ This file alone decides which notifications are obeyed. Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.bridge import znodes
+from actors.bridge import bases, znodes
 from actors.bridge.asks import Here, Job, Look, Settle, Tell
 from actors.bridge.claim import guarded, note
 from actors.bridge.znodes import OURS as OURS
@@ -49,6 +49,7 @@ def notified(here: Here, folder: str, subject_of: Callable[[str, Znode], Any], t
                 yield Tell(f"a notification is passed over: {error}", error=True)
     for subject in subjects:
         yield from take(here, subject)
+    yield from bases.write(here)
     if newer:
         here.handled[folder] = newer[-1][0]
         if subjects:

@@ -34,6 +34,7 @@ SINGLE = (
     znodes.BRIDGE,
     znodes.WANTED,
     znodes.CLAIMED,
+    znodes.AGREED,
 )
 """Read whole, where they are there."""
 SETTINGS_AND_RULES = (

@@ -28,10 +28,9 @@ from typing import Any
 from actors.bridge import checks, settings, topics, znodes
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell, again
-from actors.bridge.claim import absent, guarded
+from actors.bridge.claim import absent, guarded, made
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
-from actors.bridge.writing import made
 from actors.metadata.image import Image
 from actors.zookeeper import Change, Check, Create, Delete, Get, Write, Znode
 

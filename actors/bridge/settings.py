@@ -13,7 +13,7 @@ Rules:
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -59,6 +59,12 @@ def path_of(entity: str) -> str:
 def is_entity(entity: str) -> bool:
     """Whether this is an entity path of a kind that is taken over."""
     return PATH.fullmatch(entity) is not None
+
+
+def is_left_over(entity: str, topics: Collection[str]) -> bool:
+    """Whether these are settings of a topic that is not among `topics`: it was deleted, or is not taken over yet."""
+    kind, _, name = entity.partition("/")
+    return kind == "topics" and name not in topics
 
 
 def settings(path: str, znode: Znode | None) -> Settings:
@@ -123,7 +129,7 @@ def merged(there: Settings, have: Settings, entity: str) -> Settings:
 
 def same(there: Settings, have: Settings) -> bool:
     """Whether the znode says the same already. Numbers may be written in several ways."""
-    return {key: _plain(key, value) for key, value in there.items()} == {k: _plain(k, v) for k, v in have.items()}
+    return {key: plain(key, value) for key, value in there.items()} == {k: plain(k, v) for k, v in have.items()}
 
 
 def parts(entity: str) -> Entity:
@@ -225,7 +231,8 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _plain(key: str, value: str) -> str:
+def plain(key: str, value: str) -> str:
+    """A value in one of the ways in which it may be written."""
     try:
         return _written(key, float(value)) if key in QUOTAS else value
     except (ValueError, OverflowError):

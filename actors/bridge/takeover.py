@@ -18,6 +18,8 @@ is committed, drive. Rules:
 from collections.abc import Iterator
 
 from actors.bridge import (
+    bases,
+    changes,
     checks,
     following,
     notifications,
@@ -118,16 +120,16 @@ def _begin(here: Here) -> Job:
     here.unbroken = True
     here.names.update({here.image.topic_id(row) or b"": here.image.topic_name(row) for row in here.image.topics()})
     here.wrote = {}
-    here.agreed = {
-        **{entity: settings.here(here.image, entity) for entity in snapshot.entities()},
-        **rules.by_resource(here.image),
-    }
     here.handled = {folder: notifications.newest(snapshot.children(folder), folder) for folder in PREFIXES}
     yield from remembered(here)
+    yield from bases.forget(here)
+    for path, base in _agreed(snapshot):
+        bases.keep(here, path, base)
     yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")
     yield from token_changes.usable(here)
     assert here.claim is not None
     yield Hold(here.claim.epoch)
+    yield from bases.complete(here)
     yield Become(Happens.COMMITTED)
 
 
@@ -160,6 +162,17 @@ def _go_on(here: Here) -> Job:
     yield Become(Happens.COMMITTED)
 
 
+def _agreed(snapshot: Snapshot) -> Iterator[tuple[str, bases.Base]]:
+    """The bases of what was taken over: all that ZooKeeper has."""
+    names = set(snapshot.children(znodes.TOPICS))
+    for entity in snapshot.entities():
+        if not settings.is_left_over(entity, names):
+            path = settings.path_of(entity)
+            yield path, bases.of_settings(settings.settings(path, snapshot.get(path)))
+    for path, znode in snapshot.rule_znodes():
+        yield path, bases.of_rules(rules.rules(path, znode))
+
+
 def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
     """The ops that make the image say what was read: portions, each a list of groups that become visible at once."""
     image = here.image
@@ -190,7 +203,8 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
         [*snapshot.entities(), *(one for one in settings.every(image) if is_path(settings.path_of(one)))]
     ):
         path = settings.path_of(entity)
-        if ops := settings.differences(image, entity, settings.settings(path, snapshot.get(path))):
+        there = settings.settings(path, None if settings.is_left_over(entity, found) else snapshot.get(path))
+        if ops := settings.differences(image, entity, there):
             yield [ops]
     ruled = rules.by_resource(image)
     for about in dict.fromkeys([*ruled, *(rules.resource(path) for path, _ in snapshot.rule_znodes())]):
@@ -202,8 +216,11 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
 
 def returned(here: Here, snapshot: Snapshot, last: int) -> Iterator[list[list[Op]]]:
     """The ops that add to the image what a controller has made and changed that led after rayft's epoch `last`: portions,
-    as those of `groups`. A topic in /admin/delete_topics is left to the deletion that is under way."""
+    as those of `groups`. A topic in /admin/delete_topics is left to the deletion that is under way. Where it is known what
+    was agreed on (`bases.py`), settings and rules are left to the comparison that follows, which merges them; those of new
+    topics are taken as they are."""
     image = here.image
+    new: set[str] = set()
     doomed = set(snapshot.children(znodes.DELETE_TOPICS))
     for path, znode in snapshot.below(znodes.TOPICS):
         topic = topics.topic(path, znode)
@@ -215,6 +232,7 @@ def returned(here: Here, snapshot: Snapshot, last: int) -> Iterator[list[list[Op
             row = -1
         if row < 0:
             group.append(TopicSet(topic.name, topic.id))
+            new.add(f"topics/{topic.name}")
         rows = {} if row < 0 else {image.number(one): one for one in image.topic_partitions(row)}
         states = {
             number: topics.partition(one, known, replicas)
@@ -235,10 +253,12 @@ def returned(here: Here, snapshot: Snapshot, last: int) -> Iterator[list[list[Op
             yield [group]
     for entity in snapshot.entities():
         path = settings.path_of(entity)
+        if (here.has_bases and entity not in new) or changes.is_left_over(here, entity):
+            continue
         if ops := settings.differences(image, entity, settings.settings(path, snapshot.get(path))):
             yield [ops]
     ruled = rules.by_resource(image)
-    for path, znode in snapshot.rule_znodes():
+    for path, znode in snapshot.rule_znodes() if not here.has_bases else ():
         have = ruled.get(rules.resource(path), frozenset())
         if more := list(rules.differences(have, rules.rules(path, znode))):
             yield [more]

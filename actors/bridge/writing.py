@@ -8,9 +8,8 @@ alone decides which znodes a change of metadata becomes (of tokens: `token_chang
 2. What is written is committed before.
 3. Settings and access rules come with a notification in the same transaction. That of settings says that it is rayft's;
    those of rules cannot (`notifications.py`, rule 5). Brokers obey it, and the bridge passes over it.
-4. A transaction has CHANGES_MAX changes and half of what a request may have at most, but for one change that is larger. A
-   topic with more partitions needs several; its own znode comes first, as brokers do not look at the states of partitions,
-   and it goes with the last of them.
+4. More changes than one transaction has (`claim.made`) need several. A topic's own znode comes first then, as brokers do
+   not look at the states of partitions, and it goes with the last of them.
 5. A topic that is deleted keeps its znodes, with one in /admin/delete_topics, until every broker in ZooKeeper mode that
    has a replica has answered that it gave it up, as Apache Kafka has it. So the next active controller, and the old one if
    the cluster is handed back, tell those that were away. If its name is in use before, the new topic's znodes take their
@@ -28,9 +27,9 @@ from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
-from actors.bridge import merging, rules, settings, token_changes, tokens, topics, znodes
+from actors.bridge import bases, merging, rules, settings, token_changes, tokens, topics, znodes
 from actors.bridge.asks import End, Here, Job, Look, Settle, Tell, apart, op_groups
-from actors.bridge.claim import guarded
+from actors.bridge.claim import guarded, made
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
 from actors.bridge.rules import Resource
 from actors.bridge.znodes import written
@@ -46,11 +45,9 @@ from actors.zookeeper import (
     Unsendable,
     Write,
     Znode,
-    change_bytes,
     is_path,
 )
 
-CHANGES_MAX = 300
 STATES_AT_ONCE = 100
 
 
@@ -121,7 +118,7 @@ def topic(here: Here, name: str) -> Job:
             changes += topics.state_znodes(name, number, state)
     yield from made(here, changes)
     if known is None or is_other:  # what is there are the settings of the topic before
-        here.agreed.pop(f"topics/{name}", None)
+        here.anew.add(f"topics/{name}")
         yield from entity(here, f"topics/{name}")
 
 
@@ -191,27 +188,31 @@ def entity(here: Here, name: str) -> Job:
             raise Unsendable(NO_NAME)
         return
     parents = list(_parents(path, znodes.CONFIG))
-    known, *above = yield Look([Get(path), *map(Get, parents)], watch=False)
+    known, noted, *above = yield Look([Get(path), Get(bases.path_of(path)), *map(Get, parents)], watch=False)
     have = settings.here(here.image, name)
     there = settings.settings(path, known)
-    base = here.agreed.get(name)
-    if known is not None and base is not None and there != base:
-        both = merging.of_maps(base, settings.merged(base, have, name), there)
+    base = None if name in here.anew else bases.known(here, path, noted)
+    if base is not None and bases.of_settings(there) != base:
+        both = merging.of_settings(base, have, there)
         if ops := settings.differences(here.image, name, both):
             yield op_groups([ops])
             yield Settle()
             yield Tell(f"settings of {name} were changed at both sides, and both count")
             have = settings.here(here.image, name)
     wanted = settings.merged(there, have, name)
-    here.agreed[name] = there
     if (known is not None and settings.same(there, wanted)) or (known is None and not wanted):
+        here.anew.discard(name)
+        bases.keep(here, path, bases.of_settings(there))
+        yield from bases.write(here)
         return
     changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
     data = settings.data(wanted, by=OURS)
     changes.append(Create(path, data) if known is None else Write(path, data, known.version))
     notice = written(version=2, entity_path=name, by=OURS)
-    yield guarded(here, [*changes, Create(f"{znodes.CONFIG_CHANGES}/config_change_", notice, sequential=True)])
-    here.agreed[name] = wanted
+    changes.append(Create(f"{znodes.CONFIG_CHANGES}/config_change_", notice, sequential=True))
+    yield guarded(here, bases.noted(here, path, bases.of_settings(wanted), noted, changes))
+    here.anew.discard(name)
+    here.agreed.pop(path, None)
 
 
 @apart("access rules of {}")
@@ -225,19 +226,21 @@ def resource(here: Here, about: Resource) -> Job:
         return
     folder = rules.changes_of(about)
     parents = [*_parents(path, ""), *_parents(f"{folder}/x", "")]
-    known, noted, *above = yield Look([Get(path), Get(znodes.BRIDGE), *map(Get, parents)], watch=False)
+    wanted = [Get(path), Get(bases.path_of(path)), Get(znodes.BRIDGE)]
+    known, noted, bridge, *above = yield Look([*wanted, *map(Get, parents)], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
     there = rules.rules(path, known)
-    base = here.agreed.get(about)
-    if base is not None and there != base:
-        both = merging.of_sets(base, have, there)
+    base = bases.known(here, path, noted)
+    if base is not None and bases.of_rules(there) != base:
+        both = merging.of_rules(base, have, there)
         if ops := list(rules.differences(have, both)):
             yield op_groups([ops])
             yield Settle()
             yield Tell(f"access rules of {about.name} were changed at both sides, and both count")
             have = both
-    here.agreed[about] = there
     if there == have:
+        bases.keep(here, path, bases.of_rules(there))
+        yield from bases.write(here)
         return
     changes: list[Change] = [Create(one) for one, found in zip(parents, above, strict=True) if found is None]
     if known is None:
@@ -245,8 +248,9 @@ def resource(here: Here, about: Resource) -> Job:
     else:
         changes.append(Write(path, rules.data(have, by=OURS), known.version) if have else Delete(path, known.version))
     changes.append(Create(f"{folder}/{PREFIXES[folder]}", _rule_notice(about), sequential=True))
-    yield from make_noted(here, noted, changes, folder, rules.key_of(about), rules.mark_of(have))
-    here.agreed[about] = have
+    changes = bases.noted(here, path, bases.of_rules(have), noted, changes)
+    yield from make_noted(here, bridge, changes, folder, rules.key_of(about), rules.mark_of(have))
+    here.agreed.pop(path, None)
 
 
 def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:
@@ -283,9 +287,10 @@ def _removed(here: Here, name: str) -> Job:
     broker has it, its settings."""
     path = topics.path_of(name)
     config, wish = f"{znodes.CONFIG}/topics/{name}", _wish(name)
-    known, there, configured, wished = yield Look(
-        [Get(path), Children(f"{path}/partitions"), Get(config), Get(wish)], watch=False
+    known, there, configured, wished, noted = yield Look(
+        [Get(path), Children(f"{path}/partitions"), Get(config), Get(wish), Get(bases.path_of(config))], watch=False
     )
+    gone = [*([Delete(config)] if configured is not None else []), *bases.change(here, config, {}, noted)]
     numbers = there or ()
     if known is not None and numbers and wished is None and not here.unbroken:
         yield Tell(
@@ -294,8 +299,9 @@ def _removed(here: Here, name: str) -> Job:
         return
     if known is not None and numbers and not (yield from _given_up(here, path, known)):
         marks: list[Change] = [Create(wish)] if wished is None else []
-        marks += [Delete(config)] if configured is not None else []
+        marks += gone
         if marks:
+            here.agreed.pop(config, None)
             yield guarded(here, marks)
         return
     below = yield Look([Children(f"{path}/partitions/{number}") for number in numbers], watch=False)
@@ -308,7 +314,9 @@ def _removed(here: Here, name: str) -> Job:
     ]
     last: list[Change] = list(states.pop()) if states else []
     last += [Delete(f"{path}/partitions")] if there is not None else []
-    last += [Delete(one) for one, found in ((path, known), (config, configured), (wish, wished)) if found is not None]
+    last += [Delete(one) for one, found in ((path, known), (wish, wished)) if found is not None]
+    last += gone
+    here.agreed.pop(config, None)
     yield from made(here, [one for some in states for one in some])
     if last:  # a topic without states would be a new one, if the session ended before the rest goes
         yield guarded(here, last)
@@ -327,20 +335,6 @@ def _given_up(here: Here, path: str, znode: Znode) -> Job:
 
 def _wish(name: str) -> str:
     return f"{znodes.DELETE_TOPICS}/{name}"
-
-
-def made(here: Here, changes: Sequence[Change]) -> Job:
-    """Make changes, in as many transactions as they need (rule 4)."""
-    portion: list[Change] = []
-    most = room = here.request_bytes // 2
-    for change in changes:
-        if portion and (len(portion) >= CHANGES_MAX or room < change_bytes(change)):
-            yield guarded(here, portion)
-            portion, room = [], most
-        portion.append(change)
-        room -= change_bytes(change)
-    if portion:
-        yield guarded(here, portion)
 
 
 def _parents(path: str, root: str) -> Iterator[str]:

@@ -37,6 +37,8 @@ WANTED = "/rayft_bridge/wanted"
 """What the operator wants: `back` or `finish`; no such znode: that the bridge drives."""
 CLAIMED = "/rayft_bridge/claimed"
 """The controller epoch that rayft has claimed last."""
+AGREED = "/rayft_bridge/agreed"
+"""What both sides said when they agreed last (`bases.py`)."""
 REFUSED = "/rayft_bridge/refused"
 """Why that is not done, until something is wanted again."""
 SHOWN_BYTES = 60

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from actors.authorization.rules import Rule
-from actors.bridge import merging, rules, settings, znodes
+from actors.bridge import bases, merging, rules, settings, znodes
 from actors.controller.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet
@@ -131,12 +131,12 @@ def test_what_rayft_wrote_itself_since_its_claim_does_not_undo_what_the_log_has(
 def test_every_merge_of_one_member_or_key() -> None:
     for base, here, there in itertools.product([False, True], repeat=3):
         expected = here if there == base else there
-        one = frozenset("k")
-        assert merging.of_sets(
-            one if base else frozenset(), one if here else frozenset(), one if there else frozenset()
-        ) == (one if expected else frozenset())
+        one: frozenset[Rule] = frozenset({rule("k")})
+        sides = [one if side else frozenset[Rule]() for side in (base, here, there)]
+        merged = merging.of_rules(bases.of_rules(sides[0]), *sides[1:])
+        assert merged == (one if expected else frozenset())
     for given in itertools.product([None, "1", "2"], repeat=3):
         maps: list[dict[str, str]] = [{} if value is None else {"k": value} for value in given]
         base_value, here_value, there_value = given
         wanted = here_value if there_value == base_value else there_value
-        assert merging.of_maps(*maps).get("k") == wanted
+        assert merging.of_settings(bases.of_settings(maps[0]), *maps[1:]).get("k") == wanted

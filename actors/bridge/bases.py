@@ -1,0 +1,143 @@
+"""/rayft_bridge/agreed: what both sides said of settings and access rules when they agreed last.
+
+A merge needs to know it, and whoever merges next may be another controller. This file alone decides how it is kept. Rules:
+
+1. It is kept in ZooKeeper, as digests, in one znode for each subject that has settings or rules. What rayft writes and
+   what is agreed on then are one transaction. No secret and no long value is there a second time.
+2. What is taken over from ZooKeeper is agreed on once it is committed. A controller that ends in between leaves the base
+   of before, and the next one merges the same changes once more, which changes nothing.
+3. What has no such znode had no settings and no rules, if /rayft_bridge/agreed names the controller epoch that rayft has
+   claimed last: all bases are there, and kept. Otherwise nothing is known, and all of it is forgotten and begun anew: a
+   release of rayft that keeps no bases may have driven since.
+4. Numbers that are written in several ways are one number.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from itertools import islice
+
+from actors.authorization.rules import Rule
+from actors.bridge import settings
+from actors.bridge.asks import Here, Job, Look, Settle
+from actors.bridge.claim import guarded, made
+from actors.bridge.settings import Settings
+from actors.bridge.znodes import AGREED
+from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode, request_bytes
+
+Base = Mapping[bytes, bytes]
+"""Digest of a setting's name, or of a rule -> digest of the value, of DIGEST_BYTES each."""
+DIGEST_BYTES = 8
+PAIR_BYTES = 2 * DIGEST_BYTES
+FORM, UNKNOWN = b"\x01", b"\x00"
+"""The first byte of such a znode: pairs follow, sorted; or what was agreed on is not kept, as it is too large."""
+READS_A_ROUND = 500
+
+
+def path_of(path: str) -> str:
+    """Where the base of a znode is, which has a short name whatever the path is."""
+    return f"{AGREED}/{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def of_settings(found: Settings) -> Base:
+    """The base of settings."""
+    return {mark(name): mark(settings.plain(name, value)) for name, value in found.items()}
+
+
+def of_rules(found: frozenset[Rule]) -> Base:
+    """The base of access rules."""
+    return {mark(repr(tuple(one))): mark("") for one in found}
+
+
+def mark(text: str) -> bytes:
+    """The digest of a name or a value."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:DIGEST_BYTES]
+
+
+def keep(here: Here, path: str, base: Base) -> None:
+    """Both sides agree on this, as soon as the log is committed up to here: `write` notes it."""
+    here.agreed[path] = base
+
+
+def known(here: Here, path: str, znode: Znode | None) -> Base | None:
+    """The base of a znode at `path`; None: nobody knows. `znode`: that of `path_of(path)`."""
+    if path in here.agreed:
+        return here.agreed[path]
+    if znode is None:
+        return {} if here.has_bases else None
+    return _read(znode.data)
+
+
+def change(here: Here, path: str, base: Base, znode: Znode | None) -> list[Change]:
+    """What makes ZooKeeper have a base. `znode`: that of `path_of(path)` as it is."""
+    at = path_of(path)
+    if not base:
+        return [] if znode is None else [Delete(at)]
+    data = FORM + b"".join(sorted(key + value for key, value in base.items()))
+    if len(data) > here.request_bytes // 4:
+        data = UNKNOWN
+    if znode is None:
+        return [Create(at, data)]
+    return [] if znode.data == data else [Write(at, data)]
+
+
+def noted(here: Here, path: str, base: Base, znode: Znode | None, changes: list[Change]) -> list[Change]:
+    """These changes, and the base that holds with them; one for which a request has no room is unknown."""
+    every = [*changes, *change(here, path, base, znode)]
+    if request_bytes(every) <= here.request_bytes:
+        return every
+    at = path_of(path)
+    return [*changes, Create(at, UNKNOWN) if znode is None else Write(at, UNKNOWN)]
+
+
+def write(here: Here) -> Job:
+    """Note what is agreed on now."""
+    if not here.agreed:
+        return
+    yield Settle()
+    rest = iter(dict(here.agreed).items())
+    while portion := list(islice(rest, READS_A_ROUND)):
+        found = yield Look([Get(path_of(path)) for path, _ in portion], watch=False)
+        changes: list[Change] = []
+        for (path, base), znode in zip(portion, found, strict=True):
+            changes += change(here, path, base, znode)
+        yield from made(here, changes)
+        for path, base in portion:
+            if here.agreed.get(path) is base:
+                del here.agreed[path]
+
+
+def read(here: Here, paths: list[str]) -> Job:
+    """The bases of these znodes by path; those that nobody knows are left out."""
+    found: dict[str, Base] = {}
+    for first in range(0, len(paths), READS_A_ROUND):
+        portion = paths[first : first + READS_A_ROUND]
+        for path, znode in zip(portion, (yield Look([Get(path_of(one)) for one in portion], watch=False)), strict=True):
+            if (base := known(here, path, znode)) is not None:
+                found[path] = base
+    return found
+
+
+def forget(here: Here) -> Job:
+    """Nothing is agreed on any more."""
+    here.has_bases = False
+    here.agreed.clear()
+    yield guarded(here, [Write(AGREED, b"")])
+    (names,) = yield Look([Children(AGREED)], watch=False)
+    yield from made(here, [Delete(f"{AGREED}/{name}") for name in names or ()])
+
+
+def complete(here: Here) -> Job:
+    """What has no base now had no settings and no rules when both sides agreed last (rule 3)."""
+    yield from write(here)
+    if not here.has_bases:
+        assert here.claim is not None
+        yield guarded(here, [Write(AGREED, str(here.claim.epoch).encode())])
+        here.has_bases = True
+
+
+def _read(data: bytes) -> Base | None:
+    pairs = data.removeprefix(FORM)
+    if not data.startswith(FORM) or len(pairs) % PAIR_BYTES:
+        return None
+    places = range(0, len(pairs), PAIR_BYTES)
+    return {pairs[at : at + DIGEST_BYTES]: pairs[at + DIGEST_BYTES : at + PAIR_BYTES] for at in places}
