@@ -4,8 +4,9 @@ A merge needs to know it, and whoever merges next may be another controller. Thi
 
 1. It is kept in ZooKeeper, as digests, in one znode for each subject that has settings or rules. What rayft writes and
    what is agreed on then are one transaction. No secret and no long value is there a second time.
-2. What is taken over from ZooKeeper is agreed on once it is committed. A controller that ends in between leaves the base
-   of before, and the next one merges the same changes once more, which changes nothing.
+2. What is taken over from ZooKeeper is agreed on once it is committed. So that is announced before: the znode has both
+   bases until then. A controller that ends in between leaves both; of each setting or rule the announced one counts if
+   the log says the same, for then it was committed.
 3. What has no such znode had no settings and no rules, if /rayft_bridge/agreed names the controller epoch that rayft has
    claimed last: all bases are there, and kept. Otherwise nothing is known, and all of it is forgotten and begun anew: a
    release of rayft that keeps no bases may have driven since.
@@ -28,8 +29,10 @@ Base = Mapping[bytes, bytes]
 """Digest of a setting's name, or of a rule -> digest of the value, of DIGEST_BYTES each."""
 DIGEST_BYTES = 8
 PAIR_BYTES = 2 * DIGEST_BYTES
-FORM, UNKNOWN = b"\x01", b"\x00"
-"""The first byte of such a znode: pairs follow, sorted; or what was agreed on is not kept, as it is too large."""
+FORM, ANNOUNCED, UNKNOWN = b"\x01", b"\x02", b"\x00"
+"""The first byte of such a znode: pairs follow, sorted; or how many bytes of pairs there are, and another base behind
+them, which is announced; or what was agreed on is not kept, as it is too large."""
+LENGTH_BYTES = 4
 READS_A_ROUND = 500
 
 
@@ -58,13 +61,32 @@ def keep(here: Here, path: str, base: Base) -> None:
     here.agreed[path] = base
 
 
-def known(here: Here, path: str, znode: Znode | None) -> Base | None:
-    """The base of a znode at `path`; None: nobody knows. `znode`: that of `path_of(path)`."""
+def known(here: Here, path: str, znode: Znode | None, have: Base) -> Base | None:
+    """The base of a znode at `path`; None: nobody knows. `znode`: that of `path_of(path)`; `have`: what the log says."""
     if path in here.agreed:
         return here.agreed[path]
     if znode is None:
         return {} if here.has_bases else None
-    return _read(znode.data)
+    base, announced = _read(znode.data)
+    if base is None or announced is None:
+        return base
+    found = {}
+    for key in {**base, **announced}:
+        value = (announced if have.get(key) == announced.get(key) else base).get(key)
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def announce(here: Here, path: str, base: Base | None, announced: Base, znode: Znode | None) -> Job:
+    """`announced` is about to be committed, where `base` was agreed on. `znode`: that of `path_of(path)` as it is."""
+    if base is None or base == announced:
+        return
+    before = _pairs(base)
+    data = ANNOUNCED + len(before).to_bytes(LENGTH_BYTES) + before + _pairs(announced)
+    data = UNKNOWN if len(data) > here.request_bytes // 4 else data
+    at = path_of(path)
+    yield guarded(here, [Create(at, data) if znode is None else Write(at, data)])
 
 
 def change(here: Here, path: str, base: Base, znode: Znode | None) -> list[Change]:
@@ -72,7 +94,7 @@ def change(here: Here, path: str, base: Base, znode: Znode | None) -> list[Chang
     at = path_of(path)
     if not base:
         return [] if znode is None else [Delete(at)]
-    data = FORM + b"".join(sorted(key + value for key, value in base.items()))
+    data = FORM + _pairs(base)
     if len(data) > here.request_bytes // 4:
         data = UNKNOWN
     if znode is None:
@@ -107,13 +129,15 @@ def write(here: Here) -> Job:
 
 
 def read(here: Here, paths: list[str]) -> Job:
-    """The bases of these znodes by path; those that nobody knows are left out."""
-    found: dict[str, Base] = {}
+    """The bases of these znodes by path, None where one is announced; those that nobody knows are left out."""
+    found: dict[str, Base | None] = {}
     for first in range(0, len(paths), READS_A_ROUND):
         portion = paths[first : first + READS_A_ROUND]
         for path, znode in zip(portion, (yield Look([Get(path_of(one)) for one in portion], watch=False)), strict=True):
-            if (base := known(here, path, znode)) is not None:
-                found[path] = base
+            base, announced = ({} if here.has_bases else None, None) if znode is None else _read(znode.data)
+            base = here.agreed.get(path, base)
+            if base is not None:
+                found[path] = base if announced is None else None
     return found
 
 
@@ -135,9 +159,23 @@ def complete(here: Here) -> Job:
         here.has_bases = True
 
 
-def _read(data: bytes) -> Base | None:
-    pairs = data.removeprefix(FORM)
-    if not data.startswith(FORM) or len(pairs) % PAIR_BYTES:
+def _pairs(base: Base) -> bytes:
+    return b"".join(sorted(key + value for key, value in base.items()))
+
+
+def _read(data: bytes) -> tuple[Base | None, Base | None]:
+    """What was agreed on and what is announced, as far as either is known."""
+    if data.startswith(FORM):
+        return _base(data[1:]), None
+    if not data.startswith(ANNOUNCED):
+        return None, None
+    end = 1 + LENGTH_BYTES + int.from_bytes(data[1 : 1 + LENGTH_BYTES])
+    base, announced = _base(data[1 + LENGTH_BYTES : end]), _base(data[end:])
+    return (None, None) if announced is None else (base, announced)
+
+
+def _base(pairs: bytes) -> Base | None:
+    if len(pairs) % PAIR_BYTES:
         return None
     places = range(0, len(pairs), PAIR_BYTES)
     return {pairs[at : at + DIGEST_BYTES]: pairs[at + DIGEST_BYTES : at + PAIR_BYTES] for at in places}

@@ -51,10 +51,12 @@ def take_settings(here: Here, entity: str) -> Job:
         return
     znode, noted = yield Look([Get(path), Get(bases.path_of(path))], watch=False)
     there = settings.settings(path, znode)
-    base = bases.known(here, path, noted)
     have = settings.here(here.image, entity)
+    base = bases.known(here, path, noted, bases.of_settings(have))
     wanted = there if base is None else merging.of_settings(base, have, there)
     ops = settings.differences(here.image, entity, wanted)
+    if ops:
+        yield from bases.announce(here, path, base, bases.of_settings(there), noted)
     bases.keep(here, path, bases.of_settings(there))
     if ops:
         yield op_groups([ops])
@@ -86,10 +88,14 @@ def take_rules(here: Here, about: rules.Resource) -> Job:
     znode, noted = yield Look([Get(path), Get(bases.path_of(path))], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
     there = rules.rules(path, znode)
-    base = bases.known(here, path, noted)
-    bases.keep(here, path, bases.of_rules(there))
+    base = bases.known(here, path, noted, bases.of_rules(have))
     if mark_of(here, rules.changes_of(about), rules.key_of(about)) == rules.mark_of(there):
+        bases.keep(here, path, bases.of_rules(there))
         return
-    if ops := list(rules.differences(have, there if base is None else merging.of_rules(base, have, there))):
+    wanted = there if base is None else merging.of_rules(base, have, there)
+    if ops := list(rules.differences(have, wanted)):
+        yield from bases.announce(here, path, base, bases.of_rules(there), noted)
+    bases.keep(here, path, bases.of_rules(there))
+    if ops:
         yield op_groups([ops])
         yield Tell(f"access rules of {about.name} were changed in ZooKeeper and are taken over")

@@ -192,13 +192,16 @@ def _new(here: Here, found: topics.Topic) -> Job:
         )
     entity = f"topics/{found.name}"
     path = settings.path_of(entity)
-    (configured,) = yield Look([Get(path)], watch=False)  # a broker writes them first, and tells nobody
+    configured, noted = yield Look(
+        [Get(path), Get(bases.path_of(path))], watch=False
+    )  # a broker writes them first, and tells nobody
     placed = found._replace(replicas=without_controllers(here, found))
     group: list[Op] = [TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable())]
     readable = True
     try:
         there = settings.settings(path, configured)
         group += settings.differences(here.image, entity, there)
+        yield from bases.announce(here, path, {}, bases.of_settings(there), noted)
         bases.keep(here, path, bases.of_settings(there))
     except BadZnode:
         readable = False

@@ -191,10 +191,11 @@ def entity(here: Here, name: str) -> Job:
     known, noted, *above = yield Look([Get(path), Get(bases.path_of(path)), *map(Get, parents)], watch=False)
     have = settings.here(here.image, name)
     there = settings.settings(path, known)
-    base = None if name in here.anew else bases.known(here, path, noted)
+    base = None if name in here.anew else bases.known(here, path, noted, bases.of_settings(have))
     if base is not None and bases.of_settings(there) != base:
         both = merging.of_settings(base, have, there)
         if ops := settings.differences(here.image, name, both):
+            yield from bases.announce(here, path, base, bases.of_settings(there), noted)
             yield op_groups([ops])
             yield Settle()
             yield Tell(f"settings of {name} were changed at both sides, and both count")
@@ -230,10 +231,11 @@ def resource(here: Here, about: Resource) -> Job:
     known, noted, bridge, *above = yield Look([*wanted, *map(Get, parents)], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())
     there = rules.rules(path, known)
-    base = bases.known(here, path, noted)
+    base = bases.known(here, path, noted, bases.of_rules(have))
     if base is not None and bases.of_rules(there) != base:
         both = merging.of_rules(base, have, there)
         if ops := list(rules.differences(have, both)):
+            yield from bases.announce(here, path, base, bases.of_rules(there), noted)
             yield op_groups([ops])
             yield Settle()
             yield Tell(f"access rules of {about.name} were changed at both sides, and both count")

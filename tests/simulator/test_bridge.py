@@ -31,7 +31,7 @@ from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster, directory_id
 from tests.simulator.ensemble import Ensemble
 from tests.simulator.old_brokers import OldBroker, Part
 from tests.simulator.world import World
-from tests.unit.bridge.played import add_topic, set_config
+from tests.unit.bridge.played import add_topic, notify, set_config
 
 BRIDGE_PORT = 9300
 CONFIG = {
@@ -178,11 +178,18 @@ class Lab:
         self.brokers[id].stop()
         self.world.after(1_000_000, self.brokers[id].start)
 
-    def alter(self, name: str, value: str) -> None:
+    def committed(self) -> bool:
+        """Whether the active controller has committed all that it knows."""
+        return (
+            self.active is not None
+            and self.active.node.quorum.raft.high_watermark >= self.active.node.controller.image.next_offset
+        )
+
+    def alter(self, name: str, value: str, key: str = "retention.ms") -> None:
         """An admin client has changed a setting at the active controller."""
         if self.active is not None and self.active.node.controller.image.topic(name) >= 0:
             role = self.active.node.controller
-            role.submit(lambda *_: _set(name, value), None, _CALL)
+            role.submit(lambda *_: _set(name, value, key), None, _CALL)
             self.active.wake()
 
     def rule(self, user: str, allowed: bool) -> None:
@@ -236,8 +243,8 @@ def put_rules(lab: Lab, *users: str) -> None:
     lab.data.multi(0, [Create(f"{znodes.RULE_CHANGES}/acl_changes_", b"TOPIC:orders", sequential=True)])
 
 
-def _set(name: str, value: str) -> Any:
-    return Result([ConfigSet(2, name, "retention.ms", value)], None)
+def _set(name: str, value: str, key: str) -> Any:
+    return Result([ConfigSet(2, name, key, value)], None)
 
 
 class _Call:
@@ -410,6 +417,60 @@ def test_what_is_made_in_an_emergency_stays_when_controllers_come_back() -> None
     lab.until(lab.rested)
     assert lab.topics() == {"orders", "invoices"}
     assert all(broker.stopped == [] for broker in lab.brokers.values())
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_each_side_keeps_what_it_has_acknowledged_while_nobody_watched(seed: int) -> None:
+    """Controllers reach ZooKeeper no more, or die, while both sides change rules and settings, each those of its own. The
+    next controller has nothing but what is in the log and in ZooKeeper."""
+    lab = begun(seed)
+    random, users = lab.world.random, {"a", "b", "c"}
+    theirs, ours = {"a"}, set[str]()
+    put_rules(lab, "a")
+    lab.until(lab.rested)
+    retention, segment = "1000", None
+    for step in range(8):
+        away = random.random() < 0.7
+        if away:
+            lab.ensemble.stop()
+        for _ in range(random.randint(1, 4)):
+            what = random.randint(0, 4)
+            if what == 0:
+                lab.kill_active()
+                lab.until(lambda: lab.active is not None)
+            elif what == 1:
+                theirs = set(random.sample(sorted(users), random.randint(0, 3)))
+                data = lab.data.get(rules.path_of(ABOUT))
+                path = rules.path_of(ABOUT)
+                found = rules.rules(path, None if data is None else Znode(data))
+                put_rules(lab, *theirs, *({one.principal.removeprefix("User:") for one in found} - users))
+            elif what == 2:
+                retention = str(step + 1)
+                now = json.loads(lab.data.get("/config/topics/orders") or b"")["config"] | {"retention.ms": retention}
+                lab.data.put("/config/topics/orders", settings.data(now))
+                notify(lab.data, "topics/orders")
+            elif what == 3:
+                user = random.choice("xyz")
+                ours ^= {user}
+                lab.rule(user, user in ours)
+                lab.until(lab.committed)
+            else:
+                segment = str(step + 1)
+                lab.alter("orders", segment, "segment.ms")
+                lab.until(lab.committed)
+            if away and random.random() < 0.5:  # nobody obeys a notification for so long that it has gone
+                for folder in (znodes.CONFIG_CHANGES, znodes.RULE_CHANGES):
+                    for name in lab.data.names(folder) or ():
+                        lab.data.remove(f"{folder}/{name}")
+        if away:
+            lab.kill_active()
+            lab.ensemble.start()
+        lab.until(lab.rested, 120_000)
+        image = lab.active.node.controller.image
+        held = {one.principal.removeprefix("User:") for one in rules.by_resource(image).get(ABOUT, ())}
+        assert held == theirs | ours, "a rule that one side has acknowledged"
+        wanted = {"retention.ms": retention} | ({} if segment is None else {"segment.ms": segment})
+        assert image.config(2, "orders") == wanted, "a setting that one side has acknowledged"
 
 
 def test_a_connect_string_that_leads_to_another_cluster_changes_nothing_there() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import agreement, claim, following, returning, takeover, topics, writing
+from actors.bridge import agreement, bases, claim, following, returning, takeover, topics, writing
 from actors.bridge.asks import End, Here, Hold, Job
 from actors.bridge.stages import Progress
 from actors.controller.pushes import Outbox
@@ -147,6 +147,37 @@ def brokers_are_told_after_the_cluster_was_handed_back() -> Sequence[Patch]:
 def it_is_taken_over_again_though_it_is_wanted_back() -> Sequence[Patch]:
     """What the operator has handed back does not stay so."""
     return [instead(takeover, "wanted", lambda snapshot: "")]
+
+
+def what_is_acknowledged() -> None:
+    """The worlds in which each side changes rules and settings of its own."""
+    for seed in range(1, 7):
+        stories.test_each_side_keeps_what_it_has_acknowledged_while_nobody_watched(seed)
+
+
+@caught_by(what_is_acknowledged)
+def a_base_ends_with_the_controller_that_knows_it() -> Sequence[Patch]:
+    """What was agreed on is in memory alone, as it once was."""
+    true = bases.known
+    return [instead(bases, "known", lambda here, path, znode, have: true(here, path, None, have) or None)]
+
+
+@caught_by(what_is_acknowledged)
+def a_write_leaves_the_base_of_before() -> Sequence[Patch]:
+    """What rayft writes is not agreed on."""
+    return [instead(bases, "noted", lambda here, path, base, znode, changes: changes)]
+
+
+@caught_by(what_is_acknowledged)
+def what_is_taken_leaves_the_base_of_before() -> Sequence[Patch]:
+    """What is taken over from ZooKeeper is not agreed on."""
+    return [instead(bases, "write", nothing), instead(bases, "announce", lambda *_: iter(()))]
+
+
+@caught_by(lambda: stories.test_each_side_keeps_what_it_has_acknowledged_while_nobody_watched(106))
+def what_is_taken_is_not_announced() -> Sequence[Patch]:
+    """A controller that ends behind the commit leaves the base of before: a right that is revoked then is back."""
+    return [instead(bases, "announce", lambda *_: iter(()))]
 
 
 @caught_by(stories.test_topics_of_both_sides_are_on_both_sides)

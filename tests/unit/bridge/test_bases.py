@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from actors.bridge import bases, settings, znodes
-from actors.bridge.asks import Make
+from actors.bridge.asks import Apply, Make
 from actors.metadata.ops import ConfigSet, EntitySet, TopicSet
-from actors.zookeeper import Delete, Rejected, Write, Znode
+from actors.zookeeper import Create, Delete, Rejected, Write, Znode
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, cluster, set_config
 from tests.unit.bridge.test_merging import ABOUT, PATH, driving, held, put, rule, set_rule
@@ -186,25 +186,38 @@ def test_with_a_topic_its_base_goes() -> None:
     assert zookeeper.get(kept) is None and zookeeper.get("/brokers/topics/orders") is None
 
 
-def test_a_controller_that_ends_before_it_notes_what_it_has_taken_loses_nothing() -> None:
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("here_too", [True, False])
+def test_a_controller_that_ends_before_it_notes_what_it_takes_loses_nothing(taken: bool, here_too: bool) -> None:
+    """Before it was committed or behind that, by the job that follows or by the one that writes."""
     zookeeper = cluster()
     add_topic(zookeeper, "orders", [[1, 2, 3]])
     alice, bob, mallory = rule("alice"), rule("bob"), rule("mallory", 2)
     put(zookeeper, alice)
+    set_config(zookeeper, ENTITY, retention_ms="1")
     bridge = driving(zookeeper)
 
     def ends(ask: Any) -> None:
-        if isinstance(ask, Make) and any(one.path.startswith(znodes.AGREED) for one in ask.changes):
+        announces = isinstance(ask, Make) and any(
+            isinstance(one, Create | Write) and one.data.startswith(bases.ANNOUNCED) for one in ask.changes
+        )
+        if isinstance(ask, Apply if not taken else Make) and not announces:
             raise Ended
 
-    put(zookeeper, mallory)
     bridge.before = ends
-    with pytest.raises(Ended):
-        bridge.follow()
-    assert held(bridge)[0] == {mallory}, "taken, and not noted"
+    put(zookeeper, alice, mallory)
+    set_config(zookeeper, ENTITY, retention_ms="1", segment_ms="2")
+    for kind, name in (("rules", ABOUT), ("settings", ENTITY)):
+        with pytest.raises(Ended):
+            bridge.write(kind, name) if here_too else bridge.follow()
+    assert held(bridge)[0] == ({alice, mallory} if taken else {alice})
+    put(zookeeper, mallory)  # what was taken in stays, and alice's right is revoked
+    set_config(zookeeper, ENTITY, retention_ms="1")
     set_rule(bridge, bob)
+    unnoticed(zookeeper)
     second = next_of(bridge)
     assert held(second) == ({mallory, bob}, {mallory, bob})
+    assert settings.here(second.image, ENTITY) == there(zookeeper, ENTITY) == {"retention.ms": "1"}
 
 
 def test_a_base_says_nothing_of_what_is_secret_and_has_a_bound() -> None:
@@ -216,13 +229,13 @@ def test_a_base_says_nothing_of_what_is_secret_and_has_a_bound() -> None:
     (made,) = bases.change(bridge.here, path, base, None)
     data: bytes = made.data  # type: ignore[union-attr]
     assert len(data) == 1 + bases.PAIR_BYTES and b"hunter" not in data
-    assert bases.known(bridge.here, path, Znode(data)) == base
+    assert bases.known(bridge.here, path, Znode(data), {}) == base
     bridge.here.request_bytes = 40
     (large,) = bases.change(bridge.here, path, bases.of_settings({"a": "1"}), None)
-    assert bases.known(bridge.here, path, Znode(large.data)) is None  # type: ignore[union-attr]
-    for damaged in (b"", b"?", data[:-1], b"\x02" + data[1:]):
-        assert bases.known(bridge.here, path, Znode(damaged)) is None
-    assert bases.known(bridge.here, path, None) == {}
+    assert bases.known(bridge.here, path, Znode(large.data), {}) is None  # type: ignore[union-attr]
+    for damaged in (b"", b"?", data[:-1], b"\x02" + data[1:], b"\x02" + bytes(4) + b"?", b"\xff"):
+        assert bases.known(bridge.here, path, Znode(damaged), {}) is None
+    assert bases.known(bridge.here, path, None, {}) == {}
 
 
 def test_a_write_that_zookeeper_refuses_has_changed_no_base() -> None:

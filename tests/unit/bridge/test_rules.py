@@ -8,7 +8,7 @@ import pytest
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
 from actors.authorization.rules import Rule
-from actors.bridge import rules, znodes
+from actors.bridge import bases, rules, znodes
 from actors.bridge.asks import Make
 from actors.bridge.rules import Resource
 from actors.bridge.stages import Stage
@@ -122,8 +122,20 @@ def test_notifications_of_rayft_bring_no_rule_back_and_take_none_away(pattern: i
     assert bridge.here.wrote == {}
 
 
+def none(*_: Any) -> Any:
+    """A job that knows no base."""
+    return {}
+    yield
+
+
 @PATTERNS
-def test_the_next_active_controller_brings_no_rule_back_and_takes_none_away(pattern: int) -> None:
+@pytest.mark.parametrize("has_bases", [True, False])
+def test_the_next_active_controller_brings_no_rule_back_and_takes_none_away(
+    pattern: int, has_bases: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_bases:  # as where there are more rules than a base has room for
+        monkeypatch.setattr(bases, "known", lambda *_: None)
+        monkeypatch.setattr(bases, "read", none)
     first = begun()
     first.apply(made("a", pattern))
     first.write("rules", orders(pattern))
