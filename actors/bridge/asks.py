@@ -196,6 +196,8 @@ class Here:
         -> the sentence that was told."""
         self.untaken: dict[tuple[OneSubject, Any], str] = {}
         """What ZooKeeper has and the log cannot have, in the same form."""
+        self.looks_who_is_there = False
+        """Whether a job reads /brokers/ids: no other reads it meanwhile, or what is older would count."""
         self.names: dict[bytes, str] = {}
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}

@@ -30,6 +30,14 @@ from actors.zookeeper import Children, Delete, Get, Znode
 
 def live(here: Here) -> Job:
     """Who is there: /brokers/ids and each znode in it."""
+    here.looks_who_is_there = True
+    try:
+        yield from _live(here)
+    finally:
+        here.looks_who_is_there = False
+
+
+def _live(here: Here) -> Job:
     (names,) = yield Look([Children(znodes.BROKER_IDS)])
     paths = [f"{znodes.BROKER_IDS}/{name}" for name in names or ()]
     found = yield Look([Get(path) for path in paths])

@@ -7,7 +7,8 @@ is committed, drive. Rules:
    gives the claim back.
 2. Before the log says MIGRATION, ZooKeeper has the truth, and all of it is written (again): what it has no more, be it a
    user, goes. From then on the log has it.
-3. Brokers are registered before partitions are written: one that dies meanwhile is fenced like any other.
+3. Brokers are registered before partitions are written, and watched from then on: one that dies meanwhile is fenced like any
+   other.
 4. In every session it is looked at whether this is the cluster still (`checks.fits`). One that does not fit is refused: it
    is not claimed, and nobody is fenced or told anything.
 5. Where another controller has led since, what it has made and changed is taken over beside what the log has. What one
@@ -31,7 +32,7 @@ from actors.bridge import (
     znodes,
 )
 from actors.bridge.agreement import agree
-from actors.bridge.asks import Apply, Become, Follow, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
+from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
 from actors.bridge.claim import absent, claim, guarded, is_ours, is_unbroken, last_claimed, look, present, wanted
 from actors.bridge.notifications import PREFIXES, recall, remembered
 from actors.bridge.reading import Snapshot, everything, read
@@ -110,7 +111,7 @@ def _begin(here: Here) -> Job:
         return
     yield Become(Happens.READ)
     yield Apply([reached(Progress.PRE_MIGRATION)])
-    yield Follow(found.brokers)
+    yield from following.live(here)
     count = 0
     for group in groups(here, snapshot):
         yield op_groups(group)

@@ -38,6 +38,8 @@ class Ensemble:
         self.is_up = True
         self.bytes_max = 1 << 20
         """jute.maxbuffer: a larger request is not answered, and its connection breaks."""
+        self.slow_us = 0
+        """How much longer each request takes."""
         self._lines: dict[str, Line] = {}
         self._wanted: dict[str, int] = {}
         """Process -> its life, of those that want a session and have none."""
@@ -64,7 +66,7 @@ class Ensemble:
         if line is None or not line.up:
             self.world.after(100, lambda: self._told(process, process.life, request.token, Away("no connection")))
             return
-        at = max(line.ready_us, self.world.time_us + self.world.random.randint(200, 3000))
+        at = max(line.ready_us, self.world.time_us + self.slow_us + self.world.random.randint(200, 3000))
         line.ready_us = at
         self.world.at(at, lambda: self._arrived(line, request))
 

@@ -14,7 +14,7 @@ import pytest
 
 from actors.authentication.delegation_tokens import TokenKey
 from actors.authorization.rules import Rule
-from actors.bridge import returning, rules, settings, takeover, tokens, topics, znodes
+from actors.bridge import agreement, returning, rules, settings, takeover, tokens, topics, znodes
 from actors.bridge.asks import Apply
 from actors.bridge.stages import Stage
 from actors.config import node_config
@@ -363,6 +363,32 @@ def test_a_session_that_expires_makes_no_gap() -> None:
     add_topic(lab.data, "meanwhile", [[1, 2]], states=False)
     lab.until(lambda: lab.rested() and "meanwhile" in (lab.data.names("/brokers/topics") or ()))
     assert ("meanwhile", 0) in lab.brokers[1].parts
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_broker_that_dies_is_fenced_at_once_whatever_takes_long(
+    comes_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next active controller compares all topics with a ZooKeeper that is slow."""
+    lab = begun()
+    for number in range(30):
+        create(lab, f"t-{number}", [(1, 2), (2, 3)])
+    lab.until(lab.rested)
+    monkeypatch.setattr(agreement, "TOPICS_AT_ONCE", 1)
+    lab.ensemble.slow_us = 200_000
+    lab.kill_active()
+    lab.until(lambda: lab.bridge is not None and lab.bridge.stage is Stage.WRITING)
+    lab.brokers[2].stop()
+    lab.world.run_for(1000)
+    image = lab.active.node.controller.image
+    assert {one.id for one in image.brokers()} == {1, 3}
+    assert all(image.leader(row) in (1, 3) for topic in image.topics() for row in image.topic_partitions(topic))
+    if comes_back:
+        lab.brokers[2].start()
+        lab.world.run_for(1000)
+        assert {one.id for one in image.brokers()} == {1, 2, 3}
+    assert lab.bridge.stage is Stage.WRITING, "all that has not waited for the comparison"
+    lab.until(lab.rested, 120_000)
 
 
 def test_a_controller_that_is_deleted_is_claimed_again() -> None:

@@ -75,6 +75,17 @@ def the_next_controller_claims_the_same_epoch() -> Sequence[Patch]:
     return [instead(claim, "controller_epoch", lambda snapshot: true(snapshot) - (true(snapshot) > 7))]
 
 
+def a_broker_dies() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        stories.test_a_broker_that_dies_is_fenced_at_once_whatever_takes_long(True, patch)
+
+
+@caught_by(a_broker_dies)
+def who_is_there_is_asked_behind_what_takes_long() -> Sequence[Patch]:
+    """A broker that has died leads until all topics are compared."""
+    return [instead(bridge, "FOLLOWS_BROKERS", frozenset())]
+
+
 @caught_by(stories.test_a_session_that_expires_makes_no_gap)
 def a_new_session_is_taken_for_the_old_one() -> Sequence[Patch]:
     """Nothing is read again, and nothing is watched."""

@@ -12,6 +12,7 @@ fails. Rules:
    session begins the way anew; so does a refusal while the cluster is handed back. A subject that cannot be
    sent, or with which the connection was lost twice, is told of and left out (`asks.apart`).
 5. One turn writes one portion into the log at most.
+6. Who has died is asked at once: a job that takes long, such as a comparison of all topics, is held meanwhile.
 """
 
 from collections.abc import Callable
@@ -71,6 +72,9 @@ WAITS = object()
 FIRST = (CONTROLLER, BROKER_IDS)
 """Before anything else: whether the claim holds, and who has died."""
 WORKS_OFF = frozenset({Stage.DRIVING})
+FOLLOWS_BROKERS = frozenset({Stage.WRITING, Stage.DRIVING})
+"""Where a job is held for a broker that has come or gone: before, brokers are not registered; behind, they are told
+nothing."""
 
 
 class Controller(Protocol):
@@ -113,6 +117,8 @@ class Bridge:
         """What to do after a pause, if the job that runs fails."""
         self._answer: Any = None
         """What the job is sent next; an exception is raised there. WAITS: it is not known yet."""
+        self._held: tuple[Job, Any, Callable[[], None]] | None = None
+        """Job, answer and `_again` of a job that goes on when it is known who is there (rule 6)."""
         self._settles = -1
         """Offset below which everything has to be committed before the job goes on; -1: it does not wait for that."""
         self._changed: dict[str, None] = {}
@@ -226,6 +232,11 @@ class Bridge:
     def _step(self) -> None:
         if self._job is None:
             self._next()
+        elif self._is_urgent:
+            del self._changed[BROKER_IDS]
+            self._held = self._job, self._answer, self._again
+            assert self._here is not None
+            self._begin(following.live(self._here), lambda: None)
         job, answer = self._job, self._answer
         assert job is not None and self._here is not None
         self._here.wall_ms = self._runtime.now.wall_ms
@@ -234,6 +245,7 @@ class Bridge:
             ask = job.throw(answer) if isinstance(answer, Exception) else job.send(answer)
         except StopIteration:
             self._job, self._answer = None, None
+            self._go_on()
             return
         except (Rejected, BadZnode) as error:
             self._failed(error)
@@ -263,6 +275,23 @@ class Bridge:
         del self._changed[path]
         self._begin(following.job(here, path), lambda: self._changed.setdefault(path))
 
+    @property
+    def _is_urgent(self) -> bool:
+        """Whether the job is to be held, since a broker has come or gone."""
+        return (
+            BROKER_IDS in self._changed
+            and self.stage in FOLLOWS_BROKERS
+            and self._held is None
+            and self._here is not None
+            and not self._here.looks_who_is_there
+        )
+
+    def _go_on(self) -> None:
+        """Let a job that was held go on."""
+        if self._held is not None:
+            self._job, self._answer, self._again = self._held
+            self._held = None
+
     def _begin(self, job: Job, again: Callable[[], None]) -> None:
         self._job, self._answer, self._again, self._settles = job, None, again, -1
 
@@ -270,6 +299,11 @@ class Bridge:
         again, here = self._again, self._here
         self._job, self._answer = None, None
         self._runtime.log.warning(f"the bridge tries again: {error}")
+        if self._held is not None:
+            self._go_on()
+
+            def again() -> None:
+                self._changed[BROKER_IDS] = None
 
         def after() -> None:
             if self._here is not here:
@@ -305,9 +339,10 @@ class Bridge:
         self._lost_with = size
 
     def _drop(self) -> None:
-        self._job, self._answer, self._settles = None, None, -1
+        self._job, self._answer, self._held, self._settles = None, None, None, -1
         self._changed, self._subjects = {}, {}
         if self._here is not None:
+            self._here.looks_who_is_there = False
             self._here.moved.clear()
             self._here.unswept.clear()
 
