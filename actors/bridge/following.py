@@ -203,17 +203,17 @@ def _new(here: Here, found: topics.Topic) -> Job:
     configured, noted = yield Look(
         [Get(path), Get(bases.path_of(path))], watch=False
     )  # a broker writes them first, and tells nobody
-    placed = found._replace(replicas=without_controllers(here, found))
-    group: list[Op] = [TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable())]
+    given: list[Op] = []
     readable = True
     try:
         there = settings.settings(path, configured)
-        group += settings.differences(here.image, entity, there)
+        given = settings.differences(here.image, entity, there)
         yield from bases.announce(here, path, {}, bases.of_settings(there), noted)
         bases.keep(here, path, bases.of_settings(there))
     except BadZnode:
         readable = False
-    yield op_groups([group])
+    placed = found._replace(replicas=without_controllers(here, found))  # by who is there now
+    yield op_groups([[TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable()), *given]])
     yield from bases.write(here)
     if not readable:
         yield from changes.take_settings(here, entity)  # which tells of it

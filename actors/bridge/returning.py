@@ -68,16 +68,16 @@ def give_back(here: Here) -> Job:
 
 def let_go(here: Here) -> Job:
     """Go on without ZooKeeper; or say why not."""
-    left = [broker.id for broker in here.image.brokers() if broker.zookeeper]
+    yield from again(here, here.untaken)
+    (wish,) = yield Look([Get(znodes.WANTED)], watch=False)
+    if wish is None:
+        return
+    left = [broker.id for broker in here.image.brokers() if broker.zookeeper]  # now: one may have come meanwhile
     reasons = [f"brokers {', '.join(map(str, left))} live with it: stop them first"] if left else []
     if not reasons:
-        yield from again(here, here.untaken)
         reasons = list(islice(chain(_lost(here.image), _still(here.untaken)), REASONS_MAX))
     if reasons:
         yield from _not_yet(here, "ZooKeeper is not let go", reasons)
-        return
-    (wish,) = yield Look([Get(znodes.WANTED)], watch=False)
-    if wish is None:
         return
     yield guarded(here, [Delete(znodes.WANTED, wish.version)])  # from here on it is too late not to want it
     yield Apply([reached(Progress.POST_MIGRATION)])
