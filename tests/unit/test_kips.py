@@ -55,7 +55,7 @@ ADDED = {
     "R932": 25,
     "R1071": 16,
     "R853": 13,
-    "R866": 18,
+    "R866": 19,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
 THEMES = ("done", "not planned", "open")
