@@ -309,10 +309,9 @@ def memory_kb(pid: int) -> int:
 
 
 def test_r631_008_sharing_a_process_saves_memory(tmp_path: Path) -> None:
+    """Much of it, since one interpreter, one set of modules and one image of the metadata serve both roles."""
     used = {}
     for combined in (True, False):
         with Cluster(1, 1, tmp_path / str(combined), combined=combined) as one:
-            processes = set(one.pids.values())
-            assert len(processes) == (1 if combined else 2)
-            used[combined] = sum(memory_kb(pid) for pid in processes)
-    assert used[True] < used[False]
+            used[combined] = sum(memory_kb(pid) for pid in set(one.pids.values()))
+    assert used[True] < 0.75 * used[False]

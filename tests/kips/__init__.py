@@ -3,6 +3,7 @@
     python -m tests.kips                     every mutation (`make kips`)
     python -m tests.kips R631-001 R291       these ids, or all ids that begin so
     python -m tests.kips --jobs 2 --sample 40 --date 2026-02-14       the 40 of that day
+    python -m tests.kips --second            the mechanical ones of the day (`second.py`); part of `make kips`
     python -m tests.kips --baseline R631     also run the named tests without any mutation first (always so without ids)
 
 A mutation is data. Each `*.toml` in this folder holds those of one section of docs/kips.md; a row's id is the table's name:
@@ -32,6 +33,8 @@ Several places at once, or the same places as another row:
       { file = "actors/a.py", before = "x", after = "y" },
       { file = "actors/b.py", before = "x", after = "y" },
     ]
+
+A row that asks for several things may have several: `[R631-030]`, `[R631-030b]`, `[R631-030c]`.
 
 Two rows that share the edit and the test prove one thing: the later one says so with `one_with = "R631-048"`, which is for
 rows that ask for the same in other words, not for those that lack a mutation. An edit in a file that the row does not name

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).parent
+EQUIVALENT = FOLDER / "equivalent.toml"
+"""Not mutations: the list of `second.py`."""
 
 
 class Edit(NamedTuple):
@@ -32,6 +34,11 @@ class Mutation(NamedTuple):
     one_with: str = ""
     """The row of which this one asks for the same, so that the same edit and the same test prove both. Empty: none."""
 
+    @property
+    def row(self) -> str:
+        """The row that it is of: further mutations of one have a letter behind its id."""
+        return self.id.rstrip("bcdef")
+
 
 KEYS = {"about", "test", "file", "before", "after", "edits", "same_as", "slow", "beside", "one_with"}
 
@@ -39,7 +46,7 @@ KEYS = {"about", "test", "file", "before", "after", "edits", "same_as", "slow", 
 def mutations() -> dict[str, Mutation]:
     """All of them by id. Raises ValueError for a table that is not as the package's docstring says."""
     tables: dict[str, dict[str, Any]] = {}
-    for path in sorted(FOLDER.glob("*.toml")):
+    for path in sorted(set(FOLDER.glob("*.toml")) - {EQUIVALENT}):
         for id, table in tomllib.loads(path.read_text()).items():
             if id in tables:
                 raise ValueError(f"{path.name}: {id} has a mutation in another place already")

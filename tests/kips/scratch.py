@@ -90,6 +90,19 @@ class Scratch:
         word = {"passed": "survived", "failed": "killed"}.get(word, word)
         return Outcome(word, said, time.monotonic() - began, f"{place}: {what}" if word == "killed" else "")
 
+    def noticed(self, edit: Edit, tests: list[str]) -> Outcome:
+        """Apply a mechanical change, and run all of these tests until one fails. A change that no node starts with, or with
+        which a test hangs, is `broken`: it is noticed, and proves nothing about the row."""
+        began = time.monotonic()
+        try:
+            with self._applied((edit,)):
+                word, said = self._tested(tests)
+        except _Unfit as unfit:
+            word, said = "broken", str(unfit)
+        word = {"passed": "survived", "failed": "killed"}.get(word, word)
+        place, what = _failure(said)
+        return Outcome(word, said, time.monotonic() - began, f"{place}: {what}" if word == "killed" else "")
+
     def _check_start(self) -> None:
         """The test has failed elsewhere than in its own file: that counts if a cluster starts with the mutation. One whose
         brokers are never let in is a behaviour; a node that raises is none."""

@@ -213,6 +213,28 @@ def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
     t.until(lambda: t.isr == {1, 2, 3})
 
 
+def test_r858_01_a_broker_whose_directory_failed_leads_nothing_of_it_and_keeps_the_others() -> None:
+    """Partitions that nobody writes to, so that no failed append tells their leader."""
+    t, _, home = led_by_the_first({})
+    kind = message("CreateTopicsRequest")
+    row = kind.CreatableReplicaAssignment
+    assigned = [row(partition_index=number, broker_ids=[1, 2, 3]) for number in range(6)]
+    many = kind.CreatableTopic(name="many", num_partitions=-1, replication_factor=-1, assignments=assigned)
+    assert t.client.call("b1", "CreateTopics", 7, kind(topics=[many])).topics[0].error_code == 0
+    t.world.run_for(2_000)
+    process = t.cluster.brokers[1]
+    replicas = [role(process).replicas.get("many", number) for number in range(6)]
+    there = {one.number for one in replicas if one.log.disk is home}
+    assert 0 < len(there) < 6, "some are in the other directory"
+    home.append_fails = lambda path: True
+    t.send(b"it is met", acks=1)
+    image = t.image
+    rows = {image.number(one): one for one in image.topic_partitions(image.topic("many"))}
+    t.until(lambda: all((t.image.leader(one) != 1) == (number in there) for number, one in rows.items()))
+    t.until(lambda: all((1 not in t.image.isr(one)) == (number in there) for number, one in rows.items()))
+    assert process.alive and process.stopped_with is None
+
+
 def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:
     t = OneTopic(replicas=[1], settings={})
     t.produce(b"value")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.log import PartitionLog
 from actors.metadata.ops import CorruptMetadata
-from actors.node.net.channels import ChannelError
+from actors.node.net.channels import ChannelError, Channels
 from actors.ports import Batch
 from actors.raft import Role
 from actors.wire.messages import message
@@ -396,6 +397,51 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     reported = {name for name in shown(active) if "LastSnapshotOffset" in name}
     assert len(reported) == 3 and not any("ZooKeeper" in one.mbean for one in broker.node.metrics())  # R631-207
     assert not any("MetadataCommitLatencyMs" in one.mbean for one in standby.node.metrics())
+
+
+def test_r500_35_a_broker_recovers_its_logs_before_anybody_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offline is also the work of a start: no heartbeat and no port of clients before the logs are open."""
+    lab = Lab()
+    lab.create("t", partitions=5)
+    lab.world.run_for(2_000)
+    broker: Any = lab.cluster.brokers[1]
+    broker.crash()
+    events: list[str] = []
+    opened, asked = PartitionLog.__init__, Channels.controller
+
+    def open_log(log: Any, *given: Any, **named: Any) -> None:
+        if broker.alive and not events:
+            assert not broker.listening
+        events.append("log")
+        opened(log, *given, **named)
+
+    def ask(channels: Any, name: str, request: Any, *given: Any, **named: Any) -> None:
+        if name == "BrokerHeartbeat" and request.broker_id == 1:
+            events.append("heartbeat")
+        asked(channels, name, request, *given, **named)
+
+    monkeypatch.setattr(PartitionLog, "__init__", open_log)
+    monkeypatch.setattr(Channels, "controller", ask)
+    broker.start()
+    lab.settle(lambda: broker.node is not None and broker.node.broker.lookups.serving, 30_000)
+    assert events.index("heartbeat") == events.count("log") == 5
+
+
+def test_r631_202_what_is_not_committed_is_no_lag_of_a_broker() -> None:
+    lab = Lab()
+    active: Any = lab.cluster.active()
+    broker: Any = lab.cluster.brokers[1]
+    lab.world.run_for(2_000)
+    for other in lab.cluster.controllers.values():
+        if other is not active:
+            lab.world.block(other.name, active.name)
+    kind = message("CreateTopicsRequest")
+    topic = kind.CreatableTopic(name="t", num_partitions=5, replication_factor=1)
+    lab.client.ask("b1", "CreateTopics", 7, kind(topics=[topic]), lambda reply: None)
+    raft = broker.node.quorum.raft
+    assert lab.world.run_until(lambda: raft.log_end_offset > raft.high_watermark + 4, 1_500)
+    shown = {one.mbean: one.value for one in broker.node.metrics()}
+    assert shown["kafka.controller:type=KafkaServer,name=MetadataLag"] == 0
 
 
 def test_r631_028_a_broker_with_a_controllers_id_is_refused() -> None:

@@ -217,6 +217,30 @@ def test_every_node_needs_controllers_to_contact(base: dict[str, str]) -> None:
     refused(base, "controller.connect", controller_connect="")
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"process.roles": "broker", "broker.id": "1", "controller.connect": "h:9093"},
+        {
+            "process.roles": "controller",
+            "controller.id": "1001",
+            "controller.listeners": "CONTROLLER",
+            "listeners": "CONTROLLER://h:9093",
+            "controller.connect": "1001@h:9093",
+        },
+    ],
+    ids=["broker", "controller"],
+)
+def test_r500_05_what_a_node_must_be_told_and_nothing_else(given: dict[str, str]) -> None:
+    """What it is, who it is, and where controllers are. A broker listens where Kafka's clients look for it."""
+    made = node_config(given)
+    assert (made.broker_id, made.controller_id) in ((1, -1), (-1, 1001)) and made.log_dirs
+    assert made.controller_id > 0 or (made.listeners[0].host, made.listeners[0].port) == ("127.0.0.1", 9092)
+    for name in given:
+        with pytest.raises(ConfigError):
+            node_config({other: value for other, value in given.items() if other != name})
+
+
 # ---- R631-018, R631-019, R631-026 to R631-029, A13: ids
 
 

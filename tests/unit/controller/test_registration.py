@@ -378,6 +378,19 @@ def test_r631_166_to_169_controlled_shutdown():
     assert [type(op) for op in c.ops] == [BrokerGone] and c.image.broker(1) is None
 
 
+def test_r291_62_a_broker_that_wants_to_be_told_is_refused_where_nobody_tells_and_is_no_broker_before_it_is_told():
+    c = Cluster()
+    reply = c.beat(1, -1, legacy=True)
+    assert (reply.error_code, reply.broker_epoch) == (102, -1) and c.ops == [] and c.image.broker(1) is None
+    c = Cluster(pushes=True)
+    for _ in range(3):
+        reply = c.beat(1, -1, legacy=True, incarnation_id=b"i" * 16, cur_metadata_offset=1 << 40)
+        assert (reply.error_code, reply.next_state) == (0, INITIAL) and c.ops == []  # what it says of itself is no word
+    c.soft.legacy[1].told = c.image.next_offset
+    assert c.beat(1, -1, legacy=True, incarnation_id=b"i" * 16, cur_metadata_offset=-1).next_state == ACTIVE
+    assert c.image.broker(1) is not None
+
+
 def test_r291_72_a_legacy_broker_is_told_each_partition_that_it_still_leads():
     c = Cluster(brokers=3)
     c.topic("t", (1, 2, 3), (2, 1, 3), (1, 3, 2))

@@ -110,6 +110,31 @@ def test_a44_by_bytes_and_by_time() -> None:
     assert lab.told() == SECOND  # an hour has passed, and there is something new
 
 
+def test_r500_19_a_snapshot_is_due_with_the_last_byte_and_an_interval_lies_between_two() -> None:
+    lab = Lab()
+    lab.reports(c1001=1000, c1002=1000, c1003=1000 - SIZE)
+    assert lab.told() == THIRD
+    lab = Lab()
+    taken: dict[int, list[int]] = {}
+    covered = 999
+    for minute in range(1, 5 * 60 + 1):
+        lab.cluster.later(60_000)
+        lab.reports(c1001=1000, c1002=covered, c1003=1000)
+        if lab.told() == SECOND:
+            taken.setdefault(SECOND, []).append(minute)
+            lab.reports(c1001=1000, c1002=1000, c1003=1000)
+            covered = 999  # and a record more is committed
+    assert taken == {SECOND: [60, 120, 180, 240, 300]}
+
+
+def test_r500_19_nothing_new_is_no_reason() -> None:
+    lab = Lab()
+    for _ in range(361):
+        lab.cluster.later(10_000)
+        lab.reports(c1001=1000, c1002=1000, c1003=1000)
+        assert lab.told() is None
+
+
 def test_r631_025_a_weakened_quorum_takes_its_own_settings() -> None:
     given = {
         "process.roles": "controller",

@@ -157,6 +157,15 @@ def test_what_is_no_record_names_its_offset(record, sentence):
         list(dialect(2).decode(plain(GOLDEN[2][1], record)))
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_r631_050_every_record_has_a_null_key_and_not_an_empty_one(level):
+    """Those that are written one by one, and those that are written in bulk."""
+    ops = [TopicSet("t", U), PartitionsSet(U, [0, 1, 2], [[1]] * 3, [[1]] * 3), FeatureSet("x", 1)]
+    ops.append(PartitionsChanged.many([U, U], [0, 1], [[1], [1]], [1, 1], [1, 1], [1, 1]))
+    found = list(batches.records(written(level, *ops).data))
+    assert len(found) == 7 and all(record.key is None and not record.headers for record in found)
+
+
 def test_a_key_is_no_metadata():
     builder = batches.Builder(7, 3)
     builder.append(b"", bytes.fromhex(GOLDEN[2][1]))

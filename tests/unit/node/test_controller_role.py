@@ -32,7 +32,7 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
 )
-from actors.metadata.snapshot import encode
+from actors.metadata.snapshot import encode, load
 from actors.node.api import handlers as rpc
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.envelope import unwrap
@@ -286,6 +286,55 @@ def test_r631_085_the_feature_decides_what_is_written(level, expected):
     host.controller._apply(Result(gone, None))
     (batch,) = host.turn()
     assert {record.value[0] for record in records(batch.data)} == expected
+
+
+def test_r631_085_a_level_that_is_raised_counts_for_the_next_record_and_for_the_next_snapshot():
+    host = Host(1)
+    host.lead()
+    joined(host, 1)
+    written = host.turn()
+    image = host.controller.image
+    host.controller._apply(Result([FeatureSet(METADATA_FORMAT, 2)], None))
+    host.controller._apply(Result([BrokerGone(1, image.broker(1).epoch)], None))
+    (batch,) = host.turn()
+    assert [record.value[0] for record in records(batch.data)] == [12, 6]  # 6: there is none at level 1
+    assert not any(record.value[0] == 6 for batch in written for record in records(batch.data))
+    host.controller.snapshot()
+    (_, _, data) = host.quorum.snapshots[-1]
+    loaded = Image()
+    load(b"".join(data) if isinstance(data, list) else data, loaded, image.next_offset)
+    assert loaded.feature(METADATA_FORMAT) == 2
+
+
+def test_r497_28_what_is_granted_in_a_turn_spreads_as_one_batch():
+    """So that who fetches learns of all of it at once, however many leaders asked and however many partitions they have."""
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1, 2)
+    kind = message("CreateTopicsRequest")
+    for name, first in (("a", 1), ("b", 2)):
+        row = kind.CreatableReplicaAssignment
+        assigned = [row(partition_index=number, broker_ids=[first, 3 - first]) for number in range(20)]
+        topic_ = kind.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assigned)
+        assert host.controller.submit(create_topics, kind(topics=[topic_]), call(19)).reply.topics[0].error_code == 0
+    host.turn()
+    image = host.controller.image
+    for leader, name in ((1, "a"), (2, "b")):
+        asked = message("AlterIsrRequest")
+        rows = [
+            asked.PartitionData(
+                partition_id=image.number(row), leader=leader, isr=[leader], leader_epoch=image.leader_epoch(row),
+                current_zk_version=image.partition_epoch(row),
+            )
+            for row in image.topic_partitions(image.topic(name))
+        ]  # fmt: skip
+        request = asked(
+            broker_id=leader, broker_epoch=epochs[leader], topics=[asked.TopicData(topic=name, partitions=rows)]
+        )
+        assert host.controller.submit(alter_isr, request, call(56)).reply.error_code == 0
+    (batch,) = host.turn()
+    changed = [op for _, op in dialect(2).decode(batch) if isinstance(op, PartitionsChanged)]
+    assert sum(len(op) for op in changed) == 40
 
 
 def test_r631_104_a_topic_is_never_seen_with_part_of_its_partitions():
@@ -647,8 +696,6 @@ def test_r631_111_snapshots_are_told_and_soft():
         (end, 1)
     ]  # R631-116: the active one, without resigning
     image = Image()
-    from actors.metadata.snapshot import load
-
     load(host.quorum.snapshots[0][2], image, end)
     assert image.broker(1) is not None and host.controller.image.next_offset == end
     assert report(1009, -1).error_code == 42
@@ -782,13 +829,7 @@ def test_metrics_have_the_drafts_names():
     host.turn(commit=False)
     host.later(50)
     host.commit()
-    idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
-    connections = Connections(1)
-    requests: Any = SimpleNamespace(
-        mailbox=Mailbox(1), idle=idle, expired=[0, 0], failed_logins=0, connections=connections
-    )
-    found = samples(host.runtime, requests, host.quorum, host.controller, None)
-    shown = {(one.mbean, one.attribute): one.value for one in found}
+    shown = {(one.mbean, one.attribute): one.value for one in metrics_of(host)}
     prefix = "kafka.controller:type=KafkaController,name="
     assert shown[prefix + "MetadataLag", "Value"] == 0
     assert shown[prefix + "MetadataSnapshotLag", "Value"] == host.quorum.raft.high_watermark  # A52
@@ -797,8 +838,37 @@ def test_metrics_have_the_drafts_names():
     records = shown[prefix + "MetadataCommitRate", "Count"]
     assert records == host.quorum.raft.high_watermark - 1  # records, not batches: all but the quorum's own
     host.controller.lost()
-    still = {one.mbean for one in samples(host.runtime, requests, host.quorum, host.controller, None)}
+    still = {one.mbean for one in metrics_of(host)}
     assert prefix + "MetadataLag" in still and prefix + "MetadataCommitLatencyMs" not in still
+
+
+def test_r631_206_every_request_to_a_controller_counts_once():
+    """Taken, refused, and on a standby."""
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    before = host.controller.requests.count
+    kind = message("v28:BrokerHeartbeatRequest")
+    for _ in range(20):
+        host.controller.submit(broker_heartbeat, kind(broker_id=1, broker_epoch=0, target_state=9), call(50))
+        host.later(50)
+    assert host.controller.requests.count == before + 20
+    host.controller.lost()
+    for _ in range(5):
+        host.controller.submit(broker_heartbeat, kind(broker_id=1), call(50))
+    assert host.controller.requests.count == before + 25
+    shown = {(one.mbean, one.attribute): one.value for one in metrics_of(host)}
+    name = "kafka.controller:type=KafkaController,name=ControllerRequestsRate"
+    assert shown[name, "Count"] == before + 25
+    assert shown[name, "OneMinuteRate"] == shown[name, "FifteenMinuteRate"] == before + 25  # of one second, all in all
+
+
+def metrics_of(host):
+    idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
+    requests: Any = SimpleNamespace(
+        mailbox=Mailbox(1), idle=idle, expired=[0, 0], failed_logins=0, connections=Connections(1)
+    )
+    return samples(host.runtime, requests, host.quorum, host.controller, None)
 
 
 def test_producer_ids_are_never_given_twice():

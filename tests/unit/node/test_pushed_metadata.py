@@ -1,5 +1,6 @@
 """A broker with rayft.metadata.source=push: which pushed request it obeys, and what becomes of its replicas (KIP-291)."""
 
+import copy
 import random
 from typing import Any
 
@@ -337,14 +338,20 @@ def test_r291_76_what_everything_does_not_name_is_set_aside_and_not_deleted() ->
 
 @pytest.mark.parametrize("name", [UPDATE, REPLICAS, STOP])
 def test_r291_34_39_the_listener_between_brokers_gives_the_same_answers(name: str) -> None:
-    """Behind the data of clients, without the control plane's priority, and byte for byte what the control plane answers."""
-    answers = []
-    for listener in (CONTROL, INTERNAL):
-        lab = Told()
-        lab.begin(state())
-        lab.send(lab.connect("PLAINTEXT"), "Metadata", 9, topics())
-        answers.append(lab.answers(lab.connect(listener), name, BODIES[name]))
-    assert answers[0] == answers[1]
+    """Behind the data of clients, without the control plane's priority, and byte for byte what the control plane answers:
+    what is obeyed, what comes from an older controller, and what is meant for another process."""
+    answers: dict[str, list[Any]] = {CONTROL: [], INTERNAL: []}
+    for listener, given in answers.items():
+        for epoch, broker_epoch in ((EPOCH, -1), (EPOCH - 1, -1), (EPOCH, 39)):
+            lab = Told()
+            lab.begin(state())
+            lab.node.broker.lifecycle.epoch = 40
+            body = copy.deepcopy(BODIES[name])
+            body.controller_epoch, body.broker_epoch = epoch, broker_epoch
+            lab.send(lab.connect("PLAINTEXT"), "Metadata", 9, topics())
+            given.append(lab.answers(lab.connect(listener), name, body))
+    assert answers[CONTROL] == answers[INTERNAL]
+    assert len({str(one) for one in answers[CONTROL]}) == 3, "three different answers"
 
 
 def test_where_metadata_is_pushed_api_versions_says_so() -> None:

@@ -35,6 +35,29 @@ def test_commits_on_all_and_observers_follow() -> None:
     assert leader.role.events == ["gained 1"]
 
 
+def test_r500_30_a_broker_that_has_everything_asks_again_and_again() -> None:
+    """So the leader need not know it, and tells it nothing unasked."""
+    cluster = Cluster(controllers=1, brokers=1)
+    cluster.start()
+    cluster.elect()
+    broker = cluster.nodes[101]
+    assert cluster.run(500, cluster.settled)
+    asked: list[int] = []
+    send = broker.quorum.transport.send
+
+    def noted(target: int, request: Any) -> None:
+        if type(request).__name__ == "FetchRequest":
+            asked.append(cluster.time_ms)
+        send(target, request)
+
+    broker.quorum.transport.send = noted  # type: ignore[method-assign]
+    began = cluster.time_ms
+    cluster.run(10_000)
+    assert asked and all(later - earlier < 1_500 for earlier, later in pairwise([began, *asked, cluster.time_ms]))
+    cluster.append("after a long silence")
+    assert cluster.run(1_500, cluster.settled)
+
+
 def test_the_durable_mark_follows_the_commits_at_a_distance() -> None:
     """On every replica, at most once a second, and never beyond what is durable and committed there."""
     cluster = Cluster(controllers=3, brokers=1)
@@ -124,6 +147,22 @@ def test_resigning_hands_over() -> None:
     assert old.role.events[-1] == "lost"
     assert cluster.run(50, lambda: cluster.leader() is not None)
     assert cluster.leader() is not old
+
+
+def test_r631_046_a_leader_that_is_silent_is_followed_and_what_it_committed_stays() -> None:
+    """Its connections hold and nothing comes: only time tells."""
+    cluster = Cluster()
+    cluster.start()
+    old = cluster.elect()
+    cluster.append("before")
+    assert cluster.run(100, cluster.settled)
+    old.freeze()
+    others = [node for node in cluster.nodes.values() if node is not old]
+    assert cluster.run(10_000, lambda: any(node.role.active for node in others))
+    new = next(node for node in others if node.role.active)
+    assert new.quorum.raft.epoch > 1 and values(new) == ["before"]
+    old.thaw()
+    assert cluster.run(5_000, lambda: not old.role.active and cluster.settled())
 
 
 def test_held_replies_hear_of_the_lost_leadership() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.config import node_config
 from actors.node.api import handlers as rpc
 from actors.node.api import rights, table
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -128,6 +129,21 @@ def test_r631_029_r631_126_there_is_no_other_registration_and_no_rpc_that_hands_
 def test_r291_47_what_brokers_and_controllers_ask_goes_before_administration(key: int) -> None:
     assert TABLE[Listener.CONTROLLER, key].lane is Lane.CONTROL
     assert TABLE[Listener.CONTROLLER, 19].lane is Lane.DATA
+
+
+def test_a01_the_address_decides_what_50_and_51_are() -> None:
+    """A broker with one listener has clients and brokers on it: there they are released Kafka's."""
+    drafts = {50: "BrokerHeartbeat", 51: "ControllerHeartbeat"}
+    released = {50: "DescribeUserScramCredentials", 51: "AlterUserScramCredentials"}
+    for listener, wanted in (
+        (Listener.CONTROLLER, drafts),
+        (Listener.INTER_BROKER, drafts),
+        (Listener.CLIENT, released),
+    ):
+        assert {key: TABLE[listener, key].name for key in (50, 51)} == wanted
+        assert {TABLE[listener, key].advertised for key in (50, 51)} == {range(1)}
+    made = node_config({"process.roles": "broker", "broker.id": "1", "controller.connect": "h:1"})
+    assert [Listener(one.kind) for one in made.listeners] == [Listener.CLIENT]
 
 
 @pytest.mark.parametrize("key", [50, 51, 56])

@@ -163,6 +163,29 @@ def test_unknown_tag_is_ignored() -> None:
     assert decode_exact("v28:TopicRecord", 0, value[:-1] + bytes.fromhex("013f03aabbcc")) == plain
 
 
+UNKNOWN_TAG = bytes.fromhex("013f03aabbcc")
+"""One tagged field, 63, of three bytes."""
+
+
+@pytest.mark.parametrize("level", ["v19", "v28"])
+@pytest.mark.parametrize("name", ["BrokerHeartbeat", "ControllerHeartbeat"])
+@pytest.mark.parametrize("which", ["Request", "Response"])
+def test_r631_200_an_unknown_tag_of_a_heartbeat_is_ignored(which: str, name: str, level: str) -> None:
+    """Behind the message, and behind each element of its lists."""
+    cls = message(f"{level}:{name}{which}")
+    plain = cls()
+    value = encode(plain, 0)
+    assert decode_exact(cls, 0, value[:-1] + UNKNOWN_TAG) == plain
+    with pytest.raises(ValueError, match="left over"):
+        decode_exact(cls, 0, value[:-1] + UNKNOWN_TAG + b"\0")
+    if (which, name) == ("Request", "BrokerHeartbeat"):
+        one = cls(listeners=[cls.Listener(name="L", host="h", port=9092, security_protocol=0)])
+        inner = encode(one, 0)
+        element = b"\x02L\x02h" + (9092).to_bytes(2, "big") + b"\0\0"
+        assert inner.count(element + b"\0") == 1 or inner.count(element) == 1
+        assert decode_exact(cls, 0, inner.replace(element + b"\0", element + UNKNOWN_TAG)) == one
+
+
 def test_a_nullable_struct_inside_a_tag() -> None:
     """Released bytes: size 7, a 1 for present, then the struct."""
     cls = message("group:ConsumerGroupMemberMetadataValue")
