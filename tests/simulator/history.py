@@ -91,6 +91,17 @@ class History:
         for function in self.hooks.unserved:
             function(topic_id, partition, offset, broker, asked_us)
 
+    def served(self, consumer: str, topic_id: bytes, partition: int, stated: int, epoch: int, offset: int) -> None:
+        """A consumer that stated the leader epoch that it knows was given a batch."""
+        for function in self.hooks.served:
+            function(consumer, topic_id, partition, stated, epoch, offset)
+
+    def compared(self, consumer: str, topic_id: bytes, partition: int, position: int, epoch: int, end: int) -> None:
+        """A consumer asked where the epoch of its position ends."""
+        self.counts["positions compared"] += 1
+        for function in self.hooks.compared:
+            function(consumer, topic_id, partition, position, epoch, end)
+
     def commits(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member is about to commit an offset."""
         self.tried.setdefault((group, topic, partition), set()).add(offset)

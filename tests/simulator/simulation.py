@@ -35,6 +35,7 @@ from tests.simulator.checkers.idle_nodes import IdleNodes
 from tests.simulator.checkers.isr_invariants import IsrInvariants
 from tests.simulator.checkers.isr_members import IsrMembers
 from tests.simulator.checkers.isr_proposals import IsrProposals
+from tests.simulator.checkers.known_epochs import KnownEpochs
 from tests.simulator.checkers.log_epochs import LogEpochs
 from tests.simulator.checkers.log_starts import LogStarts
 from tests.simulator.checkers.metadata_log import MetadataLog
@@ -197,6 +198,8 @@ class Shape(NamedTuple):
     """Whether access rules, which change, decide who may do what."""
     pushed: tuple[int, ...] = ()
     """Brokers that do not pull the metadata log: controllers push it."""
+    stating: bool = False
+    """Whether consumers state the leader epochs that they know, and compare their positions (KIP-320)."""
     statics: bool = False
     """Whether half of the members have instance ids, and their processes begin again in place of leaving (KIP-345)."""
 
@@ -206,7 +209,7 @@ def shape(seed: int) -> Shape:
     some brokers are told of metadata."""
     found = with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
     found = with_consumer_groups(with_push(with_access_rules(found, seed), seed), seed)
-    return with_streams_groups(found, seed)
+    return with_streams_groups(found, seed)._replace(stating=True)
 
 
 def plain(seed: int) -> Shape:
@@ -391,7 +394,8 @@ class Simulation:
             PartitionLeaders(), self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata),
             AcknowledgedMetadata(), AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history),
             RecordOrder(self.history),
-            ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
+            ConsumedRecords(self.data, self.history), KnownEpochs(self.history), GroupOffsets(self.history),
+            IsrInvariants(), OneWinner(),
             IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history, retained),
             QuietCluster(self.metadata, self.cluster), self.stops,
             ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StatedInvariants(),
@@ -515,6 +519,7 @@ class Simulation:
             producer.client.spawn(producer.run(topics))
         for number in range(self.shape.consumers):
             client = self._client(f"r{number}")
+            client.states_epochs = self.shape.stating
             self._place(client)
             for topic, partitions in topics.items():
                 for partition in range(partitions):

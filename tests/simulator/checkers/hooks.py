@@ -16,6 +16,8 @@ method, and raises `Violation`. It is incremental: it looks at what has changed,
     changed(process, partition, before)                          a replica has changed; `before` is its old Standing
     begins(topic_id, partition, offset)                          a client was told where a partition begins
     unserved(topic_id, partition, offset, broker, asked_us)      a broker, asked then, told a consumer: out of range
+    served(consumer, topic_id, partition, stated, epoch, offset) a consumer that stated its leader epoch was given a batch
+    compared(consumer, topic_id, partition, position, epoch, end) it was told where the epoch of its position ends
     created(topic, topic_id)                                     a topic's creation was acknowledged
     deleted(topic, topic_id)                                     its deletion was
     identified(client, producer_id)                              a producer was given its id
@@ -34,8 +36,8 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "batch", "metadata",
-    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "asked", "answered", "owns", "released",
-    "left", "alive", "finish",
+    "changed", "begins", "unserved", "served", "compared", "created", "deleted", "identified", "sent", "asked",
+    "answered", "owns", "released", "left", "alive", "finish",
 )  # fmt: skip
 
 
@@ -63,6 +65,8 @@ class Hooks:
     changed: list[Callable[..., None]]
     begins: list[Callable[..., None]]
     unserved: list[Callable[..., None]]
+    served: list[Callable[..., None]]
+    compared: list[Callable[..., None]]
     created: list[Callable[..., None]]
     deleted: list[Callable[..., None]]
     identified: list[Callable[..., None]]

@@ -1,5 +1,8 @@
 """A consumer without a group: it reads every partition of a topic from its beginning, again and again.
 
+One that states leader epochs does as Kafka's clients do (KIP-320): it says in each Fetch which epoch it knows, and when it
+hears of a newer one it asks where the epoch of its position ends before it goes on.
+
 One with a rack goes where the leader sends it (KIP-392), and back to the leader when it gets no answer there, or an error.
 """
 
@@ -8,7 +11,7 @@ from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.clients.process import Client
 
-FETCH_VERSION, LIST_VERSION = 16, 7
+FETCH_VERSION, LIST_VERSION, EPOCH_VERSION = 16, 7, 4
 EARLIEST = -2
 
 
@@ -17,7 +20,10 @@ async def fetch(
 ) -> tuple[ErrorCode | None, list[batches.Record]]:
     """Fetch one partition. Returns the error (None: no answer) and whole records from `offset` on."""
     kind = message("FetchRequest")
-    wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
+    stated = client.epochs.get((topic, partition), -1) if client.states_epochs else -1
+    wanted = kind.FetchPartition(
+        partition=partition, current_leader_epoch=stated, fetch_offset=offset, partition_max_bytes=1 << 16
+    )
     request = kind(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
                    topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
     request.rack_id = client.rack
@@ -44,6 +50,9 @@ async def fetch(
     records = data.records or b""
     for header in batches.headers(records):
         batches.verify(records, header.position)
+        if stated >= 0:
+            client.history.served(client.name, topic_id, partition, stated, header.epoch, header.base_offset)
+            client.read_epochs[topic, partition] = header.epoch
         found.extend(record for record in batches.records(records, header.position) if record.offset >= offset)
     return ErrorCode(data.error_code), found
 
@@ -64,13 +73,41 @@ async def earliest(client: Client, topic: str, partition: int) -> int:
     return offset
 
 
+async def compare(client: Client, topic: str, partition: int, position: int) -> bool:
+    """Ask the leader where the epoch of the last batch ends. False: no answer, or an error; it is asked again."""
+    key = topic, partition
+    kind = message("OffsetForLeaderEpochRequest")
+    epoch, topic_id = client.read_epochs[key], client.topic_ids[topic]
+    asked = kind.OffsetForLeaderPartition(
+        partition=partition, current_leader_epoch=client.epochs[key], leader_epoch=epoch
+    )
+    request = kind(replica_id=-1, topics=[kind.OffsetForLeaderTopic(topic=topic, partitions=[asked])])
+    reply = await client.ask(client.leaders[key], "OffsetForLeaderEpoch", EPOCH_VERSION, request)
+    if reply is None:
+        return False
+    answer = reply.topics[0].partitions[0]
+    if answer.error_code:
+        return False
+    client.history.compared(client.name, topic_id, partition, position, epoch, int(answer.end_offset))
+    return True
+
+
 async def consume(client: Client, topic: str, partition: int) -> None:
     """Read a partition from its beginning until the client stops or the topic is deleted."""
-    offset, topic_id = 0, b""
+    offset, topic_id, compared = 0, b"", -1
+    key = topic, partition
     while not client.stopping and topic not in client.history.deleted:
-        if (topic, partition) not in client.leaders:
-            if not await client.learn(topic) or (topic, partition) not in client.leaders:
+        if key not in client.leaders:
+            if not await client.learn(topic) or key not in client.leaders:
                 await client.sleep(200)
+            continue
+        if client.states_epochs and client.epochs[key] != compared:
+            now = client.epochs[key]
+            if key in client.read_epochs and not await compare(client, topic, partition, offset):
+                client.leaders.pop(key, None)
+                await client.sleep(100)
+                continue
+            compared = now
             continue
         topic_id = client.topic_ids[topic]
         error, records = await fetch(client, topic, topic_id, partition, offset)

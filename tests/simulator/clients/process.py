@@ -65,6 +65,12 @@ class Client:
         self.preferred: dict[tuple[str, int], str] = {}
         """The broker, not the leader, that it was sent to."""
         self.topic_ids: dict[str, bytes] = {}
+        self.epochs: dict[tuple[str, int], int] = {}
+        """The newest leader epoch that Metadata has told. What names an older one is older, and is passed over."""
+        self.read_epochs: dict[tuple[str, int], int] = {}
+        """The epoch of the last batch that it was given."""
+        self.states_epochs = False
+        """Whether it states its leader epoch in what it asks of leaders, as real consumers do (KIP-320)."""
         self._next_conn = 0
         self._correlation = 0
         self._conns: dict[str, int] = {}
@@ -130,9 +136,14 @@ class Client:
                     self.topic_ids.pop(topic.name, None)
                 found = False
                 continue
+            if self.topic_ids.get(topic.name, b"") != bytes(topic.topic_id):
+                self.epochs = {key: epoch for key, epoch in self.epochs.items() if key[0] != topic.name}
             self.topic_ids[topic.name] = bytes(topic.topic_id)
             for partition in topic.partitions:
                 key = topic.name, partition.partition_index
+                if self.states_epochs and partition.leader_epoch < self.epochs.get(key, -1):
+                    continue
+                self.epochs[key] = partition.leader_epoch
                 leader = names.get(partition.leader_id)
                 if leader is not None:
                     self.leaders[key] = leader

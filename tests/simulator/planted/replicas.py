@@ -3,8 +3,10 @@
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from actors.broker.partition import Partition
 from actors.broker.replication_throttle import ReplicationThrottle
 from actors.node.api.handlers import fetch as fetching
+from actors.node.api.handlers import offset_for_leader_epoch
 from fastpath.records import recompression
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -78,3 +80,29 @@ def what_was_counted_is_never_forgotten() -> Sequence[Patch]:
         instead(ReplicationThrottle, "_forget", lambda self, now_ms: None),
         instead(ReplicationThrottle, "rate", total),
     ]
+
+
+@mistake("stating")
+def batches_of_an_epoch_that_the_consumer_does_not_know() -> Sequence[Patch]:
+    """A consumer with an earlier epoch of the same leadership is served: behind a batch of the present one it may take the
+    log for truncated, and throw away what it has fetched."""
+    check = Partition.check_epoch
+
+    def lenient(partition: Partition, epoch: int, *, leader_only: bool) -> None:
+        led = partition.leader == partition.cluster.me and 0 <= epoch < partition.leader_epoch
+        check(partition, -1 if led else epoch, leader_only=leader_only)
+
+    return [instead(Partition, "check_epoch", lenient)]
+
+
+@mistake("stating")
+def an_epoch_is_said_to_end_with_its_last_batch() -> Sequence[Patch]:
+    """A consumer that has read the whole of it finds itself behind its end, and begins again where it is told."""
+    end = offset_for_leader_epoch._end
+
+    def early(*given: Any) -> Any:
+        answer = end(*given)
+        answer.end_offset -= answer.end_offset > 0
+        return answer
+
+    return [instead(offset_for_leader_epoch, "_end", early)]

@@ -191,6 +191,14 @@ _read_nearby = _shape(
 )
 
 
+_read_by_epochs = _shape("stating", [_topic("t0", 2, 3, 1), _topic("t1", 1, 2, 1)], BY_HALF | REBALANCED)
+
+
+def _stating(seed: int) -> Shape:
+    """Consumers that state the leader epochs that they know."""
+    return _read_by_epochs(seed)._replace(stating=True, consumers=3)
+
+
 def _racked(seed: int) -> Shape:
     """Consumers in racks, two topics that are stored in a codec, one of which moves under a throttle."""
     return _read_nearby(seed)._replace(racks=True, consumers=3)
@@ -450,6 +458,7 @@ WORLDS: dict[str, Kind] = {
         faulty_ms=15_000,
         operator=_moving_slowly,
     ),
+    "stating": Kind(_stating, partial(AimedFaults, menu=MOVING), faulty_ms=15_000),
     "relocated": Kind(
         _relocated,
         partial(RelocatedFaults, menu=RELOCATED),

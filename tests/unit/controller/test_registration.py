@@ -407,6 +407,20 @@ def test_r291_72_a_legacy_broker_is_told_each_partition_that_it_still_leads():
     assert left() == set() and c.result.wait is None
 
 
+def test_r631_167_an_answer_to_who_stops_waits_for_the_longer_lease_that_it_grants():
+    """The next controller has to know how long it may serve."""
+    c = Cluster(brokers=2)
+    c.topic("t", (1, 2))
+    c.options = c.options._replace(lease=(60_000, 60_000))
+    first = c.image.next_offset
+    c.beat(1, target=SHUTDOWN)
+    assert [type(op) for op in c.ops] == [BrokerSet] and c.ops[0].lease_ms == 60_000
+    for _ in range(2):
+        assert c.result.seen == first + 1
+        c.beat(1, target=SHUTDOWN)
+        assert c.ops == []
+
+
 def test_r631_171_a_sole_member_does_not_block_the_shutdown():
     c = Cluster(brokers=2)
     c.topic("t", (1,))

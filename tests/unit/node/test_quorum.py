@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from actors.metadata import batches
 from actors.node.api.handlers.describe_quorum import describe_quorum
 from actors.node.quorum.files import DamagedFile, read_durable
+from actors.node.quorum.replica import Quorum
 from actors.node.runtime.answers import Done, Forward
 from actors.node.runtime.calls import Call, Listener
 from actors.ports import DiskFull, SyncClass
@@ -56,6 +58,17 @@ def test_r500_30_a_broker_that_has_everything_asks_again_and_again() -> None:
     assert asked and all(later - earlier < 1_500 for earlier, later in pairwise([began, *asked, cluster.time_ms]))
     cluster.append("after a long silence")
     assert cluster.run(1_500, cluster.settled)
+
+
+def test_r497_51_controller_0_leads_like_any_other_and_nobody_is_nobody() -> None:
+    places: Any = {0: ("h0", 1), 1: ("h1", 2)}
+    for leader, address in ((0, ("h0", 1)), (1, ("h1", 2)), (-1, None)):
+        quorum: Any = SimpleNamespace(
+            told_leader=None,
+            raft=SimpleNamespace(leader_id=leader),
+            identity=SimpleNamespace(addresses=SimpleNamespace(find=places.__getitem__)),
+        )
+        assert Quorum.leader_address(quorum) == address
 
 
 def test_the_durable_mark_follows_the_commits_at_a_distance() -> None:

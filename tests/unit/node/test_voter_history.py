@@ -19,6 +19,7 @@ def test_a_set_counts_from_its_record_and_is_undone_with_it() -> None:
     assert (history.newest, history.newest_offset) == (of(1, 2, 3), 5)
     history.truncate(0)
     assert (history.newest, history.newest_offset, history.recorded) == (of(1, 2), -1, True)
+    assert history.before == of(1, 2)
 
 
 def test_what_counts_at_the_start_of_the_log_stays() -> None:

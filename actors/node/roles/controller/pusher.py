@@ -336,7 +336,6 @@ class Pusher:
                 )
             self._pause(outbox, REFUSED_MS)
             return
-        self._unreachable.discard(outbox)
         self._channels.peer(
             ("push", outbox.broker),
             (endpoint.host, endpoint.port),

@@ -8,9 +8,6 @@ coordinators that take over. After each step:
 In the end each process that lives is in the group, and each partition has one owner. Two planted mistakes are found.
 """
 
-import os
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,14 +16,11 @@ from actors.broker.groups.classic import rebalance
 from actors.broker.groups.classic.rebalance import Joined, Synced
 from actors.broker.groups.classic.state import GroupState
 from actors.wire.errors import ErrorCode
+from tests.unit.broker.groups import histories
+from tests.unit.broker.groups.histories import AWAY, found, seeds
 from tests.unit.broker.groups.test_coordinator import World, told
 
 PARTITIONS = 6
-STEPS = 300
-FIRST = int(os.environ.get("HISTORY_SEED", "0"))
-SEEDS = range(FIRST, FIRST + int(os.environ.get("HISTORIES", "40")))
-ROUNDS_MAX = 1000
-AWAY = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class Process:
@@ -97,16 +91,15 @@ class Process:
         self.history.world.drain()
 
 
-class History:
-    """One history, by its seed."""
+class History(histories.History):
+    """One of a classic group."""
+
+    STEPS, ROUNDS_MAX = 300, 1000
 
     def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
+        super().__init__(seed)
         self.world = World(size_max=100)
-        self.numbers = iter(range(1_000_000))
         self.owners: dict[tuple[int, int], str] = {}
-        self.failed = False
-        """A write has failed since the last one that did not: the log is behind what the members know."""
         self.processes = [self.process() for _ in range(3)]
 
     def process(self) -> Process:
@@ -119,28 +112,20 @@ class History:
             owner = self.owners.setdefault((process.generation, partition), process.name)
             assert owner == process.name, f"partition {partition} in generation {process.generation}"
 
-    def run(self) -> None:
-        for _ in range(STEPS):
-            self.draw.choices(*zip(*self.CHOICES, strict=True))[0](self)
-            self.check()
-        self.world.held = False
-        self.world.drain()
-        self.come_to_rest()
+    def pass_round(self) -> None:
+        self.world.pass_time(200)
 
-    def come_to_rest(self) -> None:
-        group: Any = None
-        for _ in range(ROUNDS_MAX):
-            for process in self.processes:
-                process.step()
-            self.world.pass_time(200)
-            self.check()
-            group = self.world.machine.group("g")
-            if group and group.state is GroupState.STABLE and len(group.members) == len(self.processes):
-                owned = sorted(partition for process in self.processes for partition in process.owned)
-                current = all(one.generation == group.generation and not one.ticket for one in self.processes)
-                if current and owned == list(range(PARTITIONS)):
-                    return
-        raise AssertionError(f"{group and group.state}: {[(p.name, p.generation, p.ticket) for p in self.processes]}")
+    def rests(self) -> bool:
+        group: Any = self.world.machine.group("g")
+        if not group or group.state is not GroupState.STABLE or len(group.members) != len(self.processes):
+            return False
+        owned = sorted(partition for process in self.processes for partition in process.owned)
+        current = all(one.generation == group.generation and not one.ticket for one in self.processes)
+        return current and owned == list(range(PARTITIONS))
+
+    def shown(self) -> str:
+        group: Any = self.world.machine.group("g")
+        return f"{group and group.state}: {[(p.name, p.generation, p.ticket) for p in self.processes]}"
 
     def check(self) -> None:
         group: Any = self.world.machine.group("g")
@@ -163,19 +148,6 @@ class History:
 
     # ---- what may happen
 
-    def step(self) -> None:
-        if self.processes:
-            self.draw.choice(self.processes).step()
-
-    def another(self) -> None:
-        if len(self.processes) < 6:
-            self.processes.append(self.process())
-
-    def restart(self) -> None:
-        """A process crashes and starts again. A static one has its instance id still."""
-        if self.processes:
-            self.draw.choice(self.processes).begin()
-
     def leave(self) -> None:
         going = [one for one in self.processes if one.generation >= 0 and not one.ticket]
         if len(self.processes) > 1 and going:
@@ -185,9 +157,6 @@ class History:
 
     def wait(self) -> None:
         self.world.pass_time(self.draw.choice((50, 1_000, 6_000)))
-
-    def hold(self) -> None:
-        self.world.held = True
 
     def release(self) -> None:
         self.world.held = False
@@ -204,24 +173,15 @@ class History:
         self.world.drain()
         self.world.machine, self.world.held, self.failed = self.world.heir(), False, False
 
-    CHOICES: tuple[tuple[Callable[["History"], None], int], ...] = (
-        (step, 100), (another, 4), (restart, 4), (leave, 2), (wait, 6), (hold, 4), (release, 6), (take_over, 1),
+    CHOICES = (
+        (histories.History.step, 100), (histories.History.another, 4), (histories.History.restart, 4), (leave, 2), (wait, 6),
+        (histories.History.hold, 4), (release, 6), (take_over, 1),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(40))
 def test_a_history_of_a_classic_group(seed: int) -> None:
     History(seed).run()
-
-
-def found(seeds: range) -> bool:
-    """Whether some history shows a mistake."""
-    for seed in seeds:
-        try:
-            History(seed).run()
-        except AssertionError:
-            return True
-    return False
 
 
 def test_a_planted_mistake_is_found_a_sync_of_a_generation_that_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +192,7 @@ def test_a_planted_mistake_is_found_a_sync_of_a_generation_that_has_passed(monke
         return None if error is ErrorCode.ILLEGAL_GENERATION else error
 
     monkeypatch.setattr(rebalance, "member_error", planted)
-    assert found(range(40))
+    assert found(History)
 
 
 def test_a_planted_mistake_is_found_a_static_member_whose_new_id_is_not_written(
@@ -249,4 +209,4 @@ def test_a_planted_mistake_is_found_a_static_member_whose_new_id_is_not_written(
         return False
 
     monkeypatch.setattr(rebalance, "_rejoin_static", planted)
-    assert found(range(40))
+    assert found(History)

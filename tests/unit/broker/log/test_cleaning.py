@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,6 +57,21 @@ def steps(log: PartitionLog, now_ms: int = NOW, limits: Limits = LIMITS, upper: 
     log.checkpointed_offset = log.log_end_offset
     found = cleanable(log, log.log_end_offset if upper is None else upper, now_ms)
     return LogCleaning(log, found, limits, bytes(16), now_ms)
+
+
+def test_a_batch_longer_than_16_mib_is_read_whole() -> None:
+    """Its length fills four bytes."""
+    size = (1 << 24) + 5
+    data = memoryview(bytes(8) + (size - 12).to_bytes(4, "big") + bytes(size - 12))
+    asked: list[int] = []
+
+    def read_cold(position: int, count: int) -> memoryview:
+        asked.append(count)
+        return data[position : position + count]
+
+    segment: Any = SimpleNamespace(size=size, log=SimpleNamespace(path="x", read_cold=read_cold))
+    cleaning: Any = SimpleNamespace(_slice_bytes=1 << 16)
+    assert len(LogCleaning._read(cleaning, segment, 0)) == size == asked[-1]
 
 
 def drive(cleaning: LogCleaning, log: PartitionLog) -> Iterator[Any]:

@@ -12,10 +12,11 @@ from actors.node.api import offset_commits
 from actors.node.api.handlers import txn_offset_commit
 from actors.node.runtime import slices
 from actors.wire.errors import ErrorCode
+from tests.unit.broker.groups.histories import seeds
 from tests.unit.broker.transactions import offsets_model
 from tests.unit.broker.transactions.offsets_model import Wrong, run
 
-SEEDS, STEPS = 12, 40
+STEPS = 40
 LOAD, ENDED = Coordinator.load, TransactionalOffsets.ended
 
 
@@ -24,8 +25,9 @@ def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "ENTRIES_A_SLICE", offsets_model.ENTRIES_A_SLICE)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_is_told_is_what_is_remembered(seed: int) -> None:
+@pytest.mark.parametrize("seed", seeds(12))
+def test_a_history_of_committed_offsets(seed: int) -> None:
+    """What is told is what is remembered."""
     run(seed, STEPS)
 
 

@@ -9,9 +9,6 @@ that is slow or fails, and coordinators that take over. After each step:
 In the end all are settled, and each partition has one owner. Planted mistakes are found.
 """
 
-import os
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,13 +17,10 @@ from actors.broker.groups.consumer import reconciliation, records
 from actors.broker.groups.consumer.requests import Beat
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.wire.errors import ErrorCode
+from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, Owned, World
+from tests.unit.broker.groups.histories import AWAY, found, seeds
 
-STEPS = 200
-FIRST = int(os.environ.get("HISTORY_SEED", "0"))
-SEEDS = range(FIRST, FIRST + int(os.environ.get("HISTORIES", "30")))
-ROUNDS_MAX = 200
-AWAY = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 LONG_MS = 600_000
 """A member lets go as soon as it is told, so none is removed for being late with it."""
 
@@ -91,43 +85,36 @@ class Process:
             self.begin()
 
 
-class History:
-    """One history, by its seed."""
+class History(histories.History):
+    """One of a consumer group."""
 
     def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
+        super().__init__(seed)
         self.world = World(interval_ms=self.draw.choice((0, 1_000)), t=6, u=2)
-        self.numbers = iter(range(1_000_000))
-        self.failed = False
-        """A write has failed since the last one that did not: the log is behind what is in memory."""
         self.processes = [self.process() for _ in range(3)]
 
     def process(self) -> Process:
         static = self.draw.random() < 0.4
         return Process(self, f"{'s' if static else 'd'}{next(self.numbers)}", static)
 
-    def run(self) -> None:
-        choices, weights = zip(*self.CHOICES, strict=True)
-        for _ in range(STEPS):
-            self.draw.choices(choices, weights)[0](self)
-            self.check()
-        self.world.held = self.world.idle = False
-        self.world.drain()
-        self.come_to_rest()
+    def let_go(self) -> None:
+        self.world.idle = False
+        super().let_go()
 
-    def come_to_rest(self) -> None:
+    def pass_round(self) -> None:
+        self.world.pass_ms(HEARTBEAT_MS)
+
+    def used(self) -> list[tuple[str, int]]:
+        """All that a process uses."""
+        return sorted((topic, n) for one in self.processes for topic, part in one.owned.items() for n in part)
+
+    def rests(self) -> bool:
         wanted = sorted((topic, number) for topic, size in self.world.topics.sizes.items() for number in range(size))
-        used: list[tuple[str, int]] = []
-        for _ in range(ROUNDS_MAX):
-            for process in self.processes:
-                process.step()
-            self.world.pass_ms(HEARTBEAT_MS)
-            self.check()
-            used = sorted((topic, n) for one in self.processes for topic, part in one.owned.items() for n in part)
-            wants_u = any("u" in one.topics for one in self.processes)
-            if used == [one for one in wanted if one[0] == "t" or wants_u]:
-                return
-        raise AssertionError(f"{used} of {wanted}")
+        wants_u = any("u" in one.topics for one in self.processes)
+        return self.used() == [one for one in wanted if one[0] == "t" or wants_u]
+
+    def shown(self) -> str:
+        return f"{self.used()} of {self.world.topics.sizes}"
 
     def check(self) -> None:
         owners: dict[tuple[bytes, int], str] = {}
@@ -146,19 +133,6 @@ class History:
 
     # ---- what may happen
 
-    def step(self) -> None:
-        if self.processes:
-            self.draw.choice(self.processes).step()
-
-    def another(self) -> None:
-        if len(self.processes) < 6:
-            self.processes.append(self.process())
-
-    def restart(self) -> None:
-        """A process crashes and starts again. A static one has its instance id still."""
-        if self.processes:
-            self.draw.choice(self.processes).begin()
-
     def leave(self) -> None:
         going = [one for one in self.processes if one.lives and not one.ticket]
         if len(self.processes) > 1 and going:
@@ -174,9 +148,6 @@ class History:
 
     def wait(self) -> None:
         self.world.pass_ms(self.draw.choice((50, 1_000, 5_000, 20_000)))
-
-    def hold(self) -> None:
-        self.world.held = True
 
     def delay(self) -> None:
         """Assignments are being made for a while."""
@@ -200,9 +171,9 @@ class History:
             if process.ticket:
                 process.ticket, process.whole = 0, True
 
-    CHOICES: tuple[tuple[Callable[["History"], None], int], ...] = (
-        (step, 100), (another, 4), (restart, 3), (leave, 2), (resize, 2), (wait, 12), (hold, 4), (delay, 3), (release, 8),
-        (take_over, 1),
+    CHOICES = (
+        (histories.History.step, 100), (histories.History.another, 4), (histories.History.restart, 3), (leave, 2),
+        (resize, 2), (wait, 12), (histories.History.hold, 4), (delay, 3), (release, 8), (take_over, 1),
     )  # fmt: skip
 
 
@@ -212,19 +183,9 @@ def remembered(group: ConsumerGroup) -> Any:
     return group.epoch, group.target_epoch, group.metadata_hash, group.targets, members, group.static, group.holders
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(30))
 def test_a_history_of_a_consumer_group(seed: int) -> None:
     History(seed).run()
-
-
-def found() -> bool:
-    """Whether some history shows a mistake."""
-    for seed in range(40):
-        try:
-            History(seed).run()
-        except AssertionError:
-            return True
-    return False
 
 
 def test_a_planted_mistake_is_found_a_partition_is_given_before_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +194,7 @@ def test_a_planted_mistake_is_found_a_partition_is_given_before_it_is_free(monke
         "actors.broker.groups.consumer.groups.reconcile",
         lambda question: whole(question._replace(available=lambda topic, partition: True)),
     )
-    assert found()
+    assert found(History)
 
 
 def test_a_planted_mistake_is_found_what_a_member_is_to_let_go_of_is_not_written(
@@ -241,4 +202,4 @@ def test_a_planted_mistake_is_found_what_a_member_is_to_let_go_of_is_not_written
 ) -> None:
     whole = records._held_fields
     monkeypatch.setattr(records, "_held_fields", lambda held: whole(dict(list(held.items())[1:])))
-    assert found()
+    assert found(History)
