@@ -79,14 +79,16 @@ def known(here: Here, path: str, znode: Znode | None, have: Base) -> Base | None
 
 
 def announce(here: Here, path: str, base: Base | None, announced: Base, znode: Znode | None) -> Job:
-    """`announced` is about to be committed, where `base` was agreed on. `znode`: that of `path_of(path)` as it is."""
+    """`announced` is about to be committed, where `base` was agreed on. `znode`: that of `path_of(path)`; returns it as it
+    is then."""
     if base is None or base == announced:
-        return
+        return znode
     before = _pairs(base)
     data = ANNOUNCED + len(before).to_bytes(LENGTH_BYTES) + before + _pairs(announced)
     data = UNKNOWN if len(data) > here.request_bytes // 4 else data
     at = path_of(path)
     yield guarded(here, [Create(at, data) if znode is None else Write(at, data)])
+    return Znode(data)
 
 
 def change(here: Here, path: str, base: Base, znode: Znode | None) -> list[Change]:

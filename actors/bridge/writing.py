@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
 from actors.bridge import bases, merging, rules, settings, token_changes, tokens, topics, znodes
+from actors.bridge import changes as taking
 from actors.bridge.asks import End, Here, Job, Look, Settle, Tell, apart, op_groups
 from actors.bridge.claim import guarded, made
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
@@ -191,11 +192,12 @@ def entity(here: Here, name: str) -> Job:
     known, noted, *above = yield Look([Get(path), Get(bases.path_of(path)), *map(Get, parents)], watch=False)
     have = settings.here(here.image, name)
     there = settings.settings(path, known)
-    base = None if name in here.anew else bases.known(here, path, noted, bases.of_settings(have))
+    is_merged = name not in here.anew and not taking.is_left_over(here, name)
+    base = None if not is_merged else bases.known(here, path, noted, bases.of_settings(have))
     if base is not None and bases.of_settings(there) != base:
         both = merging.of_settings(base, have, there)
         if ops := settings.differences(here.image, name, both):
-            yield from bases.announce(here, path, base, bases.of_settings(there), noted)
+            noted = yield from bases.announce(here, path, base, bases.of_settings(there), noted)
             yield op_groups([ops])
             yield Settle()
             yield Tell(f"settings of {name} were changed at both sides, and both count")
@@ -235,7 +237,7 @@ def resource(here: Here, about: Resource) -> Job:
     if base is not None and bases.of_rules(there) != base:
         both = merging.of_rules(base, have, there)
         if ops := list(rules.differences(have, both)):
-            yield from bases.announce(here, path, base, bases.of_rules(there), noted)
+            noted = yield from bases.announce(here, path, base, bases.of_rules(there), noted)
             yield op_groups([ops])
             yield Settle()
             yield Tell(f"access rules of {about.name} were changed at both sides, and both count")

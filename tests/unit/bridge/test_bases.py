@@ -7,7 +7,7 @@ import pytest
 
 from actors.bridge import bases, settings, znodes
 from actors.bridge.asks import Apply, Make
-from actors.metadata.ops import ConfigSet, EntitySet, TopicSet
+from actors.metadata.ops import ConfigSet, EntitySet, TopicGone, TopicSet
 from actors.zookeeper import Create, Delete, Rejected, Write, Znode
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, cluster, set_config
@@ -257,3 +257,28 @@ def test_a_write_that_zookeeper_refuses_has_changed_no_base() -> None:
     assert zookeeper.get(bases.path_of(PATH)) == before
     bridge.write("rules", ABOUT)
     assert held(bridge) == ({rule("bob"), rule("mallory", 2)},) * 2
+
+
+def test_the_first_rules_of_both_sides_need_no_second_try() -> None:
+    zookeeper = cluster()
+    add_topic(zookeeper, "orders", [[1, 2, 3]])
+    bridge = driving(zookeeper)
+    put(zookeeper, rule("mallory", 2))
+    set_config(zookeeper, ENTITY, retention_ms="1")
+    set_rule(bridge, rule("bob"))
+    bridge.apply(ConfigSet(2, "orders", "segment.ms", "2"))
+    bridge.write("rules", ABOUT)
+    bridge.write("settings", ENTITY)
+    assert held(bridge) == ({rule("bob"), rule("mallory", 2)},) * 2
+    assert there(zookeeper, ENTITY) == {"retention.ms": "1", "segment.ms": "2"}
+
+
+def test_settings_of_a_topic_that_is_gone_are_not_merged_into_the_log() -> None:
+    zookeeper = cluster()
+    id = add_topic(zookeeper, "orders", [[1, 2, 3]])
+    set_config(zookeeper, ENTITY, retention_ms="1")
+    bridge = driving(zookeeper)
+    bridge.apply(ConfigSet(2, "orders", "segment.ms", "2"), TopicGone(id))
+    set_config(zookeeper, ENTITY, retention_ms="7")
+    bridge.write("settings", ENTITY)
+    assert settings.here(bridge.image, ENTITY) == {}
