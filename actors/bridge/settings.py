@@ -223,8 +223,9 @@ def _credential_text(kept: Mapping[str, Any]) -> str:
 
 
 def _written(key: str, value: float) -> str:
-    """A quota as the oldest broker can parse it: one that fails ends the thread that hears of changed settings."""
-    return str(int(value)) if key in WHOLE else _number(value)
+    """A quota as the oldest broker can parse it: one that fails ends the thread that hears of changed settings. Zero would
+    be another quota than a little: it lets nothing pass, and is none at this side."""
+    return str(max(1, int(value))) if key in WHOLE else _number(value)
 
 
 def _number(value: float) -> str:
@@ -233,7 +234,10 @@ def _number(value: float) -> str:
 
 def plain(key: str, value: str) -> str:
     """A value in one of the ways in which it may be written."""
+    if key not in QUOTAS:
+        return value
     try:
-        return _written(key, float(value)) if key in QUOTAS else value
+        found = float(value)
+        return str(int(found)) if key in WHOLE else _number(found)
     except (ValueError, OverflowError):
         return value

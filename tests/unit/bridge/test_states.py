@@ -95,7 +95,9 @@ def test_zookeeper_is_not_let_go_while_a_replica_is_on_a_broker_that_is_down() -
     assert "orders-0" in refused and "orders-1" in refused and zookeeper.get(znodes.WANTED) is None
 
 
-@pytest.mark.parametrize("value, text", [(300.00000000000006, "300"), (5.0, "5"), (1e15, "1000000000000000")])
+@pytest.mark.parametrize(
+    "value, text", [(300.00000000000006, "300"), (5.0, "5"), (1e15, "1000000000000000"), (1e-9, "1")]
+)
 def test_a_byte_rate_is_written_as_a_whole_number(value: float, text: str) -> None:
     zookeeper = cluster()
     bridge = driving(zookeeper)
