@@ -127,7 +127,7 @@ def active(cluster: plan.Plan) -> Door:
 def leader_of(cluster: plan.Plan) -> int:
     with suppress(Exception):
         found = screen.state(cluster.directory)
-        return int(found["leader_id"])
+        return max(0, int(found["leader_id"]))
     return 0
 
 
@@ -299,7 +299,7 @@ def test_restarts_of_everybody_and_changes_at_both_sides(
                     until(lambda id=id: id in brokers_of(zookeeper), "a broker comes back")
                     until(lambda: in_sync(zookeeper) == every, "it is in sync again")
                 if round % 2 == 0:
-                    os.kill(processes(cluster)[leader_of(cluster)], signal.SIGKILL)
+                    os.kill(processes(cluster)[until(lambda: leader_of(cluster), "one is active")], signal.SIGKILL)
                     changed(theirs, round)
                     changed(ours, round)
                 else:
