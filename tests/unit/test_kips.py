@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import counts
 from tests.kips.rows import ROOT, ROWS, TABLE, Row
 
 REQUIRED = (
@@ -54,6 +55,15 @@ ADDED = {
     "R848": 17,
     "R932": 25,
     "R1071": 16,
+    "R595": 9,
+    "R630": 5,
+    "R996": 3,
+    "R836": 2,
+    "R584": 3,
+    "R380": 1,
+    "R482": 2,
+    "R903": 3,
+    "R919": 2,
     "R853": 13,
     "R866": 19,
 }
@@ -106,12 +116,13 @@ def test_what_a_row_names_is_there(row: Row) -> None:
         ), place
 
 
-def test_pages_count_the_readings_as_they_are() -> None:
+def test_pages_count_rows_and_readings_as_they_are() -> None:
     readings = (ROOT / "docs" / "readings.md").read_text()
-    for letter, form in (("A", "A{:02d}"), ("G", "G-{:02d}")):
+    for letter in ("A", "G"):
         found = sorted(int(number) for number in re.findall(rf"^### {letter}-?(\d+)$", readings, re.MULTILINE))
         assert found == list(range(1, len(found) + 1)), letter
-        for page in (TABLE, ROOT / "docs" / "readings.md", ROOT / "README.md"):
-            assert f"{form.format(1)} to {form.format(found[-1])}" in page.read_text(), (
-                f"{page.name} says how far they go"
-            )
+    for page in counts.PAGES:
+        text = page.read_text()
+        assert counts.counted(text) == text, f"{page.name} counts otherwise: python -m tests.counts"
+        assert "A01 to" in text and "G-01 to" in text, f"{page.name} says how far the readings go"
+    assert re.search(list(counts.phrases())[-1], TABLE.read_text()), "the page says how many rows there are"

@@ -342,6 +342,19 @@ def test_r631_217_from_1_to_2():
     assert update(c, ("metadata.format", 2, 1)).error_code == 0 and c.ops == []
 
 
+def test_levels_of_one_request_change_together_or_not_at_all():
+    c = upgradable()
+    reply = update(c, ("metadata.format", 2, 1), ("group.version", 9, 1))
+    assert [one.error_code for one in reply.results] == [95, 95] and reply.error_code == 95
+    assert c.ops == [] and c.state.level == 1
+
+
+def test_who_only_asks_whether_levels_could_change_changes_none():
+    c = upgradable()
+    reply = update(c, ("metadata.format", 2, 1), validate_only=True)
+    assert reply.error_code == 0 and c.ops == [] and c.state.level == 1
+
+
 @pytest.mark.parametrize("upgrade_type", [1, 2, 3])
 def test_r631_218_never_back(upgrade_type):
     c = upgradable()

@@ -14,7 +14,7 @@ from actors.node.quorum.replica import Quorum
 from actors.node.runtime.answers import Done, Forward
 from actors.node.runtime.calls import Call, Listener
 from actors.ports import DiskFull, SyncClass
-from actors.raft import SnapshotId
+from actors.raft import ReplicaKey, SnapshotId, download, election, leading
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import Cluster, Replica
 
@@ -58,6 +58,69 @@ def test_r500_30_a_broker_that_has_everything_asks_again_and_again() -> None:
     assert asked and all(later - earlier < 1_500 for earlier, later in pairwise([began, *asked, cluster.time_ms]))
     cluster.append("after a long silence")
     assert cluster.run(1_500, cluster.settled)
+
+
+def test_the_leader_knows_when_each_replica_has_fetched_last() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    assert cluster.run(500, cluster.settled)
+    gone = next(node for node in cluster.nodes.values() if node is not leader and node.id < 100)
+    gone.kill()
+    cluster.run(5_000)
+    described = leader.quorum.raft.describe()
+    now_ms = leader.now().wall_ms
+    silent_ms = {one.key.id: now_ms - one.last_fetch_ms for one in (*described.voters, *described.observers)}
+    assert silent_ms.pop(gone.id) > 4_000
+    silent_ms.pop(leader.id)
+    assert len(silent_ms) == 2 and all(0 <= ms < 2_000 for ms in silent_ms.values())
+
+
+A, B = ReplicaKey(1, b"a" * 16), ReplicaKey(2, b"b" * 16)
+
+
+@pytest.mark.parametrize(("voted", "who", "granted"), [(None, A, True), (A, A, True), (A, B, False)])
+def test_a_voter_has_one_vote_in_an_epoch_and_gives_it_again_to_who_has_it(
+    voted: ReplicaKey | None, who: ReplicaKey, granted: bool
+) -> None:
+    """The answer may have been lost."""
+    log = SimpleNamespace(last_epoch=1, end_offset=9)
+    core: Any = SimpleNamespace(log=log, leader_id=-1, hard=SimpleNamespace(voted=voted))
+    request: Any = SimpleNamespace(last_epoch=1, end_offset=9, pre_vote=False, replica=who)
+    assert election._may_grant(core, request) is granted
+    core.leader_id = 3
+    assert not election._may_grant(core, request), "who leads this epoch is known"
+
+
+@pytest.mark.parametrize(
+    ("before", "offset", "caught_up"), [(8, 8, True), (8, 7, False), (-1, 9, False), (-1, 10, True)]
+)
+def test_a_replica_that_reached_what_was_there_at_its_last_fetch_is_caught_up(
+    before: int, offset: int, caught_up: bool
+) -> None:
+    """While records come, none ever reaches the end."""
+    progress = leading.Progress(0)
+    progress.leader_end_offset, progress.caught_up_wall_ms = before, -1
+    core: Any = SimpleNamespace(log=SimpleNamespace(end_offset=10), now=SimpleNamespace(wall_ms=77), now_ms=7)
+    leading._note(core, progress, offset)
+    assert (progress.caught_up_wall_ms == 77) is caught_up and progress.leader_end_offset == 10
+
+
+@pytest.mark.parametrize(("position", "error"), [(0, 0), (100, 0), (101, 99)])
+def test_a_slice_is_asked_for_inside_the_snapshot(position: int, error: int) -> None:
+    said: list[Any] = []
+    piece = SimpleNamespace(size=100, data=b"")
+    core: Any = SimpleNamespace(
+        leading=SimpleNamespace(),
+        me=SimpleNamespace(id=1),
+        epoch=3,
+        limits=SimpleNamespace(snapshot_bytes_max=10),
+        log=SimpleNamespace(reader=SimpleNamespace(read_snapshot=lambda *asked: piece)),
+        say=lambda target, answer: said.append(answer),
+    )
+    request: Any = SimpleNamespace(serial=1, snapshot=SnapshotId(5, 1), position=position, bytes_max=10)
+    download.serve(core, 2, request)
+    assert [int(one.error) for one in said] == [error]
 
 
 def test_r497_51_controller_0_leads_like_any_other_and_nobody_is_nobody() -> None:

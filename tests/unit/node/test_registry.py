@@ -60,6 +60,21 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     assert said == {key: TABLE[listener, key].advertised for key in served(listener)}
 
 
+def test_levels_that_count_are_told_with_the_offset_at_which_they_do() -> None:
+    nothing: Any = None
+    role: Any = SimpleNamespace(pusher=None, layout_level=lambda call: 2, finalized=lambda: (7, {"metadata.format": 2}))
+    context: Any = ControllerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, role)
+    context.requests = SimpleNamespace(connections={})
+    context.quorum = SimpleNamespace(raft=SimpleNamespace(kraft_version=1))
+    request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
+    asked = call(Listener.CONTROLLER, 18)._replace(api_version=4)
+    answer = TABLE[Listener.CONTROLLER, 18].handler(context, request, asked)
+    assert isinstance(answer, Done)
+    levels = {one.name: (one.min_version_level, one.max_version_level) for one in answer.reply.finalized_features}
+    assert answer.reply.finalized_features_epoch == 7
+    assert levels == {"kraft.version": (1, 1), "metadata.format": (2, 2)}
+
+
 @pytest.mark.parametrize("listener", [one for one in Listener if one is not Listener.BRIDGE])
 def test_r631_172_r631_208_to_211_nobody_serves_what_was_pushed(listener: Listener) -> None:
     assert not served(listener) & set(PUSHED)
