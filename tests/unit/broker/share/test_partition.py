@@ -186,6 +186,11 @@ def test_a_full_window_gives_only_what_is_available_inside_it() -> None:
     assert scene.fetch("b") == [Acquired(20, 29, 1)]
 
 
+def test_a_gap_of_a_load_is_given_out_as_far_as_there_is_room_in_the_window() -> None:
+    scene = Scene(in_flight=30, stored=[StateBatch(10, 28, 2, 1)])
+    assert scene.fetch("a", strict=True) == [Acquired(0, 0, 1)]
+
+
 def test_the_log_starts_later_and_what_nobody_has_is_lost() -> None:
     scene = Scene()
     scene.fetch("a", 50)
