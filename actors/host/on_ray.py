@@ -10,6 +10,10 @@ Ray restarts an actor after any exit code. An actor that must not come back (78:
 asked) therefore leaves through `ray.actor.exit_actor()`. Only a call of the actor may do that, so the actor calls
 itself. Ray does not restart an actor whose constructor fails. So everything that can fail, above all taking the
 directory that the process before may still hold, happens in the node's thread.
+
+An actor that was killed keeps its name for a while. `down` waits until the names of its nodes are free, and `up` makes a
+new actor where it finds one that has ended. Ray may start one process at a time, so `up` gives up only after a time
+without progress of any node, and then says for each node what it waited for and where its log is.
 """
 
 import argparse
@@ -19,7 +23,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +42,11 @@ SLIVER = 0.001
 """The amount of the pinning resource that a node takes. Any amount pins it; a whole one would allow one node for each
 machine only."""
 READY_TIMEOUT_S = 60.0
+"""A start has failed when no node has made progress for so long."""
 ASK_TIMEOUT_S = 3.0
+NAME_PAUSE_S = 0.05
+WHY_MAX = 300
+"""Characters of what Ray says about an actor that has ended."""
 REFUSED_PAUSE_S = 5.0
 
 
@@ -114,6 +122,9 @@ class RayNode:
         if self._ended[0] in (0, 78):
             import ray
 
+            if self._ended[0]:
+                time.sleep(REFUSED_PAUSE_S)  # so that `up` can ask for the reason
+
             ray.get_runtime_context().current_actor.leave.remote()
         else:
             if self._ended[0] == REFUSED:
@@ -182,8 +193,7 @@ def _up(ray: Any, directory: Path, options: argparse.Namespace, common: Mapping[
 def start(ray: Any, plan: plans.Plan, choice: dict[str, Any], names: Sequence[str]) -> None:
     """Start those nodes that do not run, wait until they serve, and record that they have been formatted. Raises
     ClusterError."""
-    actors = {name: _actor(ray, name, choice, _secrets(plan, name)) for name in names}
-    pids = _wait(ray, actors, plan)
+    pids = _wait(ray, names, lambda name: _actor(ray, name, choice, _secrets(plan, name)), plan)
     for name in names:
         choice["nodes"][name]["new"] = False
     record(plan.directory, choice)
@@ -233,12 +243,15 @@ def down(options: argparse.Namespace) -> int:
 
 
 def end(ray: Any, names: Sequence[str], timeout_s: float) -> None:
-    """Shut nodes down in a controlled way, then kill what is left of their actors."""
+    """Shut nodes down in a controlled way, kill what is left of their actors, and wait until their names are free. Raises
+    ClusterError."""
     found = [actor for actor in (existing(ray, name) for name in names) if actor is not None]
     calls = [actor.shutdown.remote(timeout_s) for actor in found]
     ray.wait(calls, num_returns=len(calls), timeout=timeout_s + 5) if calls else None
     for actor in found:
         ray.kill(actor, no_restart=True)
+    for name in names:
+        kill(ray, name)
 
 
 def kill(ray: Any, name: str) -> None:
@@ -251,7 +264,7 @@ def kill(ray: Any, name: str) -> None:
             raise ClusterError(
                 f"the actor of {name} does not end after {READY_TIMEOUT_S:.0f} s: see `ray list actors`."
             )
-        time.sleep(0.05)
+        time.sleep(NAME_PAUSE_S)
 
 
 def connect(address: str) -> Any:
@@ -363,11 +376,18 @@ def _secrets(plan: plans.Plan, name: str) -> Secrets | None:
     return Secrets(secure_cluster.node_files(plan.directory, ids), secure_cluster.operator(plan.directory))
 
 
-def _actor(ray: Any, name: str, choice: Mapping[str, Any], secrets: Secrets | None) -> Any:
+class Made(NamedTuple):
+    """An actor, and whether this command has made it."""
+
+    actor: Any
+    new: bool
+
+
+def _actor(ray: Any, name: str, choice: Mapping[str, Any], secrets: Secrets | None) -> Made:
     """The node's actor: the existing one, or a new one over the same directory."""
     found = existing(ray, name)
     if found is not None:
-        return found
+        return Made(found, new=False)
     node = choice["nodes"][name]
     options = {
         "name": f"rayft-{name}",
@@ -379,28 +399,46 @@ def _actor(ray: Any, name: str, choice: Mapping[str, Any], secrets: Secrets | No
         "resources": {node["resource"]: SLIVER},
     }
     voters = [(id, host, port, uuid_bytes(directory)) for id, host, port, directory in choice["voters"]]
-    return ray.remote(RayNode).options(**options).remote(
+    made = ray.remote(RayNode).options(**options).remote(
         name, node["properties"], choice["cluster_id"], uuid_bytes(node["directory_id"]),
         None if node.get("joins") else voters, secrets, new=node.get("new", True),
     )  # fmt: skip
+    return Made(made, new=True)
 
 
-def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, int]:
-    """Wait until every node serves. Returns process ids by name."""
-    until = time.monotonic() + READY_TIMEOUT_S
+def _wait(ray: Any, names: Sequence[str], made: Callable[[str], Made], plan: plans.Plan) -> dict[str, int]:
+    """Wait until every node serves; `made` gives the actor of one. Returns process ids by name. Raises ClusterError."""
+    actors = {name: made(name) for name in names}
     wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
+    before: dict[str, tuple[int | None, tuple[str, ...]]] = {}
+    until = time.monotonic() + READY_TIMEOUT_S
     while True:
-        calls = {name: actor.state.remote() for name, actor in actors.items()}
-        states = {name: _state(ray, call) for name, call in calls.items()}
+        states = _states(ray, {name: one.actor for name, one in actors.items()})
         for name, state in states.items():
             if state["ended"] is not None:
                 raise ClusterError(f"{name}: {state['ended'][1]}")
+            if not state["gone"]:
+                continue
+            if actors[name].new:
+                raise ClusterError(f"{_late(plan, name, state)}.")
+            actors[name] = made(name)  # it was being ended when this command found it
         missing = [name for name, state in states.items() if not wanted[name] <= set(state["listening"])]
         if not missing:
             return {name: state["pid"] for name, state in states.items()}
+        found = {name: (state["pid"], tuple(state["listening"])) for name, state in states.items() if state["pid"]}
+        if not found.items() <= before.items():
+            before, until = before | found, time.monotonic() + READY_TIMEOUT_S
         if time.monotonic() > until:
-            raise ClusterError(f"not ready after {READY_TIMEOUT_S:.0f} s: {', '.join(missing)}.")
-        time.sleep(0.05)
+            waited = "; ".join(_late(plan, name, states[name]) for name in missing)
+            raise ClusterError(f"not ready with no progress for {READY_TIMEOUT_S:.0f} s: {waited}.")
+        time.sleep(NAME_PAUSE_S)
+
+
+def _late(plan: plans.Plan, name: str, state: Mapping[str, Any]) -> str:
+    """What a node was last seen to do, and where more about it stands."""
+    member = next(one for one in plan.members if one.name == name)
+    log = Path(member.config.metadata_log_dir).parent / f"{name}.log"
+    return f"{name} ({state['seen']}; its log is {log} on its machine)"
 
 
 def runs(ray: Any, name: str) -> bool:
@@ -437,11 +475,25 @@ def _here() -> bool:
     return True
 
 
-def _state(ray: Any, call: Any, timeout_s: float = READY_TIMEOUT_S) -> dict[str, Any]:
-    """What a node reports of itself. It reports nothing between its process and the next one, or while its machine is
-    lost."""
+def _states(ray: Any, actors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What these nodes report of themselves, asked at once."""
+    calls = {name: actor.state.remote() for name, actor in actors.items()}
+    until = time.monotonic() + ASK_TIMEOUT_S
+    return {name: _state(ray, call, max(until - time.monotonic(), 0.0)) for name, call in calls.items()}
+
+
+def _state(ray: Any, call: Any, timeout_s: float) -> dict[str, Any]:
+    """What a node reports of itself, in words as `seen`, and as `gone` whether its actor has ended for good. It reports
+    nothing between its process and the next one, or while its machine is lost."""
+    silent: dict[str, Any] = {"pid": None, "listening": [], "ended": None, "gone": False}
     try:
         found: dict[str, Any] = ray.get(call, timeout=timeout_s)
-    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-        return {"pid": None, "listening": [], "ended": None}
-    return found
+    except ray.exceptions.ActorDiedError as error:
+        why = " ".join(str(error).split())
+        return silent | {"gone": True, "seen": f"its actor has ended: {why[-WHY_MAX:]}"}
+    except ray.exceptions.RayActorError:
+        return silent | {"seen": "its process has ended, and Ray has not started it again"}
+    except ray.exceptions.GetTimeoutError:
+        return silent | {"seen": f"its process has not answered for {timeout_s:.0f} s, or Ray has not started it"}
+    heard = f"process {found['pid']} listens to {', '.join(found['listening']) or 'nobody yet'}"
+    return found | {"gone": False, "seen": heard}

@@ -1,6 +1,7 @@
 """A secure cluster with six nodes on one machine of Ray is restarted again and again, and by several commands at once."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ pytest.importorskip("ray")
 from tests.integration import rays
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
-RESTARTS, RACES = 50, 20
+RESTARTS, RACES = int(os.environ.get("RAYFT_RESTARTS", "50")), int(os.environ.get("RAYFT_RACES", "20"))
+LAST_BYTES = 1500
 SENTENCES = ("another command changes the cluster", "holds no cluster on Ray", "holds a cluster of processes")
 
 
@@ -42,19 +44,24 @@ def run(around: dict[str, str], address: str, *arguments: str) -> "subprocess.Po
 
 
 def ended(one: "subprocess.Popen[str]") -> tuple[int, str]:
-    said = one.communicate(timeout=200)[1]
+    said = one.communicate(timeout=600)[1]
     return one.returncode, said
+
+
+def told(home: Path) -> str:
+    """The ends of the nodes' logs, for whoever reads a failure; pytest keeps the directory."""
+    return "\n".join(f"{path}: {path.read_text()[-LAST_BYTES:]}" for path in sorted(home.glob("*.log")))
 
 
 def test_each_restart_brings_all_six_nodes_back(around: dict[str, str], address: str, tmp_path: Path) -> None:
     home = tmp_path / "six"
     for turn in range(RESTARTS):
         code, said = ended(run(around, address, *up(home, 3)))
-        assert code == 0, (turn, said)
+        assert code == 0, f"restart {turn}: {said}\n{told(home)}"
         described = json.loads((home / "cluster.json").read_text())
         assert len(described["controllers"] + described["brokers"]) == 6
         code, said = ended(run(around, address, "down", "--dir", str(home)))
-        assert code == 0, (turn, said)
+        assert code == 0, f"restart {turn}: {said}\n{told(home)}"
         print(f"restart {turn}: all six were ready", flush=True)
 
 

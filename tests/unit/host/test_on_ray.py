@@ -100,7 +100,7 @@ def up(
     monkeypatch.setattr(on_ray, "connect", lambda address: types.SimpleNamespace(nodes=list))
     monkeypatch.setattr(on_ray, "machines", lambda nodes: [("127.0.0.1", NONE)])
     monkeypatch.setattr(on_ray, "_actor", lambda ray, name, choice, secrets: start(name, choice))
-    monkeypatch.setattr(on_ray, "_wait", lambda ray, actors, plan: dict.fromkeys(actors, 1))
+    monkeypatch.setattr(on_ray, "_wait", lambda ray, names, made, plan: {name: made(name) or 1 for name in names})
     return on_ray.up(
         argparse.Namespace(ray="auto", dir=directory, controllers=1, brokers=1, port=9092, secure=None), {}
     )
@@ -154,32 +154,103 @@ def test_settings_are_changed_in_the_properties_files(tmp_path: Path, monkeypatc
     assert given["broker-1"]["properties"]["log.retention.hours"] == "1"
 
 
-class Gone(Exception):
+class Away(Exception):
     """What a call of an actor ends with whose process is not there."""
+
+
+class Dead(Away):
+    """What it ends with where the actor has ended for good."""
 
 
 class Late(Exception):
     """What it ends with where no machine is there for the actor."""
 
 
-def test_a_node_whose_process_ends_while_it_starts_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ray starts it again; a node that stays away is named in the end."""
-    plan = plans.create(tmp_path, 1, 0, common={})
-    answers: list[Any] = [Gone(), {"pid": 7, "listening": ["CONTROLLER"], "ended": None}]
+class Starting:
+    """Ray as `up` sees it: actors that answer, by name, what is in their lines; the last answer is given for ever."""
 
-    def get(call: Any, timeout: float) -> Any:
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+    def __init__(self, **lines: list[Any]) -> None:
+        self._lines = {name.replace("_", "-"): line for name, line in lines.items()}
+        self.exceptions = types.SimpleNamespace(RayActorError=Away, ActorDiedError=Dead, GetTimeoutError=Late)
+
+    def get(self, line: list[Any], timeout: float) -> Any:
+        answer = line.pop(0) if len(line) > 1 else line[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    actor = types.SimpleNamespace(state=types.SimpleNamespace(remote=lambda: None))
-    ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(RayActorError=Gone, GetTimeoutError=Late))
-    assert on_ray._wait(ray, {"controller-1001": actor}, plan) == {"controller-1001": 7}
+    def made(self, name: str, *, new: bool = True) -> on_ray.Made:
+        actor = types.SimpleNamespace(state=types.SimpleNamespace(remote=lambda: self._lines[name]))
+        return on_ray.Made(actor, new=new)
+
+
+def serves(pid: int, *listening: str) -> dict[str, Any]:
+    return {"pid": pid, "listening": list(listening), "ended": None}
+
+
+FIRST = ["controller-1001"]
+
+
+def test_a_node_whose_process_ends_while_it_starts_is_waited_for(tmp_path: Path) -> None:
+    """Ray starts it again."""
+    plan = plans.create(tmp_path, 1, 0, common={})
+    ray = Starting(controller_1001=[Away(), Late(), serves(7, "CONTROLLER")])
+    assert on_ray._wait(ray, FIRST, ray.made, plan) == {"controller-1001": 7}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Away(), "its process has ended"),
+        (Late(), "or Ray has not started it"),
+        (serves(7), "process 7 listens to nobody yet"),
+    ],
+)
+def test_a_node_that_stays_away_is_named_with_what_it_did_and_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, why: str
+) -> None:
     monkeypatch.setattr(on_ray, "READY_TIMEOUT_S", 0.2)
-    for missing in (Gone(), Late()):
-        answers[:] = [missing]
-        with pytest.raises(ClusterError, match="not ready after 0 s: controller-1001"):
-            on_ray._wait(ray, {"controller-1001": actor}, plan)
+    plan = plans.create(tmp_path, 1, 0, common={})
+    ray = Starting(controller_1001=[answer])
+    with pytest.raises(ClusterError, match="no progress") as raised:
+        on_ray._wait(ray, FIRST, ray.made, plan)
+    assert f"controller-1001 ({why}" in str(raised.value).replace("its process has not answered for 3 s, ", "")
+    assert str(tmp_path / "controller-1001.log") in str(raised.value)
+
+
+def test_an_actor_that_was_being_ended_is_made_anew(tmp_path: Path) -> None:
+    """It has its name until Ray has put it away; it never serves again."""
+    plan = plans.create(tmp_path, 1, 0, common={})
+    ray = Starting(old=[serves(7, "CONTROLLER"), Dead()], controller_1001=[serves(8, "CONTROLLER")])
+    ray.get(ray._lines["old"], 0)
+    found = [ray.made("old", new=False), ray.made("old", new=False), ray.made("controller-1001")]
+    assert on_ray._wait(ray, FIRST, lambda name: found.pop(0), plan) == {"controller-1001": 8}
+
+
+def test_an_actor_of_its_own_that_ends_for_good_is_told_at_once(tmp_path: Path) -> None:
+    plan = plans.create(tmp_path, 1, 0, common={})
+    ray = Starting(controller_1001=[Dead("killed by `ray.kill`")])
+    with pytest.raises(ClusterError, match=r"its actor has ended: killed by `ray\.kill`; its log is "):
+        on_ray._wait(ray, FIRST, ray.made, plan)
+
+
+def test_nodes_that_start_one_after_the_other_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray starts one process at a time where it counts one processor: only a time without progress ends the start."""
+    monkeypatch.setattr(on_ray, "READY_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(on_ray, "NAME_PAUSE_S", 0.4)
+    plan = plans.create(tmp_path, 3, 0, common={})
+    lines = {f"controller_{1000 + n}": [Late()] * 2 * n + [serves(n, "CONTROLLER")] for n in (1, 2, 3)}
+    ray = Starting(**lines)
+    pids = on_ray._wait(ray, [f"controller-{1000 + n}" for n in (1, 2, 3)], ray.made, plan)
+    assert pids == {"controller-1001": 1, "controller-1002": 2, "controller-1003": 3}
+
+
+def test_down_waits_until_the_names_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that follows would take the ended actor for the node."""
+    monkeypatch.setattr(on_ray, "NAME_PAUSE_S", 0.0)
+    actor = types.SimpleNamespace(shutdown=types.SimpleNamespace(remote=lambda timeout_s: None))
+    left, killed = [actor] * 4, []
+    monkeypatch.setattr(on_ray, "existing", lambda ray, name: left.pop() if left else None)
+    ray = types.SimpleNamespace(wait=lambda *a, **k: None, kill=lambda one, no_restart: killed.append(no_restart))
+    on_ray.end(ray, FIRST, 1.0)
+    assert killed == [True] * 4 and not left
