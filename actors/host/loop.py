@@ -16,8 +16,9 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -32,8 +33,8 @@ from actors.host.server import Listeners, PortTaken
 from actors.host.shortages import AGAIN_S
 from actors.host.syncs import Syncs
 from actors.host.time_slice import SHORT_NS, ask_for
-from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, give_back_memory, reason
-from actors.host.tls_link import TlsLink
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
+from actors.host.tls_link import TlsLink, accepted
 from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
@@ -132,6 +133,8 @@ class Loop:
         self._watching = False
         """Whether a call of `_close_late` is scheduled."""
         self._dials: dict[int, asyncio.Task[None]] = {}
+        self._dialled: dict[int, Tls] = {}
+        """The TLS of connections that this node has dialled."""
         queued_max = config.value("queued.max.request.bytes")
         self._ration = Ration()
         self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX, self._ration)
@@ -390,9 +393,12 @@ class Loop:
             return Link(self, self._control, wanted.conn, "", ANSWER_BYTES_MAX, address)
 
         tls = self._tls.get(wanted.listener)
+        if tls is not None:
+            self._dialled[wanted.conn] = tls
         refused = await dial(wanted.host, wanted.port, make, tls.client if tls is not None else None)
         self._dials.pop(wanted.conn, None)
         if refused is not None:
+            self._dialled.pop(wanted.conn, None)
             self._node.closed(wanted.conn, refused)
             self._schedule()
 
@@ -400,6 +406,7 @@ class Loop:
         """The node closes a connection, so it is not told when the connection is gone."""
         if (task := self._dials.pop(conn, None)) is not None:
             task.cancel()
+        self._dialled.pop(conn, None)
         if (link := self._links.pop(conn, None)) is not None:
             self._forget(link)
             link.close()
@@ -522,6 +529,7 @@ class Loop:
             if tls is None:
                 await self._loop.connect_accepted_socket(lambda: link, sock)
             else:
+                accepted.set(sock)
                 await self._loop.connect_accepted_socket(
                     lambda: link,
                     sock,
@@ -563,8 +571,40 @@ class Loop:
         shown = link.transport.get_extra_info("ssl_object")
         peer = tls.peer(shown, logs_in=link.listener in self._ask)
         if peer is not None and peer.good_for_ms <= 0:
+            tls.forget_sessions()
             raise ValueError(f"the certificate of {peer.principal} is over")
+        if peer is not None and shown.context is not tls.server:  # the authorities were read again during the handshake
+            shows = shown.getpeercert(binary_form=True)
+            if not tls.issued([shows]):
+                raise ValueError(f"no authority that is trusted now has issued the certificate of {peer.principal}")
         return peer
+
+    def distrust(self, changed: Iterable[Tls]) -> None:
+        """Close the connections whose certificate was not issued by an authority that is trusted now. Signatures take time,
+        which another thread has."""
+        for tls in changed:
+            shown: dict[int, bytes] = {}
+            for conn, link in self._links.items():
+                own = self._dialled.get(conn) if conn < 0 else self._tls.get(link.listener)
+                peer = link.transport.get_extra_info("ssl_object") if own is tls else None
+                data = peer.getpeercert(binary_form=True) if peer is not None else None
+                if data is not None:
+                    shown[conn] = data
+            if shown:
+                asked = asyncio.ensure_future(
+                    self._loop.run_in_executor(None, tls.issued, set(shown.values())), loop=self._loop
+                )
+                asked.add_done_callback(partial(self._close_distrusted, shown))
+
+    def _close_distrusted(self, shown: Mapping[int, bytes], issued: "asyncio.Future[set[bytes]]") -> None:
+        for conn, data in shown.items():
+            link = self._links.get(conn)
+            if data not in issued.result() and link is not None:
+                self._log.warning(
+                    f"closed the connection of {link.peer_host}{' on ' if link.listener else ''}{link.listener}: the "
+                    f"authority of its certificate is not trusted any more"
+                )
+                link.abort()
 
     def received(self, conn: int, frame: memoryview) -> bool:
         """Hand a whole frame to the node. Returns whether the node takes another one now."""
@@ -596,6 +636,7 @@ class Loop:
     def lost(self, link: Link) -> None:
         """A connection is gone, closed by the peer or by an error."""
         self._forget(link)
+        self._dialled.pop(link.conn, None)
         if self._links.pop(link.conn, None) is not None and self._stop is None:
             self._node.closed(link.conn, False)
             self._schedule()

@@ -125,7 +125,7 @@ def serve(
                 log.warning(notice)
         loop = Loop(config, listeners, log, tls)
         loop.every_second(log.settle)
-        loop.every_second(tls.renew)
+        loop.every_second(lambda: loop.distrust(tls.renew()))
         reserve = descriptors.Reserve()
         kept.callback(reserve.close)
         loop.every_second(lambda: _renew(reserve, log))

@@ -1,8 +1,9 @@
 """TLS contexts of the listeners of one node, from keystores in files.
 
 This file alone decides how keys and certificates are read, and when they are read again: when a file has changed, for new
-connections. An authority that is no longer in the truststore is not trusted any more. A file that is missing then, or cannot
-be used, leaves all that was read before in use, and the log says so.
+connections. An authority that is no longer in the truststore is not trusted any more, and what was opened with a certificate
+of it is to be closed (`issued`). A file that is missing then, or cannot be used, leaves all that was read before in use, and
+the log says so.
 """
 
 import contextlib
@@ -19,6 +20,8 @@ from actors.host.tls_link import CountedRecords
 from actors.tls_settings import Store, TlsSettings
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from actors.node.runtime.runtime import Log
 
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -45,11 +48,13 @@ class Tls:
         self.listener = listener
         self.settings = settings
         self._read = self._changed()
+        self.trusted: str | None = None
+        """The certificates of authorities, as PEM; None: there are none in the settings."""
         self.server, self.client = self._contexts()
 
     def renew(self) -> bool:
-        """Read the files again if they have changed; whether they had. Raises ConfigError; the old certificate then
-        stays."""
+        """Read the files again if they have changed; whether they had. Raises ConfigError; the old certificate and the
+        authorities then stay."""
         now = self._changed()
         if now == self._read:
             return False
@@ -58,6 +63,13 @@ class Tls:
         # certificates. So both begin anew.
         self.server, self.client = self._contexts()
         return True
+
+    def forget_sessions(self) -> None:
+        """Let no session go on: whoever comes again shakes hands from the beginning. Somebody whose certificate is over then
+        hears it from TLS, and would otherwise come with its session for ever. Such sessions are gone by that, so nobody
+        can ask for this again and again."""
+        with contextlib.suppress(ConfigError):  # files that are being replaced: those who come again ask for it again
+            self.server, self.client = self._contexts()
 
     def peer(self, peer: ssl.SSLObject | None, *, logs_in: bool = False) -> Peer | None:
         """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
@@ -85,7 +97,24 @@ class Tls:
         client = self._context(ssl.PROTOCOL_TLS_CLIENT, material)
         client.check_hostname = self.settings.checks_host
         server.sslobject_class = CountedRecords
+        self.trusted = material[1]
         return server, client
+
+    def issued(self, shown: Iterable[bytes]) -> set[bytes]:
+        """Those of these certificates (DER) that an authority of the truststore, as it was read last, has issued itself. One
+        with an authority in between is not among them: who shows it connects anew, with all its certificates. Another thread
+        may ask."""
+        from cryptography import x509
+
+        trusted, found = [], set()
+        with contextlib.suppress(ValueError):  # none; or one that OpenSSL alone can read, and then all connect anew
+            trusted = x509.load_pem_x509_certificates((self.trusted or "").encode())
+        for data in shown:
+            with contextlib.suppress(ValueError):
+                certificate = x509.load_der_x509_certificate(data)
+                if any(_issues(authority, certificate) for authority in trusted):
+                    found.add(data)
+        return found
 
     def _context(self, protocol: int, material: tuple[bytes, str | None]) -> ssl.SSLContext:
         context = ssl.SSLContext(protocol)
@@ -170,15 +199,31 @@ class Contexts:
                 f"renew if that made it."
             )
 
-    def renew(self) -> None:
-        """Read again what has changed. To be called about once a second."""
+    def renew(self) -> list[Tls]:
+        """Read again what has changed: those that trust other authorities than before. To be called about once a second."""
         self.tell_ends(datetime.datetime.now(datetime.UTC))
+        found = []
         for tls in self._by_name.values():
+            before = tls.trusted
             try:
                 if tls.renew():
+                    if tls.trusted != before:
+                        found.append(tls)
                     self._log.info(f"read the certificates of listener {tls.listener} again")
             except ConfigError as error:
                 self._log.error(f"{error} The certificates that were read before stay in use.")
+        return found
+
+
+def _issues(authority: "Certificate", certificate: "Certificate") -> bool:
+    """Whether that authority has signed a certificate."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):  # another name, another kind of key, another key
+        return False
+    return True
 
 
 def ends_soon(by_listener: Mapping[str, TlsSettings], now: datetime.datetime) -> dict[str, datetime.datetime]:

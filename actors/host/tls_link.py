@@ -1,4 +1,4 @@
-"""A connection over TLS: what it brings is counted in records too.
+"""A connection over TLS: what it brings is counted in records too, and who is not let in hears why.
 
 A record of TLS may have one byte in it, and costs about what a thousand bytes cost to read. A quarter of a megabyte of such
 records takes the loop 20 ms, and brings 11,000 bytes. This file alone decides what of a connection over TLS is read at once,
@@ -8,11 +8,16 @@ and what that counts for its ration. Rules:
 2. A read is offered little room. It grows with each read that fills it, so that many bytes have come before many fit; where
    many records were read at once, the next read has room for `RECORDS_A_READ` like these. What does not fit is read when
    others had their turn.
+3. A handshake that fails ends with TLS's own word for it (an alert: that the certificate has expired, say). The event loop
+   closes the connection without sending it, and a client would take that for a broken line and come again for ever.
 """
 
 import asyncio
+import contextlib
+import socket
 import ssl
 import time
+from contextvars import ContextVar
 from typing import Any
 
 from actors.host.link import Link
@@ -29,10 +34,40 @@ MANY = 64
 """Records of one read that are looked at for how much is in them."""
 
 
+UNREAD_BYTES = 64 << 10
+"""How much that a peer has sent is read and thrown away before its connection is closed: behind unread bytes the system ends
+a connection with a reset, which may overtake an alert."""
+accepted: ContextVar[socket.socket | None] = ContextVar("accepted", default=None)
+"""The socket of the handshake that begins in this context."""
+
+
 class CountedRecords(ssl.SSLObject):
-    """One end of TLS that counts how often it is read: each time brings one record, or a part of one."""
+    """One end of TLS that counts how often it is read: each time brings one record, or a part of one. A handshake that
+    fails is told to the peer at the socket of `accepted`."""
 
     reads = 0
+    _socket: socket.socket | None = None
+    _outgoing: ssl.MemoryBIO
+
+    @classmethod
+    def _create(cls, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *given: Any, **more: Any) -> "CountedRecords":
+        found: CountedRecords = super()._create(incoming, outgoing, *given, **more)  # type: ignore[misc]
+        found._outgoing, found._socket = outgoing, accepted.get()
+        return found
+
+    def do_handshake(self) -> None:
+        """As in the class above."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError:
+            if self._socket is not None:
+                with contextlib.suppress(OSError):  # the peer has gone, or reads nothing
+                    self._socket.send(self._outgoing.read())
+                    self._socket.recv(UNREAD_BYTES)
+            raise
+        self._socket = None
 
     def read(self, len: int = 1024, buffer: Any = None) -> Any:
         """As in the class above."""

@@ -5,7 +5,8 @@ This file alone decides when a node looks at the connections that it has, and wh
 1. A user whose password is deleted or changed, and a delegation token that is gone, end the connections that have logged in
    with them. What a token of an identity provider or a PLAIN password is good for ends with its time (KIP-368).
 2. A node that a rule shuts out (`authorizer.py`) is closed out, whatever its certificate says.
-3. A certificate ends the connections that are known by it when its time is over (`net/request_channel.py`).
+3. A certificate ends the connections on which it was shown when its time is over, also where the peer has logged in
+   besides (`net/request_channel.py`), and when its authority is not trusted any more (`host/loop.py`).
 4. All other rights are looked at with each request.
 
 A node looks when its metadata says something new about users, tokens or rules, and not more often than every `LOOK_MS`.

@@ -118,9 +118,9 @@ class RequestChannel:
         connection = Connection(conn, kind, listener, peer_host, rows, peer_port)
         if principal is not None and listener not in self._strangers:
             connection.principal = principal
-            if good_for_ms:
-                connection.ends_ms = self._runtime.now.mono_ms + good_for_ms
-                self._wait_for_end(connection.ends_ms)
+        if good_for_ms:
+            connection.ends_ms = self._runtime.now.mono_ms + good_for_ms
+            self._wait_for_end(connection.ends_ms)
         self.connections.opened(connection)
 
     def identified(self, connection: Connection, principal: str, expires_ms: int, by_token: bool = False) -> None:

@@ -106,6 +106,31 @@ def test_who_shows_no_good_certificate_gets_nowhere(encrypted: Encrypted, case: 
         assert encrypted.cluster.said("no TLS with 127.0.0.1 on BROKER")
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("case", "word"),
+    [
+        ("foreign", "UNKNOWN_CA"),
+        ("expired", "CERTIFICATE_EXPIRED"),
+        ("none", "(HANDSHAKE_FAILURE|CERTIFICATE_REQUIRED)"),
+    ],
+)
+def test_who_is_not_let_in_hears_why(encrypted: Encrypted, case: str, word: str, version: ssl.TLSVersion) -> None:
+    """A client that hears it gives up; one whose connection breaks comes again."""
+    host, port = encrypted.cluster.bootstrap_servers.split(":")
+    context = ssl.create_default_context(cadata=encrypted.by.certificate.decode())
+    context.minimum_version = context.maximum_version = version
+    by = authority("test", NOW) if case == "foreign" else encrypted.by
+    since = NOW - datetime.timedelta(days=10) if case == "expired" else NOW
+    write(encrypted.home / "shown.pem", issue(by, "operator", since, days=5).pem)
+    if case != "none":
+        context.load_cert_chain(encrypted.home / "shown.pem")
+    with socket.create_connection((host, int(port)), 20) as sock, pytest.raises(ssl.SSLError, match=f"ALERT_{word}"):
+        shaken = context.wrap_socket(sock, server_hostname="127.0.0.1")
+        shaken.sendall(b"the first request, which may be there before the verdict")
+        shaken.recv(1)
+
+
 def test_a_new_certificate_is_used_without_a_restart(encrypted: Encrypted) -> None:
     host, port = encrypted.cluster.bootstrap_servers.split(":")
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, load_pem_private_key, pkcs12
 
 from actors.config import ConfigError, node_config
-from actors.host.certificates import Issued, authority, issue, write
+from actors.host.certificates import Issued, authority, issue, renewed_authority, write
 from actors.host.tls import Contexts, Tls
 from actors.tls_settings import tls_settings
 
@@ -211,6 +211,15 @@ def test_a_session_that_goes_on_is_as_good_as_its_certificate(
     monkeypatch.setattr("actors.host.tls.datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
     late = server.peer(again)
     assert late is not None and late.principal == "User:CN=alice" and late.good_for_ms <= 0
+    server.forget_sessions()
+    fresh = client.wrap_bio(to_client := ssl.MemoryBIO(), to_server := ssl.MemoryBIO(), server_hostname="localhost",
+                            session=resumed.session)  # fmt: skip
+    anew = server.server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (fresh, anew):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    assert not fresh.session_reused, "it is asked for its certificate again, and hears from TLS what is wrong with it"
 
 
 def with_old_letters(issued: Issued, by: Issued) -> bytes:
@@ -268,3 +277,47 @@ def test_a_name_that_no_rule_is_for_is_nobodys(tmp_path: Path) -> None:
     assert found("alice", f"{only},DEFAULT") == "User:CN=alice"
     assert found("alice", only, logs_in=True) == "User:CN=alice", "it says who it is otherwise"
     assert found("alice", "") == "User:CN=alice"
+
+
+def test_which_certificates_an_authority_of_now_has_issued(tmp_path: Path) -> None:
+    """By these the loop closes what is open when an authority is taken out; one that was renewed keeps its key."""
+    others = [authority("old", NOW), authority("new", NOW), authority("old", NOW)]
+    der = [ssl.PEM_cert_to_DER_cert(issue(by, "alice", NOW).certificate.decode()) for by in others]
+    path = tmp_path / "ca.pem"
+    write(tmp_path / "node.pem", ISSUED.pem)
+    path.write_bytes(others[0].certificate + others[1].certificate)
+    server = tls(keystore_location=str(tmp_path / "node.pem"), truststore_location=str(path), client_auth="required")
+    assert server.issued([*der, b"nonsense"]) == {der[0], der[1]}, "a name is no key"
+    path.write_bytes(renewed_authority(others[0], NOW + datetime.timedelta(days=1)).certificate)
+    assert server.renew()
+    assert server.issued(der) == {der[0]}
+    path.write_bytes(others[1].certificate)
+    assert server.renew()
+    assert server.issued(der) == {der[1]}
+
+
+def test_who_trusts_others_than_before_is_told_and_a_new_key_of_its_own_is_no_such_change(tmp_path: Path) -> None:
+    old, new = authority("old authority", NOW), authority("new authority", NOW)
+    for name in ("node.pem", "ca.pem"):
+        write(tmp_path / name, issue(old, "node", NOW, ["localhost"]).pem if name == "node.pem" else old.certificate)
+    config = node_config(
+        {
+            "process.roles": "broker",
+            "broker.id": "1",
+            "listeners": "SSL://127.0.0.1:9092",
+            "security.inter.broker.protocol": "SSL",
+            "controller.connect": "127.0.0.1:9093",
+            "log.dirs": str(tmp_path),
+            "ssl.keystore.location": str(tmp_path / "node.pem"),
+            "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        }
+    )
+    contexts = Contexts(config, Lines())
+    assert contexts.renew() == []
+    write(tmp_path / "node.pem", issue(old, "node", NOW, ["localhost", "127.0.0.1"]).pem)
+    assert contexts.renew() == []
+    (tmp_path / "ca.pem").write_bytes(b"-----BEGIN NONSENSE-----")
+    assert contexts.renew() == [], "what was read before stays"
+    (tmp_path / "ca.pem").write_bytes(old.certificate + new.certificate)
+    assert [one.listener for one in contexts.renew()] == ["SSL"]
+    assert contexts.renew() == []
