@@ -542,16 +542,16 @@ def _format(options: argparse.Namespace) -> int:
 def _dialled(config: "NodeConfig") -> tuple[str, int]:  # type: ignore[name-defined]  # noqa: F821
     """The address at which others reach a lone controller: what advertised.listeners says; else its listener's or, if that
     listens on every interface, the one in controller.connect, or this machine's name where it names no host."""
+    from actors.authorization.addresses import is_every_interface
     from actors.config import ConfigError
-    from actors.node.quorum.addresses import EVERY_INTERFACE
 
     listener, told = config.controller_endpoints[0], config.controller_advertised[0]
-    if config.advertises(told.name) or listener.host not in EVERY_INTERFACE:
+    if config.advertises(told.name) or not is_every_interface(listener.host):
         return told.host, told.port
     named = [(host, port) for id, host, port in config.controller_connect if id in (None, config.controller_id)]
     if len(named) == 1:
         return named[0]
-    if told.host in EVERY_INTERFACE:
+    if is_every_interface(told.host):
         raise ConfigError(
             f"{listener.name}://{listener.host}:{listener.port} listens on every interface, which is no address for "
             f"others: write advertised.listeners={listener.name}://host:{listener.port} with a name that they can reach."

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from actors.authorization.addresses import is_every_interface
 from actors.group_settings import check_node as check_groups
 from actors.listener_security import ListenerSecurity, is_listener_setting, listener_security
 from actors.settings import (
@@ -797,7 +798,7 @@ def _advertised(
                     f"advertise: take it out."
                 )
             continue
-        if listener.host in ("0.0.0.0", "::"):
+        if listener.host and is_every_interface(listener.host):
             raise ConfigError(
                 f"{listener.name}://{listener.host}:{listener.port} cannot be told to clients, as "
                 f"{listener.host} is no address: write advertised.listeners={listener.name}://host:{listener.port} with a "
@@ -829,7 +830,7 @@ def _controllers_told(
     found = []
     for listener in sorted((x for x in listeners if x.kind == "controller"), key=lambda x: names.index(x.name)):
         told = given.get(listener.name)
-        if told is not None and told.host in ("0.0.0.0", "::"):
+        if told is not None and told.host and is_every_interface(told.host):
             raise ConfigError(
                 f"advertised.listeners has {told.name}://{told.host}:{told.port}, which is no address that others can dial: "
                 f"write {told.name}://host:{told.port} with a name that they can reach."
@@ -841,7 +842,7 @@ def _controllers_told(
 
 def _check_joins(told: ListenerConfig, id: int, connect: Sequence[tuple[int | None, str, int]]) -> None:
     """A controller that joins by itself says where it is reached."""
-    if told.host in ("0.0.0.0", "::") and all(one != id for one, _, _ in connect):
+    if told.host and is_every_interface(told.host) and all(one != id for one, _, _ in connect):
         raise ConfigError(
             f"{told.name}://{told.host}:{told.port} listens on every interface, which is no address for others, and "
             f"{AUTO_JOIN}=true has this controller say where it is reached: write "

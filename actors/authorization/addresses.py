@@ -2,11 +2,16 @@
 
 The same peer is `::ffff:192.0.2.9` on a listener for both families and `192.0.2.9` on one for IPv4; an IPv6 address may
 be written short, long as Java does it, in capitals, or with the name of the interface behind it. This file alone decides
-which of these texts are the same address: access rules, connection limits and quotas by address all ask it.
+which of these texts are the same address: access rules, connection limits and quotas by address all ask it; and which of
+them is the address to listen on every interface, that nobody can dial.
 """
 
 import ipaddress
+import re
 from functools import lru_cache
+
+_ZEROS = re.compile(r"(0x0+|0+)(\.(0x0+|0+)){0,3}", re.IGNORECASE | re.ASCII)
+"""Zero as the C library reads an address of IPv4: one to four parts, decimal, octal or hexadecimal."""
 
 
 @lru_cache(maxsize=4096)
@@ -18,6 +23,13 @@ def address(text: str) -> str | None:
         return None
     mapped = getattr(found, "ipv4_mapped", None)
     return str(mapped or found)
+
+
+def is_every_interface(host: str) -> bool:
+    """Whether a host stands for every interface of a machine: an empty one, and the address of zeros in any spelling, in
+    brackets or not. The system's own short forms (`0`, `0.0`, `0x0`) are such too."""
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    return not bare or address(bare) in ("0.0.0.0", "::") or _ZEROS.fullmatch(bare) is not None
 
 
 def canonical(host: str) -> str:

@@ -178,11 +178,11 @@ def create(
     brokers among themselves; 0: any free ones. `secure`: see `secure_cluster.wanted`. Raises ConfigError, PortTaken,
     StorageError; after an error nothing is left that would make a second try fail. Raises AlreadyThere if another command
     has made a cluster there meanwhile: one command at a time makes one, from the first look to the last file."""
-    from actors.node.quorum.addresses import EVERY_INTERFACE
+    from actors.authorization.addresses import is_every_interface
 
     protected = secure_cluster.wanted([host], secure)
     refuse_shape(controllers, brokers, port, secure=protected)
-    if host in EVERY_INTERFACE:
+    if is_every_interface(host):
         raise ConfigError(
             f"--host {host} listens on every interface, which is no address for others: write one of this machine's, or "
             f"start nodes with rayft node, whose files may have advertised.listeners."

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from actors.authorization.addresses import is_every_interface
 from actors.config import ConfigError
 from actors.host import durable
 
@@ -77,7 +78,7 @@ def make_node(
             "a node's certificate names where it is reached: write --host, once for each name and address."
         )
     for host in hosts:
-        if not _HOST.fullmatch(host) or host in ("0.0.0.0", "::"):
+        if not _HOST.fullmatch(host) or is_every_interface(host):
             raise ConfigError(
                 f"--host {host} is no name or address that others can dial: write those of listeners and "
                 f"advertised.listeners."

@@ -11,6 +11,7 @@ This file alone decides which change a leader makes, when it is done, and what i
    that leads to somebody else, to the leader itself or to nobody never gets into the log, neither with a new voter nor
    with one that has moved. A new one says there what it supports, and has caught up, so that it holds up no commits.
 4. No voter is removed unless a majority of those that stay has fetched within the fetch timeout.
+   What its id stands for otherwise is looked at until the record is written: a broker may come while its endpoint is asked.
 5. The sets before and after a change differ by one voter, so each majority of the one shares a replica with each of the
    other. The new set counts from the moment in which its record is appended, for elections and for commits.
 6. A leader that removes itself leads until the record is committed, by the others alone. Then it resigns.
@@ -109,9 +110,10 @@ def _duplicate(core: Core, request: VoterRequest) -> Refusal | None:
 
 def _taken(core: Core, request: VoterRequest) -> Refusal | None:
     assert isinstance(request, AddVoterRequest)
-    if request.taken is None:
+    use = core.other_use(request.voter.key.id)
+    if use is None:
         return None
-    reason = f"The id of {request.voter.key} is that of {request.taken}: format the controller with an id of its own"
+    reason = f"The id of {request.voter.key} is that of {use}: format the controller with an id of its own"
     return Refusal(Error.INVALID_REQUEST, reason)
 
 
@@ -326,12 +328,18 @@ def correct_own(core: Core) -> None:
     _begin(core, None, request).wanted = core.voters.with_voter(core.own)
 
 
-def write(core: Core) -> None:
-    """Append the record that is wanted, at the end of the log. Its voters count from now on."""
+def write(core: Core) -> bool:
+    """Append the record that is wanted, at the end of the log. Its voters count from now on. False: nothing is
+    appended, since what the leader has written meanwhile speaks against it."""
     assert core.leading is not None
     change = core.leading.change
     assert change is not None
     assert change.wanted is not None
+    taken = _taken(core, change.request) if isinstance(change.request, AddVoterRequest) else None
+    if taken is not None:
+        core.leading.change = None
+        _answer(core, change.source, change.request, taken)
+        return False
     voters, change.wanted, change.offset = change.wanted, None, core.log.end_offset
     core.append(core.control_batch(VotersChange(voters), change.offset, core.epoch, core.now))
     assert core.voters == voters, (core.voters, voters)
@@ -340,6 +348,7 @@ def write(core: Core) -> None:
         core.leading.change = None
         _answer(core, change.source, request, None)
     leading.recount(core)
+    return True
 
 
 def expire(core: Core) -> None:

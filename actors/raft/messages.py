@@ -194,13 +194,11 @@ class FetchSnapshotResponse(NamedTuple):
 
 
 class AddVoterRequest(NamedTuple):
-    """KIP-853 AddRaftVoter. `wait`: answer when the change is committed, not when it is written. `taken`: whoever has asked
-    knows of another use of that id, and what for; None: of none."""
+    """KIP-853 AddRaftVoter. `wait`: answer when the change is committed, not when it is written."""
 
     serial: int
     voter: Voter
     wait: bool
-    taken: str | None = None
 
 
 class RemoveVoterRequest(NamedTuple):

@@ -109,12 +109,14 @@ class Raft:
         own: Voter | None = None,
         auto_join: bool = False,
         joined: bool = False,
+        other_use: Callable[[int], str | None] = lambda id: None,
     ) -> None:
         """`voters`: those that never change (kraft.version 0), or what the log says of them. `latest` is the newest snapshot
         on the disk (default: the one at which the log starts). `bootstrap` names the replicas that an observer may ask
         beside the voters. `voters_in` finds the voters in a batch. `elects`: this replica is a controller, and may become a
         voter. `own`: what the log should say of it then (None: whatever it says). `auto_join`: it asks to be a voter by
-        itself, unless it was one before on this disk (`joined`). `hard` and `epochs` need not be durable yet: the first
+        itself, unless it was one before on this disk (`joined`). `other_use` says, where this replica leads, what else an id
+        stands for, which becomes no voter's then; None: for nothing. `hard` and `epochs` need not be durable yet: the first
         Ready syncs them."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
@@ -133,6 +135,7 @@ class Raft:
             joined,
             bootstrap,
             now,
+            other_use,
         )
         self._core = core
         self._due_ms: int | None = None
@@ -208,11 +211,12 @@ class Raft:
         leading = self._core.leading
         return leading is not None and leading.change is not None and leading.change.wanted is not None
 
-    def write_change(self) -> None:
-        """Append the record of the change that is due. The node says when, since it may have written, and not appended yet,
-        what belongs at the end of the log."""
+    def write_change(self) -> bool:
+        """Append the record of the change that is due; whether it was, since what the leader has written meanwhile may speak
+        against it. The node says when, since it may have written, and not appended yet, what belongs at the end of the
+        log."""
         self._due_ms = None
-        change.write(self._core)
+        return change.write(self._core)
 
     def synced(self, token: int) -> None:
         """The sync with that token is done."""

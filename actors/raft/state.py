@@ -261,6 +261,7 @@ class Core:
         joined: bool,
         bootstrap: Sequence[int],
         now: Now,
+        other_use: Callable[[int], str | None],
     ) -> None:
         self.me = me
         self.history = history
@@ -293,6 +294,8 @@ class Core:
         """The newest high watermark that a leader has told this process, or that this replica has reached as leader. It
         may lie beyond the log's end. -1: none yet: what a restart finds on its disk does not show what was committed
         since."""
+        self.other_use = other_use
+        """What else an id stands for, as far as the leader's own state says; None: for nothing."""
         self.role = Role.UNATTACHED
         self.hard = hard
         self.exhausted = False

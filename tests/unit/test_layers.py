@@ -72,7 +72,12 @@ ALLOWED: dict[str, set[str]] = {
     "actors.group_settings": {"actors.settings"},
     "actors.secret_settings": {"actors.settings", "actors.group_settings"},
     "actors.kept_settings": {"actors.settings"},
-    "actors.config": {"actors.settings", "actors.group_settings", "actors.listener_security"},
+    "actors.config": {
+        "actors.authorization.addresses",
+        "actors.settings",
+        "actors.group_settings",
+        "actors.listener_security",
+    },
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
     "actors.authentication": {"actors.authentication"},

@@ -9,13 +9,12 @@ under ids below -1, as long as none is known.
 
 from collections.abc import Iterable, Sequence
 
+from actors.authorization.addresses import is_every_interface
 from actors.raft import Voter
 
 Address = tuple[str, int]
 NOBODY = -1
 FIRST_BOOTSTRAP_ID = -2
-EVERY_INTERFACE = ("", "0.0.0.0", "::")
-"""Hosts to listen on that nobody can dial."""
 
 
 class Addresses:
@@ -109,7 +108,7 @@ class Addresses:
         if given is not None and given[1] > 0:
             return given
         host, port = self._own
-        if host not in EVERY_INTERFACE:
+        if not is_every_interface(host):
             return host, port
         recorded = self._recorded.get(self.me)
         return None if recorded is None else (recorded[0], port)

@@ -12,10 +12,11 @@ where bytes lie in `store.py` and below. Rules:
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from actors.authorization.addresses import is_every_interface
 from actors.metadata import batches
 from actors.node.net.channels import Channels
 from actors.node.quorum import files
-from actors.node.quorum.addresses import EVERY_INTERFACE, Address, Addresses
+from actors.node.quorum.addresses import Address, Addresses
 from actors.node.quorum.identity import Identity
 from actors.node.quorum.replay import NodeRole, Replay
 from actors.node.quorum.store import Recovered, Store
@@ -68,6 +69,8 @@ class Quorum:
         self._limits = _limits(config.value)
         self._auto_join = self._controls and config.value("controller.quorum.auto.join.enable")
         self._replay = Replay(runtime, self.store)
+        self.other_use: Callable[[int], str | None] = lambda id: None
+        """What else an id stands for, as the controller of this node says; None: for nothing."""
         self._unwritten: Ready | None = None
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
@@ -134,6 +137,7 @@ class Quorum:
             own=self._own_voter(),
             auto_join=self._auto_join,
             joined=self._auto_join and self.store.has_joined(me.directory_id),
+            other_use=lambda id: self.other_use(id),
         )
         self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)
@@ -150,7 +154,7 @@ class Quorum:
             return None
         others = self._runtime.config.controller_advertised[1:]
         further = tuple(
-            (one.name, one.host, one.port) for one in others if one.port > 0 and one.host not in EVERY_INTERFACE
+            (one.name, one.host, one.port) for one in others if one.port > 0 and not is_every_interface(one.host)
         )
         return Voter(self.identity.me, ((self.identity.listener_name, *address), *further))
 
@@ -216,7 +220,8 @@ class Quorum:
         the log ends, do not know yet that this node leads."""
         if not (self.raft.change_due and self._replay.leads):
             return False
-        self.raft.write_change()
+        if not self.raft.write_change():
+            return False
         self.identity.voters.adopt(self.raft.voters)
         self._runtime.log.info(f"the voters are {self.identity.voters.ids()}, from offset {self.raft.voters_offset} on")
         return True

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from actors.authorization.addresses import address, canonical
+from actors.authorization.addresses import address, canonical, is_every_interface
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Rule
@@ -119,3 +119,23 @@ def test_the_peers_of_a_port_for_both_families_are_told_in_that_form() -> None:
                     "PLAINTEXT", lambda sock, name, host: (found.append((name, host)), sock.close())
                 )
     assert found == [("PLAINTEXT", "127.0.0.1")]
+
+
+def test_which_hosts_nobody_can_dial() -> None:
+    """Each of these is bound on every interface by the C library, or is dialled as one's own machine."""
+    zeros = ["", "0.0.0.0", "::", "0", "0.0", "0x0", "00.0.0.0", "0:0:0:0:0:0:0:0", "::0", "0::", "[::]", "[0:0::0]",
+             "::ffff:0.0.0.0", "::%lo", "0000:0000:0000:0000:0000:0000:0000:0000"]  # fmt: skip
+    assert [one for one in zeros if not is_every_interface(one)] == []
+    others = [
+        "127.0.0.1",
+        "::1",
+        "0.0.0.1",
+        "10.0.0.0",
+        "::ffff:127.0.0.1",
+        "zero",
+        "0a",
+        "0.0.0.0.0",
+        "0.example",
+        "[]x",
+    ]
+    assert [one for one in others if is_every_interface(one)] == []

@@ -194,6 +194,16 @@ def test_who_is_written_down_has_answered_at_that_address_itself() -> None:
     assert add(cluster, 7).error_code == ErrorCode.REQUEST_TIMED_OUT, "and no refusal holds up the next change"
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "0:0:0:0:0:0:0:0", "[::0]", "::ffff:0.0.0.0", "0"])
+def test_an_address_that_is_everybodys_own_is_no_voters(host: str) -> None:
+    """Whoever dials it reaches its own machine: on the leader's that may be the voter, on others it is not."""
+    cluster = quorum(2, 3)
+    cls = message("AddRaftVoterRequest")
+    refused = add(cluster, 3, listeners=[cls.Listener(name="CONTROLLER", host=host, port=PORT + 3)])
+    assert refused.error_code == ErrorCode.INVALID_REQUEST and "cannot be used" in refused.error_message
+    assert updated(cluster, 2, ("CONTROLLER", host, PORT + 2)).error_code == ErrorCode.INVALID_REQUEST
+
+
 def test_a_brokers_id_is_no_voters() -> None:
     """With it the controller would have each heartbeat of that broker refused."""
     cluster = quorum(1, 2)
@@ -204,6 +214,40 @@ def test_a_brokers_id_is_no_voters() -> None:
     assert refused.error_code == ErrorCode.INVALID_REQUEST
     assert "is that of a registered broker" in refused.error_message
     assert voters(leader) == [1]
+
+
+@pytest.mark.parametrize("moment", ["while it is asked", "when it has answered"])
+def test_an_id_that_a_broker_takes_meanwhile_is_no_voters(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker comes between AddRaftVoter and its record."""
+    cluster = quorum(1, 2)
+    cluster.append("the other one has the whole log")
+    assert cluster.run(5000, cluster.settled)
+    leader = cluster.elect()
+    role = leader.node.dispatch.controller.role
+    raft = leader.quorum.raft
+    step, write = raft.step, raft.write_change
+
+    def comes() -> None:
+        role.image.replay(0, BrokerSet(2, 7))
+
+    def stepped(source: int, message: Any, now: Any) -> None:
+        if isinstance(message, ProbeResponse):
+            comes()
+        step(source, message, now)
+
+    def written() -> bool:
+        comes()
+        return write()
+
+    if moment == "while it is asked":
+        monkeypatch.setattr(raft, "step", stepped)
+    else:
+        monkeypatch.setattr(raft, "write_change", written)
+    refused = add(cluster, 2)
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert "is that of a registered broker" in refused.error_message
+    assert voters(leader) == [1] == [key.id for key in raft.voters.keys]
+    assert not raft.change_due, "and the next change is not held up"
 
 
 def updated(cluster: Cluster, other: int, *places: tuple[str, str, int], **fields: Any) -> Any:

@@ -10,17 +10,13 @@ from actors.node.api.table import rpc
 from actors.node.quorum.codec import add_raft_voter as codec
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener
-from actors.raft.messages import AddVoterRequest
 
 
 @rpc(80, codec.NAME, range(2), listeners=[Listener.CONTROLLER], enveloped=True)
 def add_raft_voter(context: ControllerContext, request: Any, call: Call) -> Answer:
     """Ask raft; its answer leaves when the change is written or, if that was asked for, committed."""
     quorum = context.quorum
-    asked = codec.read_request(quorum.identity, request, call.api_version)
-    if isinstance(asked, AddVoterRequest) and context.role.image.is_registered(asked.voter.key.id):
-        asked = asked._replace(taken="a registered broker")
-    return quorum.transport.ask(codec, asked)
+    return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version))
 
 
 @rpc(80, codec.NAME, range(2), listeners=[Listener.CLIENT, Listener.INTER_BROKER])

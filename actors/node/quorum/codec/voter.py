@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from actors.authorization.addresses import is_every_interface
 from actors.raft import Error, Voter
 from actors.raft.messages import ChangeResponse
 from actors.wire.errors import text
@@ -13,12 +14,14 @@ NAME_CHARACTERS_MAX = 255
 
 
 def endpoints(listeners: Any) -> tuple[tuple[str, str, int], ...] | None:
-    """Listeners of a request; None: too many, too long, or without a port."""
+    """Listeners of a request; None: too many, too long, without a port, or at an address that stands for every interface:
+    whoever dials that reaches its own machine."""
     found = tuple((one.name, one.host, one.port) for one in listeners)
     if len(found) > LISTENERS_MAX or len({name for name, _, _ in found}) < len(found):
         return None
     fits = (0 < len(name) <= NAME_CHARACTERS_MAX and 0 < len(host) <= NAME_CHARACTERS_MAX for name, host, _ in found)
-    return found if all(fits) and all(port > 0 for _, _, port in found) else None
+    reached = (port > 0 and not is_every_interface(host) for _, host, port in found)
+    return found if all(fits) and all(reached) else None
 
 
 def first(found: tuple[tuple[str, str, int], ...], listener: str) -> tuple[tuple[str, str, int], ...]:

@@ -85,6 +85,7 @@ class ControllerRole:
         self._bootstrap = storage.bootstrap
         self.image = Image()
         """Active: at the log end. Standby: at the high watermark."""
+        quorum.other_use = lambda id: "a registered broker" if self.image.is_registered(id) else None
         self.soft = Soft()
         self.options = options(runtime.config, storage.cluster_id)
         self.active = False
