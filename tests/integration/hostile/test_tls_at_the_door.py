@@ -366,7 +366,7 @@ def test_an_address_with_a_connection_rate_is_held_to_it_behind_its_handshakes(s
         assert [one.error_code for one in told.entries] == [0]
     time.sleep(1)
     with contextlib.ExitStack() as kept:
-        came = []
+        came, began_s = [], time.monotonic()
         for _ in range(many):
             plain = kept.enter_context(socket.create_connection(stage.broker, 10, (crowd, 0)))
             came.append(kept.enter_context(trusting().wrap_socket(plain)))
@@ -376,5 +376,6 @@ def test_an_address_with_a_connection_rate_is_held_to_it_behind_its_handshakes(s
         for one in came:
             with contextlib.suppress(OSError):
                 taken += len(one.recv(4)) > 0
-        assert 0 < taken <= WINDOW_S * rate + 5, f"{taken} of {many} were served"
+        lasted_s = time.monotonic() - began_s  # on a busy machine these connections come slowly themselves
+        assert 0 < taken <= (WINDOW_S + lasted_s) * rate + 5, f"{taken} of {many} were served"
         assert served(stage.broker), "another address has nothing to do with it"

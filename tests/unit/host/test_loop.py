@@ -1027,10 +1027,13 @@ def test_a_session_whose_certificate_is_over_is_closed_and_counts_no_more(
                 return super().now(tz) + datetime.timedelta(days=1)
 
         monkeypatch.setattr(tls_module, "datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
+        goes_on = []
         for _ in range(3):
             sock = one.connect("CLIENTS")
             with context.wrap_socket(sock, server_hostname="localhost", session=session) as over:
-                assert over.session_reused and refused_later(over)
+                assert refused_later(over)
+                goes_on.append(over.session_reused)
+        assert goes_on == [True, False, False], "no session goes on after one that was found to be over"
         assert any("the certificate of User:CN=alice is over" in line for line in one.log.lines)
         one.until(lambda: limits._all == 0 and not limits._by_host)
     finally:
