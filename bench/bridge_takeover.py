@@ -214,7 +214,7 @@ def stages(cluster: plan.Plan) -> list[tuple[float, str]]:
         for line in path.read_text().splitlines() if path.exists() else ():
             if " bridge: " in line or " is active in epoch" in line:
                 moment = datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
-                found.append((moment.timestamp(), f"{member.name} {line[29:]}"))
+                found.append((moment.timestamp(), f"{member.name} {line[30:]}"))
     return sorted(found)
 
 
@@ -274,8 +274,8 @@ def measured(names: int, partitions: int, latency_ms: float) -> dict[str, Any]:
         found["fenced_while_driving_s"] = round(until(lambda: 2 not in watches[first].brokers, "broker 2 is fenced"), 2)
         living[2] = Broker(zookeeper.address, 2)
         until(lambda: 2 in watches[first].brokers, "it is back")
-        pids = json.loads((directory / plan.CLUSTER_JSON).read_text())["pids"]
-        os.kill(pids[cluster.member(first).name], signal.SIGKILL)
+        rows = json.loads((directory / plan.CLUSTER_JSON).read_text())["controllers"]
+        os.kill(next(row["pid"] for row in rows if row["id"] == first), signal.SIGKILL)
         began = time.monotonic()
         until(lambda: reached("everything is read: writing", 2), "the next controller compares")
         found["killed_to_told_again_s"] = round(time.monotonic() - began, 1)
