@@ -49,9 +49,14 @@ class Site(NamedTuple):
         return f"{self.file}:{self.line}"
 
     @property
-    def name(self) -> tuple[str, str, str]:
+    def name(self) -> tuple[str, str, str, str]:
         """What `equivalent.toml` calls it. It holds while lines move."""
-        return self.file, self.function, self.shown()
+        return (
+            self.file,
+            self.function,
+            (ROOT / self.file).read_text().splitlines()[self.line - 1].strip(),
+            self.shown(),
+        )
 
     def whole(self) -> Edit:
         """The file before and after, as one edit."""
@@ -90,10 +95,10 @@ def tests_beside(row: Row, site: Site) -> list[str]:
     return [test for test in found if test not in tests_of(row)]
 
 
-def equivalent() -> dict[tuple[str, str, str], str]:
-    """(file, function, the change as it is shown) -> why no behaviour differs."""
+def equivalent() -> dict[tuple[str, str, str, str], str]:
+    """(file, function, line, the change as it is shown) -> why no behaviour differs."""
     listed = tomllib.loads(EQUIVALENT.read_text())["change"]
-    return {(one["file"], one["function"], one["change"]): one["reason"] for one in listed}
+    return {(one["file"], one["function"], one["line"], one["change"]): one["reason"] for one in listed}
 
 
 def sites_of(row: Row) -> Iterator[Site]:

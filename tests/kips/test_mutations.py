@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kips import second
 from tests.kips.mutations import MUTATIONS, Edit, Mutation, sample
 from tests.kips.rows import ROWS, Row
 from tests.kips.scratch import Scratch
@@ -55,6 +56,20 @@ def test_no_two_rows_share_edit_and_test_unless_they_are_one() -> None:
 
 def test_no_mutation_is_left_over() -> None:
     assert set(OF_ROW) <= {row.id for row in DONE}
+
+
+def test_every_change_that_is_called_equivalent_is_there() -> None:
+    of_files = {place.partition(":")[0]: row for row in DONE for place in row.code}
+    for file, function, line, _ in second.equivalent():
+        assert file in of_files and line in (ROOT / file).read_text(), (file, function, line)
+
+
+def test_the_second_mutations_of_a_day_are_other_than_those_of_the_next() -> None:
+    first, next_ = (second.drawn(date(2026, 2, day)) for day in (14, 15))
+    assert len(DONE) // 12 < len(first) <= len(DONE) // 10 + 1
+    assert first == second.drawn(date(2026, 2, 14)) != next_
+    for _, site in first:
+        compile(site.whole().after, site.file, "exec")
 
 
 def test_a_sample_is_of_its_day() -> None:

@@ -1,5 +1,6 @@
 """The metadata log on disk: appends, reads, cuts, and what recovery does with damage."""
 
+import json
 from contextlib import suppress
 from random import Random
 
@@ -465,6 +466,12 @@ def test_names() -> None:
     assert segment_of("12.log") is None
     assert checkpoint_name(SnapshotId(37, 1)) == "00000000000000000037-0000000001.checkpoint"
     assert checkpoint_of(checkpoint_name(SnapshotId(37, 1))) == SnapshotId(37, 1)
+
+
+def test_who_has_voted_for_nobody_names_no_directory() -> None:
+    written = json.loads(quorum_state(HardState(3, None, 2)))
+    assert (written["votedId"], written["votedDirectoryId"]) == (-1, "A" * 22)
+    assert (written["leaderId"], written["leaderEpoch"]) == (2, 3)
 
 
 def test_quorum_state_of_apache_kafka() -> None:
