@@ -235,6 +235,8 @@ class VirtualDisk:
         """Whether the device has failed altogether: names cannot be changed either."""
         self.gone = False
         """Whether the directory was unmounted or moved away: the node finds no name in it. Tests look at `files`."""
+        self._mounted: Files | None = None
+        """The files of a directory that is unmounted."""
         self.departures = 0
         """How often a name was renamed away or removed."""
         self._left: dict[str, int] = {}
@@ -433,6 +435,16 @@ class VirtualDisk:
         """The device was repaired, and has its content."""
         self.failed = self.gone = False
         self.append_fails = self.sync_fails = self.cold = self.unreadable = None
+
+    def unmount(self) -> None:
+        """An empty directory is in the place of this one: what is open goes on, and what is named from now on is there."""
+        assert self._mounted is None, "it is unmounted already"
+        self._mounted, self.files = self.files, Files()
+
+    def mount(self) -> None:
+        """The directory is back, and hides what was named meanwhile."""
+        assert self._mounted is not None, "it is mounted"
+        self.files, self._mounted = self._mounted, None
 
     @contextmanager
     def readable(self) -> Iterator[None]:

@@ -235,6 +235,31 @@ def test_r858_01_a_broker_whose_directory_failed_leads_nothing_of_it_and_keeps_t
     assert process.alive and process.stopped_with is None
 
 
+def test_a_directory_that_is_unmounted_goes_offline_as_a_whole() -> None:
+    """A checkpoint that was under way is in the place where it was, which is not empty. Nothing is given up as removed."""
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    t.drop()
+    t.create([1])
+    t.produce(b"before")
+    t.world.run_for(6_000)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    process = t.cluster.brokers[1]
+    home.unmount()
+    home.replace("replication-offset-checkpoint", b"0\n0\n")
+    t.produce(b"to the open file")
+    t.until(lambda: role(process).storage.failed(home), 30_000)
+    assert process.alive and process.stopped_with is None
+    t.until(lambda: t.leader == -1)
+    t.world.run_for(12_000)
+    process.kill()
+    home.mount()
+    process.start()
+    t.until(lambda: t.leader == 1 and t.partition(1).leads)
+    t.world.run_for(2_000)
+    assert list(t.read().values()) == [b"before", b"to the open file"]
+
+
 def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:
     t = OneTopic(replicas=[1], settings={})
     t.produce(b"value")

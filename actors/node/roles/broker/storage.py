@@ -25,6 +25,7 @@ from typing import Any
 
 from actors.broker.disk_full import FullDisks
 from actors.broker.log import retention
+from actors.broker.log.checkpoints import CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TOPIC_IDS
 from actors.broker.log.directory import (
     ARRIVED,
     FUTURE,
@@ -39,6 +40,7 @@ from actors.broker.log.directory import (
 )
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.losses import DIRECTORY_IDS
 from actors.broker.log.recovery import Recovered, recover
 from actors.broker.log.renames import Torn
 from actors.broker.log.segment import Job, Segment
@@ -53,6 +55,9 @@ from actors.ports import Disk, DiskFailed, DiskFull, Now
 
 DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ESTALE))
 """Why a job in a directory takes it offline; that a name is in use, say, does not."""
+OF_ALL = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANED_OFFSETS, TOPIC_IDS, DIRECTORY_IDS)
+WRITTEN_ANYWHERE = frozenset(name + end for name in OF_ALL for end in ("", ".tmp"))
+"""Files that this process makes in a log directory whatever is in it."""
 FLUSH_NEVER_MS = 1 << 62
 LOOKS = 256
 """Replicas whose files are looked for at each checkpoint, in turn."""
@@ -98,6 +103,7 @@ class BrokerStorage:
         """This process ends: the last flush of its logs begins, or there is none. Nothing is appended any more."""
         self._counts: list[int] = []
         self._retention_interval_ms = value("log.retention.check.interval.ms")
+        self._retention_delay_ms = value("log.initial.task.delay.ms")
         self._checkpoint_interval_ms = value("replica.high.watermark.checkpoint.interval.ms")
         self._expiration_interval_ms = value("producer.id.expiration.check.interval.ms")
         self._retention_ms = self._checkpoint_ms = self._expiration_ms = 0
@@ -140,7 +146,10 @@ class BrokerStorage:
                 else:
                     self._find(directory, found)
         now_ms = self._runtime.now.mono_ms
-        self._retention_ms, self._expiration_ms = now_ms + 30_000, now_ms + self._expiration_interval_ms
+        self._retention_ms, self._expiration_ms = (
+            now_ms + self._retention_delay_ms,
+            now_ms + self._expiration_interval_ms,
+        )
         epochs = {directory.broker_epoch for directory in self._directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
@@ -668,9 +677,12 @@ class BrokerStorage:
                 return
 
     def _gone(self, disk: Disk) -> DiskFailed | None:
-        """Why a directory is not there as a whole, which has held more than its partitions; None: it is there."""
+        """Why a directory is not there as a whole, which has held more than its partitions; None: it is there. What this
+        process writes at any time may have been written to the place where it was."""
         try:
-            return None if disk.names("") else DiskFailed(errno.ENOENT, "it is empty or no directory")
+            if set(disk.names("")) - WRITTEN_ANYWHERE:
+                return None
+            return DiskFailed(errno.ENOENT, "it is empty or no directory: it was unmounted or moved away")
         except DiskFull:  # it could not be looked at
             return None
         except DiskFailed as error:
