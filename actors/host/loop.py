@@ -31,6 +31,7 @@ from actors.host.link import Link, Reader
 from actors.host.ration import Ration
 from actors.host.server import Listeners, PortTaken
 from actors.host.shortages import AGAIN_S
+from actors.host.storage import unusable
 from actors.host.syncs import Syncs
 from actors.host.time_slice import SHORT_NS, ask_for
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
@@ -41,7 +42,7 @@ from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
 from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
 from actors.node.runtime.steps import LONG_NS
-from actors.ports import Now
+from actors.ports import DiskFailed, DiskFull, Now
 from actors.zookeeper import Event as ZooKeeperEvent
 
 if TYPE_CHECKING:
@@ -251,6 +252,9 @@ class Loop:
         try:
             self._node = make()
             effects = self._node.start(clocks())
+        except (DiskFull, DiskFailed) as error:
+            self._end(Stop(1, unusable(error)))
+            return
         except Exception as error:
             self._fail(error)
             return

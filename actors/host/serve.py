@@ -112,6 +112,11 @@ def serve(
             found = storage.check(config)
             for directory in found:
                 kept.callback(Lock(directory.path).close)
+        except storage.StorageError as error:
+            return REFUSED, str(error)
+        except OSError as error:
+            return REFUSED, storage.unusable(error)
+        try:
             tls = Contexts(config, log)
             listeners = Listeners(config)
             kept.callback(listeners.close)

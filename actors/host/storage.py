@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from actors.config import NodeConfig, properties
 from actors.host import durable, kept_room
+from actors.host.disk import FULL
 from actors.host.locks import LOCK, Lock
 from actors.host.locks import StorageError as StorageError
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
@@ -170,6 +171,19 @@ def check(config: NodeConfig) -> list[Directory]:
                 f"{first.path} and {other.path} have the same directory.id: one is a copy, take it away."
             )
     return found
+
+
+def unusable(error: OSError) -> str:
+    """What a start says about a log directory that cannot be read or written: which, why, and what to do."""
+    root = getattr(getattr(error, "disk", None), "root", None)
+    where = f"{root}: " if root is not None and not str(error.filename).startswith(root) else ""
+    why = f"{where}{error.filename}: {error.strerror}" if error.filename else f"{where}{error.strerror or error}"
+    if error.errno in FULL:
+        return f"{why}: this node does not start before that is over: make room on the disk, or raise `ulimit -n`."
+    return (
+        f"{why}: this node does not start without it: repair or replace the disk, or take the directory out of log.dirs "
+        f"(not the one with the metadata log)."
+    )
 
 
 def open_to_others(path: str) -> str | None:
