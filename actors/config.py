@@ -101,7 +101,7 @@ IDLE = frozenset(
         "group.consumer.min.session.timeout.ms", "group.consumer.regex.refresh.interval.ms",
         "group.coordinator.background.threads", "group.coordinator.cached.buffer.max.bytes",
         "internal.metadata.delete.delay.millis", "internal.metadata.max.batch.size.in.bytes",
-        "log.initial.task.delay.ms", "metric.reporters",
+        "metric.reporters",
         "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms", "security.providers",
         "server.max.startup.time.ms", "socket.connection.setup.timeout.max.ms",
         "socket.connection.setup.timeout.ms",

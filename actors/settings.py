@@ -406,6 +406,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("log.retention.hours", INT, 168, _RETAINED, "The same in hours, when the other two are unset."),
         _key("log.retention.bytes", LONG, -1, None, "Bytes of a partition to keep; -1 for no limit.", CLUSTER),
         _key("log.retention.check.interval.ms", LONG, 300000, at_least(1), "How often retention is applied."),
+        _key("log.initial.task.delay.ms", LONG, 30000, at_least(0),
+             "Time from a broker's start to its first look at what retention may delete."),
         _key("log.segment.bytes", INT, 1073741824, at_least(1048576), "Size of a segment.", CLUSTER),
         _key("log.segment.delete.delay.ms", LONG, 60000, at_least(0),
              "Time before a dropped file is unlinked.", CLUSTER),
