@@ -81,7 +81,7 @@ class LocalFile:
         disk = self._disk
         if disk.crowded or disk.room.full:
             disk.admit(self)
-        size = self._size
+        size, given = self._size, disk.room.given
         try:
             if len(parts) == 1:
                 wanted = memoryview(parts[0]).nbytes
@@ -92,14 +92,14 @@ class LocalFile:
             if written != wanted:
                 self._write_rest(fd, parts, written)
         except OSError as error:
-            wanted = self._append_again(fd, parts, error)
+            wanted = self._append_again(fd, parts, error, given)
         self._size = size + wanted
         return self._size
 
-    def _append_again(self, fd: int, parts: Sequence[Buffer], error: OSError) -> int:
-        """An append has failed. Where room was kept back for it, it is made with that; the bytes that it has. Raises
-        DiskFull, DiskFailed."""
-        if error.errno not in NO_ROOM or of_records(self.path) or not self._disk.give_room(self._disk.room.given):
+    def _append_again(self, fd: int, parts: Sequence[Buffer], error: OSError, given: int) -> int:
+        """An append has failed. Where room was kept back for it, it is made with that, also where a thread has given it up
+        since the append began (`given`: before that); the bytes that it has. Raises DiskFull, DiskFailed."""
+        if error.errno not in NO_ROOM or of_records(self.path) or not self._disk.give_room(given):
             raise self._append_failed(fd, error) from None
         try:
             self._write_rest(fd, parts, 0)

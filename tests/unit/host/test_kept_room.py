@@ -279,3 +279,21 @@ def test_no_records_are_taken_from_before_the_room_is_given_up(volume: Path, mon
     monkeypatch.setattr(os, "unlink", looked)
     assert disk.give_room(disk.room.given)
     assert seen == [True] and disk.lacks_room
+
+
+def test_an_append_uses_room_that_a_thread_has_given_up_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(str(tmp_path), kept_bytes=4096)
+    file = disk.open(f"t-0/{'0' * 20}.index", create=True)
+    pwrite, failed = os.pwrite, list[int]()
+
+    def first_fails(fd: int, data: bytes, position: int) -> int:
+        if not failed:
+            failed.append(position)
+            assert disk.give_room(0), "another thread found none either"
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwrite(fd, data, position)
+
+    monkeypatch.setattr(os, "pwrite", first_fails)
+    assert file.append([b"entry"]) == 5 and failed == [0]
