@@ -14,7 +14,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.cluster import DIRECTORIES
-from tests.simulator.disk import VirtualDisk
+from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.simulator.one_topic import DIRECTORY, SMALL, OneTopic
 from tests.simulator.test_log_cleaner import COMPACT, change, write
 from tests.simulator.test_log_cleaner import CONFIG as CLEANER
@@ -450,6 +450,28 @@ def test_without_room_it_waits_and_the_replica_is_served() -> None:
     disks(t, 1)[there].room = None
     t.until(lambda: moved(t, 1, there))
     whole(t, 31)
+
+
+def test_a_copy_that_finds_no_room_is_made_again() -> None:
+    """It may have to make an index anew, to find what is to be read."""
+    t = filled()
+    here = home(t, 1)
+    disk, came = disks(t, 1)[here], list[str]()
+    disk.cold = lambda path, position, size: True
+    read_cold = VirtualFile.read_cold
+
+    def lacks(file: VirtualFile, position: int, size: int) -> memoryview:
+        if file.disk is disk and file.path.endswith(".log") and not came:
+            came.append(file.path)
+            raise disk.error(errno.ENOSPC, "no room", file.path)
+        return read_cold(file, position, size)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VirtualFile, "read_cold", lacks)
+        assert ask(t, 1, 1 - here) == 0
+        t.until(lambda: moved(t, 1, 1 - here), 60_000)
+    assert came
+    whole(t, 30)
 
 
 def test_a_log_that_is_moved_is_not_cleaned() -> None:

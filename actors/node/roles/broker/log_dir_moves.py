@@ -211,6 +211,9 @@ class LogDirMoves:
         if self._is_over(running):
             return
         move, now = running.move, self._runtime.now
+        if isinstance(result, DiskFull):  # an index that was lost is made anew, to be read
+            self._wait(running, result)
+            return
         if isinstance(result, DiskFailed):
             self._storage.job_done(move.current.disk, result)
             self._wait(running, result)
