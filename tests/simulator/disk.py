@@ -14,6 +14,9 @@ fault.
   file that was replaced there. Of those that are not a crash with a `random` keeps some and undoes the others, in any order,
   as POSIX allows and not as one file system happens to do. What one of them replaced comes back where it is undone. Without
   a `random` all are kept.
+- With `keep_room` some room is kept back, as on the real host: records of partitions never have it, all else does once
+  there is no other, and from then on no records are taken before there is room for it twice. What is removed or cut gives
+  its room back.
 - `fault` is an adversary: it is asked before every operation, and may let it fail with any error of a kernel. A file of
   which an operation has failed with an error of the device fails in every later one too.
 - A killed process (`kill`) loses nothing, because the page cache outlives it.
@@ -25,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
+from actors.host.kept_room import of_records
 from actors.ports import Buffer, DiskFailed, DiskFull, Space, Sync
 
 PAGE_BYTES = (512, 4096)
@@ -164,6 +168,7 @@ class VirtualFile:
         assert size <= len(self.inode.data), "truncate only cuts"
         self._step("truncate")
         inode = self.inode
+        self.disk._give_back(len(inode.data) - size)
         del inode.data[size:]
         inode.cut = min(inode.cut, size)
         inode.ends = [end for end in inode.ends if end <= size]
@@ -251,6 +256,10 @@ class VirtualDisk:
         """(operation, path) -> the error number with which it fails; 0: it does not."""
         self.steps = 0
         """Operations since the disk was made."""
+        self.kept_size = 0
+        """Bytes that are kept back while `room` is limited; 0: none, and what is removed gives nothing back."""
+        self.kept = 0
+        """Those that are kept back now."""
         self.unsettled: list[Change] = []
         """Changes of names that are not durable, in their order."""
         self._replaced: list[Inode] = []
@@ -262,7 +271,7 @@ class VirtualDisk:
         self.steps += 1
         number = self.fault(operation, path) if self.fault is not None else 0
         if number:
-            self.refused += 1
+            self.refused += number not in FULL
             raise self.error(number, f"{operation} fails: {errno.errorcode[number]}", path)
 
     def error(self, number: int, sentence: str, path: str) -> DiskFull | DiskFailed:
@@ -326,6 +335,7 @@ class VirtualDisk:
         change = self._change(path, None)
         for name in self._all(path):
             self._gone(self.files[name], change)
+            self._give_back(len(self.files[name].data))
             del self.files[name]
         self._leave(path)
 
@@ -414,6 +424,9 @@ class VirtualDisk:
         if self.replace_full is not None and self.replace_full(path):
             self.refused += 1
             raise DiskFull(errno.ENOSPC, "no room to replace the file", path)
+        if self.kept_size:
+            self._take(path, len(memoryview(content).cast("B")), records=False)
+            self._give_back(len(self.files[path].data) if path in self.files else 0)
         inode = Inode(path)
         inode.data += content
         inode.make_durable()
@@ -434,7 +447,7 @@ class VirtualDisk:
     def work(self) -> None:
         """The device was repaired, and has its content."""
         self.failed = self.gone = False
-        self.append_fails = self.sync_fails = self.cold = self.unreadable = None
+        self.append_fails = self.sync_fails = self.cold = self.unreadable = self.fault = None
 
     def unmount(self) -> None:
         """An empty directory is in the place of this one: what is open goes on, and what is named from now on is there."""
@@ -449,25 +462,54 @@ class VirtualDisk:
     @contextmanager
     def readable(self) -> Iterator[None]:
         """A context in which every read succeeds at once, for a checker that looks at the content."""
-        before = self.cold, self.unreadable, self.gone
-        self.cold, self.unreadable, self.gone = None, None, False
+        before = self.cold, self.unreadable, self.gone, self.fault
+        self.cold, self.unreadable, self.gone, self.fault = None, None, False, None
         try:
             yield
         finally:
-            self.cold, self.unreadable, self.gone = before
+            self.cold, self.unreadable, self.gone, self.fault = before
 
     def _works(self, path: str) -> None:
         if self.failed:
             self.refused += 1
             raise DiskFailed(errno.EIO, "the device failed", path)
 
+    def keep_room(self, room: int, kept: int) -> None:
+        """From now on there are `room` bytes, and `kept` bytes beside them that are kept back."""
+        self.room, self.kept_size, self.kept = room, kept, kept
+
+    def unlimited(self) -> None:
+        """There is room for everything."""
+        self.room, self.kept_size, self.kept = None, 0, 0
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether no records are taken: what was kept back is given up, and there is no room to keep it again."""
+        if self.room is None or not self.kept_size or self.kept:
+            return False
+        if self.room < 2 * self.kept_size:
+            return True
+        self.room -= self.kept_size
+        self.kept = self.kept_size
+        return False
+
     def take_room(self, file: VirtualFile, size: int) -> None:
         """Raises DiskFull when `size` bytes do not fit; nothing is kept then."""
         if self.room is not None:
-            if size > self.room:
-                self.refused += 1
-                raise DiskFull(errno.ENOSPC, "no room", file.path)
-            self.room -= size
+            self._take(file.path, size, of_records(file.path))
+
+    def _take(self, path: str, size: int, records: bool) -> None:
+        assert self.room is not None
+        if size > self.room and not records:
+            self.room, self.kept = self.room + self.kept, 0
+        if size > self.room or (records and self.lacks_room):
+            self.refused += not self.kept_size
+            raise self.error(errno.ENOSPC, "no room", path)
+        self.room -= size
+
+    def _give_back(self, size: int) -> None:
+        if self.room is not None and self.kept_size:
+            self.room += size
 
     def crash(self, random: Random | None = None, keeps: Callable[[Change], bool] | None = None) -> None:
         """Cut the power. Handles opened before are worthless after. `keeps`: which changes of names that were not synced

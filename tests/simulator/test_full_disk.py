@@ -2,7 +2,9 @@
 
 import pytest
 
+from actors.ports import DiskFull
 from actors.wire.errors import ErrorCode
+from tests.simulator.disk import VirtualDisk
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 from tests.unit.broker.log.logs import flush
 
@@ -45,3 +47,42 @@ def test_a_leader_without_room_is_led_elsewhere_and_one_that_was_just_cut_is_not
     assert (t.leader != leader) is full
     if not full:
         assert [t.produce(b"value", producer_id=77, producer_epoch=0, base_sequence=one) for one in (1, 2)] == [1, 2]
+
+
+def test_room_that_is_kept_back_is_for_what_makes_room() -> None:
+    """Records never have it: checkpoints, names and the metadata log do, and a deletion brings it back."""
+    t = OneTopic([1], settings={"file.delete.delay.ms": "100", "internal.segment.bytes": "500"})
+    process = t.cluster.brokers[1]
+    for _ in range(20):
+        t.produce(bytes(200))
+    process.disk.keep_room(300, 4_000)
+    answers = [t.send(bytes(200), leader=1) for _ in range(3)]
+    assert answers[-1].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    t.world.run_for(6_000)
+    assert process.disk.lacks_room and not process.disk.kept, "checkpoints have it"
+    assert process.stopped_with is None and len(t.read()) >= 20, "what is there is served"
+    t.drop()
+    t.world.run_for(3_000)
+    assert not process.disk.lacks_room and process.disk.kept == 4_000, "the deletion has brought it back"
+    t.create([1])
+    t.produce(b"again")
+
+
+def test_records_take_no_room_that_is_kept_back() -> None:
+    disk = VirtualDisk()
+    disk.keep_room(100, 1_000)
+    records, index = (disk.open(f"t-0/{'0' * 20}.{end}", create=True) for end in ("log", "index"))
+    with pytest.raises(DiskFull):
+        records.append([bytes(101)])
+    assert disk.kept == 1_000, "they do not make it be given up"
+    index.append([bytes(101)])
+    assert (disk.kept, disk.room) == (0, 999)
+    with pytest.raises(DiskFull):
+        records.append([b"small"])
+    index.truncate(0)
+    disk.replace("t-0/snapshot", bytes(500))
+    with pytest.raises(DiskFull):
+        records.append([b"small"])
+    disk.room = 2_000
+    records.append([b"small"])
+    assert (disk.kept, disk.room) == (1_000, 995)
