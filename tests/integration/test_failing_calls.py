@@ -80,12 +80,13 @@ def test_every_call_is_counted_and_each_can_fail(library: Path, tmp_path: Path) 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "what"), [
-    ("cleaning", "rename"), ("retention", "rename"), ("move here", "rename"), ("restart", "open"),
+@pytest.mark.parametrize(("name", "what", "end"), [
+    ("cleaning", "rename", ".log"), ("retention", "rename", ".log"), ("move here", "rename", "-future"),
+    ("restart", "open", ".log"),
 ])  # fmt: skip
-def test_a_call_fails_in_the_middle(rayfts: Runs, name: str, what: str) -> None:
+def test_a_call_fails_in_the_middle(rayfts: Runs, name: str, what: str, end: str) -> None:
     made = rayfts.count(name)
-    number = next(place for place, one in enumerate(made, 1) if one.startswith(what) and one.endswith(".log"))
+    number = next(place for place, one in enumerate(made, 1) if one.startswith(what) and one.endswith(end))
     outcome = rayfts.run(name, Fault(number))
     assert outcome.call and not outcome.wrong, f"{outcome}; {outcome.sentence}"
 
