@@ -53,17 +53,26 @@ def free_ports(count: int) -> list[int]:
 
 
 class ApacheKafka:
-    """`with ApacheKafka(controllers=3, brokers=1) as kafka: kafka.bootstrap_servers`."""
+    """`with ApacheKafka(controllers=3, brokers=1) as kafka: kafka.bootstrap_servers`. Without controllers the first broker
+    is the controller too. `disks`: log directories of a broker."""
 
     def __init__(
-        self, controllers: int = 1, brokers: int = 1, config: Mapping[str, str] | None = None, heap: str = "1g"
+        self,
+        controllers: int = 1,
+        brokers: int = 1,
+        config: Mapping[str, str] | None = None,
+        heap: str = "1g",
+        disks: int = 1,
     ) -> None:
         self._heap = heap
+        self._disks = disks
         self._config = dict(config or {})
-        self._directory = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
-        ports = free_ports(controllers + brokers)
+        self.directory = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        """The directories of all nodes lie in it: `data-<id>`, and `data-<id>-2` for a second disk."""
+        ports = free_ports(max(controllers, 1) + brokers)
         self.controller_ports = {3000 + n: port for n, port in enumerate(ports[:controllers], 1)}
-        self.broker_ports = {n: port for n, port in enumerate(ports[controllers:], 1)}
+        self.broker_ports = {n: port for n, port in enumerate(ports[max(controllers, 1) :], 1)}
+        self._voters = self.controller_ports or {1: ports[0]}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.started_at = 0.0
 
@@ -75,7 +84,7 @@ class ApacheKafka:
     @property
     def bootstrap_controllers(self) -> str:
         """host:port of every controller."""
-        return ",".join(f"127.0.0.1:{port}" for port in self.controller_ports.values())
+        return ",".join(f"127.0.0.1:{port}" for port in self._voters.values())
 
     def __enter__(self) -> "ApacheKafka":
         try:
@@ -96,19 +105,19 @@ class ApacheKafka:
         """Start every node, for the first time or after `stop_all`. Returns when the brokers serve."""
         for node in (*self.controller_ports, *self.broker_ports):
             self.start(node)
-        self._await()
+        self.wait()
 
     def stop_all(self) -> None:
-        """Shut down the brokers in a controlled way, then the controllers. The directories stay."""
-        for node in (*self.broker_ports, *self.controller_ports):
+        """Shut down the brokers in a controlled way, the first one last, then the controllers. The directories stay."""
+        for node in (*reversed(self.broker_ports), *self.controller_ports):
             self.processes[node].terminate()
             self.processes[node].wait(STOP_SECONDS_MAX)
 
     def start(self, node: int) -> None:
         """Start one node on its directory."""
-        log = (self._directory / f"{node}.out").open("ab")
+        log = (self.directory / f"{node}.out").open("ab")
         self.processes[node] = subprocess.Popen(
-            java("kafka.Kafka", str(self._directory / f"{node}.properties"), heap=self._heap),
+            java("kafka.Kafka", str(self.directory / f"{node}.properties"), heap=self._heap),
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -127,36 +136,41 @@ class ApacheKafka:
                 process.kill()
         for process in self.processes.values():
             process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def log_directories(self) -> list[Path]:
         """The directories of the brokers' logs."""
-        return [self._directory / f"data-{node}" for node in self.broker_ports]
+        return [path for node in self.broker_ports for path in self._data(node)]
+
+    def _data(self, node: int) -> list[Path]:
+        more = range(2, self._disks + 1) if node in self.broker_ports else ()
+        return [self.directory / f"data-{node}", *(self.directory / f"data-{node}-{disk}" for disk in more)]
 
     def resident_bytes(self, node: int) -> int:
         """Resident memory of one node."""
         return resident_bytes(self.processes[node].pid)
 
     def _format(self) -> None:
-        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self.controller_ports.items())
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self._voters.items())
         for node, port in (*self.controller_ports.items(), *self.broker_ports.items()):
-            controller = node in self.controller_ports
-            listener = "CONTROLLER" if controller else "PLAINTEXT"
+            roles = {"broker": ("PLAINTEXT", port)} if node in self.broker_ports else {}
+            if node in self._voters:
+                roles["controller"] = ("CONTROLLER", self._voters[node])
             lines = {
-                "process.roles": "controller" if controller else "broker",
+                "process.roles": ",".join(roles),
                 "node.id": str(node),
-                "listeners": f"{listener}://127.0.0.1:{port}",
+                "listeners": ",".join(f"{name}://127.0.0.1:{of}" for name, of in roles.values()),
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": voters,
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-                "log.dirs": str(self._directory / f"data-{node}"),
+                "log.dirs": ",".join(map(str, self._data(node))),
                 "group.initial.rebalance.delay.ms": "0",
                 "offsets.topic.replication.factor": str(min(3, len(self.broker_ports))),
                 "transaction.state.log.replication.factor": str(min(3, len(self.broker_ports))),
                 "transaction.state.log.min.isr": str(min(2, len(self.broker_ports))),
                 **self._config,
             }
-            path = self._directory / f"{node}.properties"
+            path = self.directory / f"{node}.properties"
             path.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         formats = [
             subprocess.Popen(
@@ -166,7 +180,7 @@ class ApacheKafka:
                     "-t",
                     "MkU3OEVBNTcwNTJENDM2Qg",
                     "-c",
-                    str(self._directory / f"{node}.properties"),
+                    str(self.directory / f"{node}.properties"),
                 ),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -178,7 +192,7 @@ class ApacheKafka:
             if one.returncode:
                 raise RuntimeError(f"formatting Apache Kafka's storage failed: {error.decode()}")
 
-    def _await(self) -> None:
+    def wait(self) -> None:
         """Wait until every broker's port answers: it opens only when the broker is unfenced."""
         end = time.monotonic() + START_SECONDS_MAX
         for node, port in self.broker_ports.items():
@@ -188,7 +202,7 @@ class ApacheKafka:
                     break
                 except OSError:
                     if self.processes[node].poll() is not None or time.monotonic() > end:
-                        text = (self._directory / f"{node}.out").read_text(errors="replace")[-2000:]
+                        text = (self.directory / f"{node}.out").read_text(errors="replace")[-2000:]
                         raise RuntimeError(f"Apache Kafka node {node} did not start:\n{text}") from None
                     time.sleep(0.01)
 

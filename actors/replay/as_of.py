@@ -12,7 +12,7 @@ This file alone decides what `as of` means. Rules:
 """
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,7 @@ from actors.metadata.snapshot import load
 from actors.ports import Batch, Buffer
 from actors.replay import files
 from actors.replay.copies import metadata_log
-from actors.replay.files import Checkpoint, CorruptLog, Headers, NothingToRead, Partition, mapped
+from actors.replay.files import Checkpoint, CorruptLog, Headers, NothingToRead, Partition, mapped, repeated
 from actors.replay.log import CODEC, CONTROL, Reading, Run, batches
 from fastpath.bytes.varint import VarintError, decode_varint
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
@@ -77,9 +77,16 @@ class Replay:
         self.until = until
         self.image = Image()
         self.quorum = Quorum()
+        self._data: dict[Path, memoryview] = {}
+
+    def open(self) -> "Replay":
+        """Map all files, so that they can be read though a node removes them. Raises FileNotFoundError for one that is gone
+        already: list the log again then."""
+        self._data = {path: mapped(path) for path in self.log.files}
+        return self
 
     def run(self) -> "Replay":
-        """Replay everything up to `until`."""
+        """Replay everything up to `until`. Raises FileNotFoundError only as `open`, before anything is replayed."""
         for met in self.batches():
             self.replay(met)
             self.image.commit(self.image.next_offset)
@@ -109,6 +116,8 @@ class Replay:
     def batches(self) -> Iterator[Met]:
         """Load the checkpoint, then yield every batch behind it. The caller must replay each before it asks for the
         next."""
+        if not self._data:
+            self.open()
         loaded = self._load()
         if loaded is None and not self.log.segments:
             raise NothingToRead(
@@ -124,7 +133,7 @@ class Replay:
         for segment in self.log.segments:
             if 0 <= segment.next_offset <= start:
                 continue
-            for found in batches(segment.path, self.reading):
+            for found in batches(segment.path, self.reading, data=self._data[segment.path]):
                 within = self._until(found.headers)
                 chosen = found.headers[within]
                 for run in self._runs(chosen[chosen["last_offset"] >= start], start):
@@ -209,10 +218,10 @@ class Replay:
         """Load the newest checkpoint that is not past `until`. Returns the offset from which the log is needed; None:
         there is no checkpoint."""
         for one in sorted(self.log.checkpoints, key=lambda one: one.end_offset, reverse=True):
-            data = mapped(one.path)
+            data = self._data[one.path]
             image = Image()
             try:
-                if not self._before(one):
+                if not self._before(one, data):
                     continue
                 loaded = load(data, image, one.end_offset, self.family)
             except CorruptLog as error:
@@ -227,13 +236,13 @@ class Replay:
             return one.end_offset
         return None
 
-    def _before(self, checkpoint: Checkpoint) -> bool:
+    def _before(self, checkpoint: Checkpoint, data: memoryview) -> bool:
         """Whether a checkpoint is not past `until`, and the log continues where it ends."""
         if self.log.segments and checkpoint.end_offset < self.log.segments[0].base_offset:
             return False
         if self.until is None or isinstance(self.until, int):
             return self.until is None or checkpoint.end_offset <= self.until
-        return last_contained_ms(checkpoint.path) <= milliseconds(self.until)
+        return last_contained_ms(checkpoint.path, data) <= milliseconds(self.until)
 
     def _damaged(self, met: Met, offset: int, reason: str) -> None:
         position = met.position(offset)
@@ -242,8 +251,18 @@ class Replay:
 
 def replay(path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None) -> Replay:
     """The metadata under a path as of an offset or a time."""
-    log = metadata_log(path)
-    return Replay(log, files.family(log, family), reading or Reading(), as_of).run()
+    return opened(lambda: metadata_log(path), family, reading or Reading(), as_of).run()
+
+
+def opened(listed: Callable[[], Partition], family: str | None, reading: Reading, until: AsOf = None) -> Replay:
+    """A log that is listed by `listed`, with all of its files mapped. It is listed again if one has vanished in between, as
+    a node removes old checkpoints and segments."""
+
+    def look() -> Replay:
+        log = listed()
+        return Replay(log, files.family(log, family), reading, until).open()
+
+    return repeated(look)
 
 
 def milliseconds(time: datetime.datetime) -> int:
@@ -252,9 +271,15 @@ def milliseconds(time: datetime.datetime) -> int:
     return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
 
 
-def last_contained_ms(path: Path) -> int:
-    """The time, in ms, of the last record that a checkpoint covers. Raises CorruptLog."""
-    data = mapped(path)
+def time_of(milliseconds_: int) -> datetime.datetime:
+    """The time so many ms after 1970. Times beyond the calendar become its last or first one: any client may write them."""
+    first, last = milliseconds(datetime.datetime.min), milliseconds(datetime.datetime.max)
+    since = datetime.timedelta(milliseconds=min(max(milliseconds_, first), last))
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + since
+
+
+def last_contained_ms(path: Path, data: memoryview) -> int:
+    """The time, in ms, of the last record that a checkpoint covers. `data`: its bytes. Raises CorruptLog."""
     try:
         if len(data) and is_control(data):
             for _, control in controls(data):

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from actors.replay.as_of import time_of
 from actors.replay.copies import metadata_log
 from actors.replay.log import Reading, batches
 
@@ -90,11 +91,7 @@ def bounds(path: str | Path, until: int | None) -> Times:
             if len(headers):
                 first = int(headers[0]["max_timestamp"]) if first < 0 else first
                 last = max(last, int(headers["max_timestamp"].max()))
-    return _time(max(first, 0)), _time(last)
-
-
-def _time(milliseconds: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC)
+    return time_of(max(first, 0)), time_of(last)
 
 
 PARTITIONS = """

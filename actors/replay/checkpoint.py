@@ -17,7 +17,7 @@ from actors.metadata import snapshot
 from actors.metadata.dialects import FORMAT, LATEST
 from actors.ports import Buffer
 from actors.replay import files
-from actors.replay.as_of import AsOf, Replay
+from actors.replay.as_of import AsOf, opened
 from actors.replay.copies import metadata_log
 from actors.replay.log import Reading
 
@@ -60,14 +60,13 @@ def compact(
     path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None
 ) -> Compacted:
     """The snapshot of everything before `as_of`. Raises ValueError for a log of released Apache Kafka, and as `state`."""
-    log = metadata_log(path)
-    which = files.family(log, family)
-    if which != "drafts":
+    found = opened(lambda: metadata_log(path), family, reading or Reading(), as_of)
+    if found.family != "drafts":
         raise ValueError(
             f"{path} holds released Apache Kafka's records: snapshots are written in the drafts' records only."
         )
-    found = Replay(log, which, reading or Reading(), as_of).run()
-    level = found.image.feature(FORMAT) or int(files.property_of(log, LEVEL) or LATEST)
+    found.run()
+    level = found.image.feature(FORMAT) or int(files.property_of(found.log, LEVEL) or LATEST)
     pin = found.image.pin()
     quorum = found.quorum
     parts = snapshot.encode(pin, quorum.epoch, level, quorum.timestamp_ms, quorum.voters)

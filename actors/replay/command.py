@@ -13,6 +13,7 @@ import math
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -28,11 +29,11 @@ from rich.text import Text
 
 from actors.printable import printable
 from actors.replay import checkpoint, files, history, source, sql, tables
-from actors.replay.as_of import AsOf, Replay
+from actors.replay.as_of import AsOf, Replay, opened, time_of
 from actors.replay.copies import CopiesDiffer, metadata_log
 from actors.replay.files import Damage
 from actors.replay.log import Reading, batches
-from actors.replay.topic_logs import OtherTopic, topic_logs
+from actors.replay.topic_logs import OtherTopic, tell_deleted, topic_logs
 from actors.replay.where import Where, as_of_is_clock, bound
 
 LONG = ("records", "changes", "log")
@@ -119,7 +120,11 @@ class _Progress:
 
     def expect(self, paths: Sequence[Path]) -> None:
         """Add the sizes of the files that will be read."""
-        self.bar.update(self.task, total=sum(path.stat().st_size for path in paths))
+        total = 0
+        for path in paths:
+            with suppress(FileNotFoundError):  # it will not be read then
+                total += path.stat().st_size
+        self.bar.update(self.task, total=total)
 
     def read(self, size: int) -> None:
         """`size` more bytes have been read."""
@@ -174,13 +179,17 @@ class _Scan:
                 raise error from None
             return
         counts = [(name, tables.table(name, found).num_rows) for name in tables.TABLES]
-        time = datetime.datetime.fromtimestamp(found.quorum.timestamp_ms / 1000, datetime.UTC)
+        time = time_of(found.quorum.timestamp_ms)
         where = f"as of offset {found.image.next_offset}, {time:%Y-%m-%d %H:%M:%S %Z}"
         yield pa.RecordBatch.from_pydict({"table": [name for name, _ in counts], where: [rows for _, rows in counts]})
 
     def _logs(self) -> pa.RecordBatch:
-        found = source.open(self.given.path, "log", self.given.topic)
-        begin, end = found.beginnings(), found.ends()
+        def look() -> tuple[source.Source, dict[source.Key, int], dict[source.Key, int]]:
+            found = source.open(self.given.path, "log", self.given.topic)
+            tell_deleted(self.given.path, found.logs)
+            return found, found.beginnings(), found.ends()
+
+        found, begin, end = files.repeated(look)
         rows = [
             {
                 "topic": topic,
@@ -195,18 +204,25 @@ class _Scan:
     def replayed(self) -> Replay:
         """The metadata as of --as-of, replayed once."""
         if self._replayed is None:
-            log = metadata_log(self.given.path)
-            self.progress.expect(log.files)
-            which = files.family(log, self.given.family)
-            self._replayed = Replay(log, which, self.reading, self._when(self.given.as_of)).run()
+            found = opened(self._metadata, self.given.family, self.reading, self._when(self.given.as_of))
+            self._replayed = found.run()
         return self._replayed
+
+    def _metadata(self) -> files.Partition:
+        log = metadata_log(self.given.path)
+        self.progress.expect(log.files)
+        return log
 
     @cached_property
     def _last(self) -> datetime.datetime | None:
         """The time of the last batch in any of the logs that are read."""
         path, topics = self.given.path, tuple(self.given.topic)
-        logs = topic_logs(path, topics) if self.given.table == "log" else [metadata_log(path)]
-        return max((time for log in logs if (time := last_time(log)) is not None), default=None)
+
+        def look() -> datetime.datetime | None:
+            logs = topic_logs(path, topics) if self.given.table == "log" else [metadata_log(path)]
+            return max((time for log in logs if (time := last_time(log)) is not None), default=None)
+
+        return files.repeated(look)
 
     def _when(self, text: str | None) -> AsOf:
         """The moment that an option names, the same for all logs of a command: a time of day is the last one before the
@@ -216,16 +232,17 @@ class _Scan:
     def reader(self, name: str) -> pa.RecordBatchReader:
         """One of the long tables, as a stream."""
         if name == "changes":
-            log = metadata_log(self.given.path)
-            self.progress.expect(log.files)
+            self._metadata()
             since, until = self._when(self.given.since), self._when(self.given.as_of)
-            found = history.changes(self.given.path, since, until, family=self.given.family, reading=self.reading)
-            return pa.RecordBatchReader.from_batches(history.SCHEMA, found)
-        opened = source.open(self.given.path, name, self.given.topic, self.given.family)
-        columns = self._built(opened)
-        made = opened.schema(columns)
-        self.progress.expect([path for log in opened.logs for path in log.files])
-        return pa.RecordBatchReader.from_batches(made, self._read(opened, columns))
+            changed = history.changes(self.given.path, since, until, family=self.given.family, reading=self.reading)
+            return pa.RecordBatchReader.from_batches(history.SCHEMA, changed)
+        found = source.open(self.given.path, name, self.given.topic, self.given.family)
+        if found.table == "log":
+            files.repeated(lambda: tell_deleted(self.given.path, found.logs))
+        columns = self._built(found)
+        made = found.schema(columns)
+        self.progress.expect([path for log in found.logs for path in log.files])
+        return pa.RecordBatchReader.from_batches(made, self._read(found, columns))
 
     def _built(self, opened: source.Source) -> list[str] | None:
         """The columns that must be decoded: the requested ones and those of the condition; None: the usual ones."""
@@ -269,7 +286,7 @@ def last_time(log: files.Partition) -> datetime.datetime | None:
     for path in reversed([one.path for one in log.segments]):
         times = [int(headers[-1]["max_timestamp"]) for _, _, headers, _ in batches(path, Reading(False, "skip"))]
         if times:
-            return datetime.datetime.fromtimestamp(times[-1] / 1000, datetime.UTC)
+            return time_of(times[-1])
     return None
 
 
@@ -468,11 +485,14 @@ def duration(value: Any) -> str:
 def compact(given: argparse.Namespace) -> int:
     """`rayft compact`; the exit code."""
     with _Progress() as progress:
-        log = metadata_log(given.path)
+
+        def look() -> tuple[files.Partition, datetime.datetime | None]:
+            log = metadata_log(given.path)
+            return log, last_time(log) if given.as_of is not None and as_of_is_clock(given.as_of) else None
+
+        log, last = files.repeated(look)
         progress.expect(log.files)
-        when = None
-        if given.as_of is not None:
-            when = bound(given.as_of, last_time(log) if as_of_is_clock(given.as_of) else None)
+        when = None if given.as_of is None else bound(given.as_of, last)
         made = checkpoint.compact(given.path, when, given.family, reading(given, progress))
         folder = given.out if given.out.is_dir() else given.out.parent
         if folder.resolve() == log.files[0].parent.resolve():

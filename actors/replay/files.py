@@ -11,9 +11,9 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ Headers = NDArray[np.void]
 """Headers of batches, as `scan` gives them."""
 LOOK_BYTES = 16 << 20
 """How many bytes of a file are read between two checks whether it was truncated."""
+TRIES = 5
+"""How often is looked: a file can vanish between its listing and its opening."""
+T = TypeVar("T")
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _SWAP = re.compile(r"(\d{20})\.log\.swap")
@@ -105,6 +108,8 @@ class Partition(NamedTuple):
     number: int
     segments: tuple[Segment, ...]
     checkpoints: tuple[Checkpoint, ...]
+    topic_id: bytes = b""
+    """What its directory said when it was listed; empty: not known, or not asked."""
 
     @property
     def metadata(self) -> bool:
@@ -141,6 +146,24 @@ def partitions(path: str | Path) -> list[Partition]:
     if not found:
         raise NothingToRead(f"{path} holds no log and no checkpoint: give a file, a partition's or a node's directory.")
     return sorted(found, key=lambda one: (one.topic, one.number))
+
+
+def repeated(look: Callable[[], T]) -> T:
+    """The result of `look`, which lists files and opens them, and is repeated if one vanished in between, through retention
+    or compaction. Raises FileNotFoundError when that goes on."""
+    for _ in range(TRIES - 1):
+        try:
+            return look()
+        except FileNotFoundError:
+            pass
+    try:
+        return look()
+    except FileNotFoundError as error:
+        if error.filename is None:
+            raise
+        raise FileNotFoundError(
+            f"{error.filename} is gone, which was there when its log was listed: read it again."
+        ) from None
 
 
 def behind(path: Path) -> int:

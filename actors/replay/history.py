@@ -43,10 +43,10 @@ from actors.metadata.ops import (
     TopicSet,
     Transaction,
 )
-from actors.replay import files
 from actors.replay.arrow import plain, texts
-from actors.replay.as_of import AsOf, Met, Replay, milliseconds
+from actors.replay.as_of import AsOf, Met, Replay, milliseconds, opened
 from actors.replay.copies import metadata_log
+from actors.replay.files import Partition
 from actors.replay.log import Reading
 from actors.replay.tables import CONFIG_RESOURCES, IDS, ids_of, uuid
 from actors.secret_settings import shown
@@ -98,11 +98,14 @@ def changes(
     unknown = set(kinds) - set(KINDS)
     if unknown:
         raise ValueError(f"there is no kind of change {min(unknown)!r}, only {', '.join(KINDS)}")
-    log = metadata_log(path)
-    if log.segments and (since is None or log.checkpoints):
-        log = log._replace(checkpoints=_needed(log.checkpoints, log.segments[0].base_offset))
-    found = Replay(log, files.family(log, family), reading or Reading(), until)
-    return _batches(found, since, frozenset(kinds))
+
+    def listed() -> Partition:
+        log = metadata_log(path)
+        if log.segments and (since is None or log.checkpoints):
+            return log._replace(checkpoints=_needed(log.checkpoints, log.segments[0].base_offset))
+        return log
+
+    return _batches(opened(listed, family, reading or Reading(), until), since, frozenset(kinds))
 
 
 def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:

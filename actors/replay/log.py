@@ -12,7 +12,8 @@ Rules:
 3. A batch that the file's end cuts off is being written, or was when the node stopped. It is no damage, and reading
    ends there. The same holds if a node truncates the file meanwhile. If the caller says up to which `end` the file is not
    being written, a batch that is cut off there is damage, and a file that ends before it was truncated: FileTruncated, since
-   records that were there would be missing without a word.
+   records that were there would be missing without a word. FileTruncated, too, if a node has truncated the file and written
+   other batches since, so that what comes next does not follow what was read.
 """
 
 from collections.abc import Callable, Iterator
@@ -100,6 +101,7 @@ def batches(
     """All sound batches that start in `[start, end)` of a file, a chunk at a time. Raises CorruptLog, and FileTruncated if
     the file ends before `end`, or if what was read of it cannot be told from what was cut off."""
     data = mapped(path) if data is None else data
+    before: Headers | None = None
     position, limit = start, len(data) if end is None else min(end, len(data))
     while position < (limit := min(limit, stop := still_there(data))):
         room = _room(data, position, stop, min(reading.chunk_bytes, limit - position), reading.crc)
@@ -110,7 +112,10 @@ def batches(
         if still_there(data) < stop or (room is None and len(found)):
             continue  # the file was truncated or written in between: look at what is left, and at no other byte
         refuse_missing(path, data)
+        if before is not None and not _stands(data, before):
+            raise FileTruncated(path)
         if len(found):
+            before = found[-1:]
             reading.on_progress(after - position)
             assert room is not None
             yield Run(room.toreadonly(), position, found, after)
@@ -127,6 +132,12 @@ def batches(
         position = after
     if end is not None and position < end and still_there(data) < end:
         raise FileTruncated(path)
+
+
+def _stands(data: memoryview, header: Headers) -> bool:
+    """Whether a batch that was read is still in its place. If not, the file was truncated and written anew since."""
+    now, _, _ = scan(data, int(header["position"][0]), still_there(data), False, records_max=1)
+    return len(now) == 1 and all(now[name][0] == header[name][0] for name in ("base_offset", "size", "crc"))
 
 
 def _room(data: memoryview, position: int, stop: int, wanted: int, crc: bool) -> memoryview | None:

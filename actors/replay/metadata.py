@@ -158,15 +158,17 @@ def records_of(
     end: int | None = None,
     first_offset: int = 0,
     end_offset: int = -1,
+    data: memoryview | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Records with offsets in `[first_offset, end_offset)` of the batches that begin in `[begin, end)` of a file, in order.
-    Structs of record types are null in rows of another type. `columns`: as for records_schema."""
+    Structs of record types are null in rows of another type. `columns`: as for records_schema. `data`: the file, if it is
+    mapped already."""
     reading = reading or Reading()
     schema = records_schema(which, columns)
     only = frozenset(kind.name for kind in family(which).kinds.values() if struct_name(kind) in schema.names)
     found = family(which, None if columns is None or "json" in schema.names else only)
     nulls, rooms = Uniform(pa.nulls), Rooms()
-    for chunk in chunks(path, reading, begin, end, _within(first_offset, end_offset)):
+    for chunk in chunks(path, reading, begin, end, _within(first_offset, end_offset), data):
         made = _merged(found, Decoded(found, chunk, reading, rooms), schema, first_offset, end_offset, nulls)
         if made.num_rows:
             yield made

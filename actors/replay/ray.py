@@ -17,6 +17,7 @@ from ray.data import Dataset, Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from actors.replay import source
+from actors.replay.files import repeated
 from actors.replay.read_options import ReadOptions, read_options, scan
 from actors.replay.shared import attach
 from actors.replay.source import Split
@@ -45,7 +46,7 @@ class LogDatasource(Datasource):
 
     def estimate_inmemory_data_size(self) -> int | None:
         """About the size of the files in bytes."""
-        return sum(file.stat().st_size for log in self._options.open().logs for file in log.files)
+        return repeated(lambda: sum(file.stat().st_size for log in self._options.open().logs for file in log.files))
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None

@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 
 from actors.replay import history, source, tables
 from actors.replay.as_of import AsOf
-from actors.replay.files import Damage, NothingToRead
+from actors.replay.files import Damage, NothingToRead, repeated
 from actors.replay.history import KINDS
 from actors.replay.log import Reading
 from actors.replay.source import Source, Split
+from actors.replay.topic_logs import tell_deleted
 from actors.replay.where import OFFSET_MAX
 
 SPLIT_BYTES_MIN, SPLIT_BYTES_MAX = 4 << 20, 128 << 20
@@ -104,7 +105,14 @@ class ReadOptions(NamedTuple):
 
     def planned(self, cores: int = 0) -> list[Split]:
         """The splits of the logs that exist now, while nodes write and clean. Errors as `open`."""
-        return source.repeated(lambda: self.splits(self.open(), cores))
+        found = repeated(lambda: self._opened_and_cut(cores))
+        if found[0].table == "log":
+            repeated(lambda: tell_deleted(self.path, found[0].logs))
+        return found[1]
+
+    def _opened_and_cut(self, cores: int) -> tuple[Source, list[Split]]:
+        found = self.open()
+        return found, self.splits(found, cores)
 
 
 def split_bytes(found: Source, cores: int = 0) -> int:

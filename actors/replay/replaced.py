@@ -20,11 +20,8 @@ from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from actors.replay import files
-from actors.replay.files import LOOK_BYTES, Headers, NothingToRead, Segment, mapped, still_there
+from actors.replay.files import LOOK_BYTES, TRIES, Headers, NothingToRead, Segment, mapped, still_there
 from fastpath.records.scan import resync, scan
-
-TRIES = 5
-"""How often is looked: a file can vanish between its listing and its opening."""
 
 
 class Cut(Protocol):

@@ -13,21 +13,18 @@ This file alone decides where files are cut and what is wanted of each piece. Ru
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from actors.replay import files, metadata, replaced, topics
 from actors.replay.copies import metadata_log
-from actors.replay.files import Damage, FileTruncated, NothingToRead, Partition, Segment, mapped, still_there
+from actors.replay.files import Damage, FileTruncated, NothingToRead, Partition, Segment, mapped, repeated, still_there
 from actors.replay.log import CHUNK_BYTES, Reading, chunks
 from actors.replay.topic_logs import topic_logs
 from fastpath.records.scan import resync, scan
 
 SPLIT_BYTES = 64 << 20
-TRIES = 5
-"""How often listing is repeated."""
-T = TypeVar("T")
 Key = tuple[str, int]
 """(topic, partition)"""
 
@@ -58,17 +55,6 @@ class Split(NamedTuple):
     """of its batches (`replaced.mark`); -1: not known"""
     topic_id: bytes = b""
     """of the topic; empty: not known"""
-
-
-def repeated(look: Callable[[], T]) -> T:
-    """The result of `look`, which lists files and opens them, and is repeated if one vanished in between, through retention
-    or compaction. Raises FileNotFoundError when that goes on."""
-    for _ in range(TRIES - 1):
-        try:
-            return look()
-        except FileNotFoundError:
-            pass
-    return look()
 
 
 class Source(NamedTuple):
@@ -110,14 +96,34 @@ class Source(NamedTuple):
         found: list[Split] = []
         for log in self.logs:
             key = (log.topic, log.number)
-            low, high = (first or {}).get(key, 0), (end or {}).get(key, -1)
-            written = (files.topic_id(log.directory) or b"") if self.table == "log" else b""
-            whole = Split("", 0, 0, *key, self.table, self.family, 0, 0, 0, low, high, topic_id=written)
-            for file in log.segments or [Segment(one.path, -1) for one in log.checkpoints]:
-                if 0 <= file.next_offset <= low or 0 <= high <= file.base_offset:
-                    continue
-                found += _cut(file.path, bytes_max, whole, file.next_offset)
+            found += self._splits(log, bytes_max, (first or {}).get(key, 0), (end or {}).get(key, -1))
         return found
+
+    def _splits(self, log: Partition, bytes_max: int, low: int, high: int) -> list[Split]:
+        """The splits of one log. If a node has deleted or replaced a file since the log was listed, its directory is listed
+        once more."""
+        listed = [log]
+
+        def look() -> list[Split]:
+            now = listed[-1]
+            whole = Split("", 0, 0, log.topic, log.number, self.table, self.family, 0, 0, 0, low, high)
+            if self.table == "log":
+                whole = whole._replace(topic_id=_still(log) or log.topic_id)
+            found: list[Split] = []
+            try:
+                for file in now.segments or [Segment(one.path, -1) for one in now.checkpoints]:
+                    if 0 <= file.next_offset <= low or 0 <= high <= file.base_offset:
+                        continue
+                    found += _cut(file.path, bytes_max, whole, file.next_offset)
+            except FileNotFoundError:
+                if len(now.files) > 1:  # one file may be all that was asked for
+                    listed.append(files.partitions(log.directory)[0])
+                raise
+            if self.table == "log":
+                _still(log._replace(topic_id=whole.topic_id))
+            return found
+
+        return repeated(look)
 
     def ends(self) -> dict[Key, int]:
         """The offset after the last whole batch of every log, now; for an empty log its base offset."""
@@ -135,6 +141,18 @@ class Source(NamedTuple):
         return {(log.topic, log.number): max(log.segments[0].base_offset, 0) for log in self.logs if log.segments}
 
 
+def _still(log: Partition) -> bytes | None:
+    """The topic id in the directory of a log. Raises FileNotFoundError if it is another one than when the log was listed."""
+    now = files.topic_id(log.directory)
+    if log.topic_id and now is not None and now != log.topic_id:
+        raise _made_again(log)
+    return now
+
+
+def _made_again(log: Partition) -> FileNotFoundError:
+    return FileNotFoundError(f"{log.directory} is gone: its topic was deleted and made again")
+
+
 def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (), family: str | None = None) -> Source:
     """Open a path: a file, or the directory of a partition, a node or a cluster.
 
@@ -143,11 +161,15 @@ def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (),
     not say.
     Raises NothingToRead, FileNotFoundError, FamilyUnknown.
     """
+    return repeated(lambda: _opened(path, table, topics, family))
+
+
+def _opened(path: str | Path, table: str | None, topics: Sequence[str], family: str | None) -> Source:
     if table is None:
         table = "log"
         if not topics:
             try:
-                return open(path, "records", (), family)
+                return _opened(path, "records", (), family)
             except NothingToRead:
                 pass
     if table == "log":
@@ -184,18 +206,18 @@ def read(
     if on_progress is not None:
         reading = reading._replace(on_progress=on_progress)
     low, high = split.first_offset, split.end_offset
-    path = Path(split.path)
-    if split.table == "records":
-        yield from metadata.records_of(path, split.family, reading, columns, split.begin, split.end, low, high)
-        return
-    wanted = topics.COLUMNS if columns is None else columns
-    decoder = topics.Decoder(split.topic, split.partition, wanted, reading, low, high)
     pieces, whole = replaced.pieces(split)
-    for piece in pieces:
-        for chunk in chunks(piece.path, reading, piece.begin, piece.end, topics.keep(low, high), piece.data):
-            yield from decoder.batches(chunk)
+    if split.table == "records":
+        for path, data, begin, end in pieces:
+            yield from metadata.records_of(path, split.family, reading, columns, begin, end, low, high, data)
+    else:
+        wanted = topics.COLUMNS if columns is None else columns
+        decoder = topics.Decoder(split.topic, split.partition, wanted, reading, low, high)
+        for path, data, begin, end in pieces:
+            for chunk in chunks(path, reading, begin, end, topics.keep(low, high), data):
+                yield from decoder.batches(chunk)
     if not whole:
-        raise FileTruncated(path)
+        raise FileTruncated(Path(split.path))
 
 
 def _cut(path: Path, bytes_max: int, whole: Split, following: int = -1) -> Iterator[Split]:

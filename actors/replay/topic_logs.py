@@ -7,9 +7,13 @@ deleted and made again still has the old one. `partition.metadata` has the topic
 2. Without one it is the id whose partition.metadata was written last. That is told, as copying a directory may change times.
 3. Directories of another id are left out and named in a warning, `OtherTopic`. Those without an id are copies of the current
    topic, as Apache Kafka before 2.8 wrote them.
+4. Records of a topic that the metadata under the path do not have are shown, and named in such a warning: a broker that was
+   away has not heard that the topic was deleted, or the metadata here are older than the topic. Streams do not ask, since
+   metadata are read as a whole for that.
 """
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from actors.replay.as_of import replay
@@ -41,13 +45,30 @@ def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition
     return [newest(copies) for copies in alike(_current(path, found)).values()]
 
 
+def tell_deleted(path: str | Path, logs: Sequence[Partition]) -> None:
+    """Warn of logs whose topic the metadata under a path do not have, if there are any."""
+    known = set(_known(path).values()) if any(log.topic_id for log in logs) else set()
+    strange: dict[str, list[Path]] = {}
+    for log in logs:
+        if known and log.topic_id and log.topic_id not in known:
+            strange.setdefault(log.topic, []).append(log.directory)
+    for directories in strange.values():
+        more = f" (and {len(directories) - 1} more of its partitions)" if len(directories) > 1 else ""
+        warnings.warn(
+            f"{directories[0]}{more} is of a topic that the metadata under {path} do not have: it was deleted, or they are "
+            f"older than it. Its records are shown.",
+            OtherTopic,
+            stacklevel=3,
+        )
+
+
 def _current(path: str | Path, logs: list[Partition]) -> list[Partition]:
     """The logs without those of topics that only have the same name."""
-    written = {id(log): topic_id(log.directory) for log in logs}
+    logs = [log._replace(topic_id=topic_id(log.directory) or b"") for log in logs]
     ids: dict[str, set[bytes]] = {}
     for log in logs:
-        if one := written[id(log)]:
-            ids.setdefault(log.topic, set()).add(one)
+        if log.topic_id:
+            ids.setdefault(log.topic, set()).add(log.topic_id)
     several = {name for name, of in ids.items() if len(of) > 1}
     if not several:
         return logs
@@ -55,7 +76,7 @@ def _current(path: str | Path, logs: list[Partition]) -> list[Partition]:
     current = {name: known.get(name) or _last_made([log for log in logs if log.topic == name]) for name in several}
     kept = []
     for log in logs:
-        if log.topic in several and written[id(log)] and written[id(log)] != current[log.topic]:
+        if log.topic in several and log.topic_id and log.topic_id != current[log.topic]:
             warnings.warn(_other(log, log.topic in known), OtherTopic, stacklevel=3)
         else:
             kept.append(log)

@@ -159,6 +159,26 @@ def test_the_metadata_log_says_which_topic_has_the_name(tmp_path: Path) -> None:
         assert values(tmp_path) == named("current", 3)
 
 
+def test_records_of_a_topic_that_the_metadata_do_not_have_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker was down when its topic was deleted, or made again without a replica here."""
+    logs.write(tmp_path / "controller-1001", logs.batches(logs.ops(), 4))
+    for partition in range(2):
+        put(tmp_path / "broker-1", batch(0, named("deleted", 6)), topic_id=FIRST, name=f"orders-{partition}")
+    options = read_options({"path": str(tmp_path), "topics": "orders"})
+    with pytest.warns(OtherTopic, match=r"orders-0 \(and 1 more of its partitions\) is of a topic that the metadata"):
+        assert len(options.planned()) == 2
+    for words in (["--table", "log"], []):
+        assert cli.main(["replay", str(tmp_path), "--topic", "orders", *words]) == 0
+        said = capsys.readouterr()
+        assert "orders-0" in said.err and "it was deleted" in said.err and "orders" in said.out
+    shutil.rmtree(tmp_path / "controller-1001")  # nobody knows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(options.planned()) == 2
+
+
 def test_of_a_dead_controller_and_its_successor_the_successor_is_read(tmp_path: Path) -> None:
     common = logs.batches(logs.ops(), 3)
     end = common[-1].last_offset + 1

@@ -1,14 +1,21 @@
 """A file that a node truncates, or writes anew, while it is read: rows that were there, or one sentence, and never the end
 of the process by SIGBUS. Each test reads in a process of its own."""
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from actors import replay
+from actors.metadata.ops import ConfigSet
 from actors.replay import topics
 from actors.replay.log import Chunk, Reading, chunks
+from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
+from tests.unit.replay.written import append, batches
 
 
 def test_a_truncation_under_the_command_is_one_error(tmp_path: Path) -> None:
@@ -61,6 +68,41 @@ except replay.FileTruncated as error:
     print(0 < rows < split.records, str(error).startswith(path))
 """)
     assert done.stdout == "True True\n", done
+
+
+@pytest.mark.parametrize(("cut", "each"), [(0, 7), (200, 10), (200, 3)], ids=["all", "as long", "some"])
+def test_what_does_not_follow_what_was_read_is_not_given(cut: int, each: int, tmp_path: Path) -> None:
+    """A follower that has cut its log writes what its new leader has, up to behind where the reader is."""
+    path = append(tmp_path, "orders", 0, 0, 500)
+    (split,) = replay.open(tmp_path, topics=["orders"]).splits()
+    found: list[int] = []
+    with pytest.raises(replay.FileTruncated, match="was truncated while it was read"):
+        for part in replay.read(split, ["offset"], chunk_bytes=4000):
+            found += part["offset"].to_pylist()
+            if 250 < found[-1] < 400 and path.stat().st_size == split.end:
+                os.truncate(path, len(batches(0, cut, 10)))
+                with path.open("ab") as file:
+                    file.write(batches(cut, cut + each, each, 1) + batches(cut + each, 700, 10, 1))
+    assert found == list(range(len(found))) and 250 < len(found) < 400
+
+
+def test_a_metadata_log_that_was_cut_after_it_was_planned_is_read_by_its_offsets(tmp_path: Path) -> None:
+    """What is in its place now is no damage, though batches begin elsewhere."""
+    ops = [ConfigSet(2, "orders", f"name{number}", "x" * 100) for number in range(60)]
+    first = logs.batches(ops[:30], 3)
+    folder = logs.write(tmp_path, first + logs.batches(ops[30:], 3, start=first[-1].last_offset + 1))
+    splits = replay.open(tmp_path, "records").splits(900)
+    path = folder / f"{0:020}.log"
+    other = [ConfigSet(2, "orders", f"other{number}", "y" * 77) for number in range(50)]
+    with path.open("r+b") as file:
+        file.truncate(sum(len(one.data) for one in first))
+        file.seek(0, os.SEEK_END)
+        file.writelines(one.data for one in logs.batches(other, 7, start=first[-1].last_offset + 1, epoch=4))
+    found = [row["offset"] for split in splits for part in replay.read(split, ["offset"]) for row in part.to_pylist()]
+    assert found == list(range(len(found))) and len(found) >= 61 and len(splits) > 5
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="is gone, and no other segment has its offsets"):
+        list(replay.read(splits[-1]))
 
 
 def test_what_was_verified_is_what_is_decoded(tmp_path: Path) -> None:

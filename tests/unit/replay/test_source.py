@@ -12,6 +12,7 @@ import pytest
 from actors import replay
 from fastpath.records.batch import Builder
 from tests.unit.replay import logs
+from tests.unit.replay.written import append, batches
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
 
@@ -268,3 +269,38 @@ def test_a_directory_that_holds_checkpoints_only() -> None:
     assert state["brokers"]["broker"].to_pylist() == [11]
     (split,) = replay.open(GOLDEN.parents[1] / "snapshots").splits()
     assert sum(batch.num_rows for batch in replay.read(split)) == 15
+
+
+def test_a_segment_that_is_deleted_between_listing_and_planning(tmp_path: Path) -> None:
+    """The directory is listed again; what is gone was deleted, and what is left is planned."""
+    folder = append(tmp_path, "orders", 0, 0, 50).parent
+    (folder / f"{50:020}.log").write_bytes(batches(50, 80, 10))
+    found = replay.open(tmp_path, topics=["orders"])
+    (folder / f"{0:020}.log").unlink()
+    rows = [
+        row for split in found.splits() for part in replay.read(split, ["offset"]) for row in part["offset"].to_pylist()
+    ]
+    assert rows == list(range(50, 80))
+    (folder / f"{50:020}.log").unlink()
+    with pytest.raises(replay.NothingToRead, match="holds no log"):
+        found.splits()
+
+
+def test_a_topic_that_is_made_again_between_listing_and_planning(tmp_path: Path) -> None:
+    """Rows of two topics are not mixed."""
+    said = append(tmp_path, "orders", 0, 0, 50).with_name("partition.metadata")
+    said.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    found = replay.open(tmp_path, topics=["orders"])
+    said.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+    with pytest.raises(FileNotFoundError, match="orders-0 is gone: its topic was deleted and made again"):
+        found.splits()
+
+
+def test_a_file_that_is_gone_each_time_is_one_sentence(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 50)
+    found = replay.open(path, "log")
+    path.unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"0000\.log is gone, which was there when its log was listed: read it again"
+    ):
+        found.splits()
