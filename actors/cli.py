@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -22,19 +23,25 @@ NEW = -1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit code."""
+    """Run one command. Returns its exit code. A terminal obeys nothing of what it prints (`printable.py`)."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from actors.printable import Guarded
+
+    with redirect_stdout(Guarded(sys.stdout)), redirect_stderr(Guarded(sys.stderr)):  # type: ignore[type-var]
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     options = _parser().parse_args(arguments)
     from actors.config import ConfigError
     from actors.host.cluster_error import ClusterError
     from actors.host.server import PortTaken
     from actors.host.storage import StorageError
-    from actors.printable import printable
 
     try:
         return int(options.run(options))
     except (ConfigError, StorageError, PortTaken, ClusterError, OSError, ValueError) as error:
-        print("\n".join(map(printable, f"rayft: {error}".split("\n"))), file=sys.stderr)
+        print(f"rayft: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -320,17 +327,13 @@ def _up(options: argparse.Namespace) -> int:
                 "on Ray each node has a process of its own, at its machine's address: leave --host and --combined out."
             )
         return on_ray.up(options, _properties(options))
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.text import Text
-
     from actors.host import plan, screen, secure_cluster
     from actors.host.on_processes import Cluster
 
     port = options.port
     if port is None and plan.load(options.dir) is None:
         port = plan.FIRST_PORT
-    console = Console(emoji=False)
+    console = screen.Screen()
     signal.signal(signal.SIGTERM, _interrupt)
     cluster = Cluster(
         options.controllers, options.brokers, options.dir, _properties(options),
@@ -339,19 +342,16 @@ def _up(options: argparse.Namespace) -> int:
     )  # fmt: skip
     began = time.monotonic()
     try:
-        with console.status(Text(f"starting; the logs are in {options.dir}")):
+        with console.status(screen.text(f"starting; the logs are in {options.dir}")):
             cluster.start()
         console.print(screen.table(screen.state(options.dir)))
-        console.print(
-            f"ready after {time.monotonic() - began:.1f} s; [bold]{escape(cluster.served)}[/]",
-            soft_wrap=True,
-        )
+        console.say(f"ready after {time.monotonic() - began:.1f} s; ", bold=cluster.served)
         if cluster.secure:
-            console.print(escape(secure_cluster.told(options.dir, cluster.bootstrap_servers)), soft_wrap=True)
+            console.say(secure_cluster.told(options.dir, cluster.bootstrap_servers))
         if options.detach:
-            console.print(f"stop it with: rayft down --dir {escape(str(options.dir))}", soft_wrap=True)
+            console.say(f"stop it with: rayft down --dir {options.dir}")
             return 0
-        console.print("Ctrl-C stops it.")
+        console.say("Ctrl-C stops it.")
         _stay(cluster, options.dir, console)
         cluster.refuse_crash()
     except KeyboardInterrupt:
@@ -361,14 +361,12 @@ def _up(options: argparse.Namespace) -> int:
             cluster.stop()
     except KeyboardInterrupt:
         cluster.stop(timeout_s=0.0)
-    console.print("stopped")
+    console.say("stopped")
     return 0
 
 
-def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # type: ignore[name-defined]  # noqa: F821
+def _stay(cluster: "Cluster", directory: Path, console: "Screen") -> None:  # type: ignore[name-defined]  # noqa: F821
     """Show the cluster's state in one line, on a terminal, until Ctrl-C or until another command stops the cluster."""
-    from rich.text import Text
-
     from actors.host import screen
     from actors.host.storage import StorageError
 
@@ -379,9 +377,11 @@ def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # t
     with console.status("") as status:
         while cluster.running:
             try:
-                status.update(screen.line(screen.state(directory)))
+                status.update(screen.text(screen.line(screen.state(directory))))
             except (OSError, ValueError, KeyError, StorageError) as error:
-                status.update(Text(f"its state is not known: {error}"))  # the cluster must not end because of that
+                status.update(
+                    screen.text(f"its state is not known: {error}")
+                )  # the cluster must not end because of that
             time.sleep(1.0)
 
 
@@ -401,11 +401,9 @@ def _told(run: Callable[[argparse.Namespace], int], options: argparse.Namespace)
 
 
 def _status(options: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from actors.host import screen
 
-    console = Console()
+    console = screen.Screen()
     found = screen.state(options.dir)
     if options.watch and not options.json:
         from rich.live import Live

@@ -2,8 +2,18 @@
 
 This file alone decides what becomes of characters that a terminal obeys: names of topics, groups and users, keys, values and
 sentences of errors come from anybody who can write into a cluster, and may hold sequences that set the title of a window,
-move the cursor or hide what follows.
+move the cursor or hide what follows. Rules:
+
+1. All that a command prints passes through a `Guarded` stream, whichever command it is (`actors/cli.py`): nobody has to
+   remember it.
+2. What draws on a terminal, with colours and moving lines, writes past that (`unguarded`), and makes each text of others
+   `printable` itself.
 """
+
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+LINE_END = "\n"
 
 
 def printable(text: str) -> str:
@@ -15,3 +25,37 @@ def printable(text: str) -> str:
 def _escaped(one: str) -> str:
     code = ord(one)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+class Guarded:
+    """A stream of text on which only what is printable is written, and ends of lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.unguarded = unguarded(stream)
+
+    def write(self, text: str) -> int:
+        """Write a text. Returns its length."""
+        if not text.isprintable() and text != LINE_END:
+            self.unguarded.write(_shown(LINE_END.join(map(printable, text.split(LINE_END))), self.unguarded))
+        else:
+            self.unguarded.write(_shown(text, self.unguarded))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unguarded, name)
+
+
+def _shown(text: str, stream: TextIO) -> str:
+    """The text with escapes for what the stream's encoding cannot express, such as Latin-1 where the language is `C`."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def unguarded(stream: Any) -> Any:
+    """The stream below a guarded one; another one as it is."""
+    return stream.unguarded if isinstance(stream, Guarded) else stream

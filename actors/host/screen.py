@@ -1,10 +1,12 @@
 """The output of the `rayft` command: the state of a cluster as values, as a table, as one line.
 
-This file alone decides the words on the screen and the keys of `status --json`.
+This file alone decides the words on the screen and the keys of `status --json`. Each text that may be of others, of nodes,
+ZooKeeper or a file, goes through `text`: it is no markup, and holds nothing that a terminal obeys.
 """
 
 import datetime
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,29 @@ from actors.host import locks, probe, storage
 from actors.host import plan as plans
 from actors.host.door import client_door, node_door
 from actors.host.tls import ends_soon
+from actors.printable import printable, unguarded
 
 CONNECT = "rayft.bridge.zookeeper.connect"
 
 COLOURS = {"down": "red", "fenced": "yellow", "candidate": "yellow", "observer": "yellow"}
 """Of states that are not as they should be."""
+
+
+class Screen(Console):
+    """Standard output, with colours where it is a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(file=unguarded(sys.stdout), emoji=False, markup=False, highlight=False)
+
+    def say(self, sentences: str, bold: str = "") -> None:
+        """Print sentences, and behind them something in bold. They are not folded."""
+        for line in sentences.split("\n"):
+            self.print(text(line) + Text(printable(bold), style="bold"), soft_wrap=True)
+
+
+def text(words: object) -> Text:
+    """Something as a text that is shown as it is."""
+    return Text(printable(str(words)))
 
 
 def state(directory: Path) -> dict[str, Any]:
@@ -150,7 +170,11 @@ def line(found: dict[str, Any]) -> str:
 def table(found: dict[str, Any]) -> Table:
     """The cluster as a table, one row for each node."""
     result = Table(
-        title=f"cluster {found['cluster_id']}", caption=Text(line(found)), title_justify="left", caption_justify="left"
+        title=text(f"cluster {found['cluster_id']}"),
+        title_style="italic",
+        caption=text(line(found)),
+        title_justify="left",
+        caption_justify="left",
     )
     for name in ("node", "role", "address", "state", "pid", "lag"):
         result.add_column(name, justify="right" if name in ("node", "pid", "lag") else "left")
@@ -158,8 +182,8 @@ def table(found: dict[str, Any]) -> Table:
         for row in found[role]:
             colour = COLOURS.get(row["state"], "green")
             result.add_row(
-                str(row["id"]), role[:-1], f"{row['host']}:{row['port']}", f"[{colour}]{row['state']}[/]",
-                "" if row["pid"] is None else str(row["pid"]), "" if row["lag"] is None else str(row["lag"]),
+                text(row["id"]), role[:-1], text(f"{row['host']}:{row['port']}"), Text(row["state"], style=colour),
+                "" if row["pid"] is None else text(row["pid"]), "" if row["lag"] is None else text(row["lag"]),
             )  # fmt: skip
     return result
 

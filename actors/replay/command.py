@@ -10,6 +10,7 @@ import datetime
 import decimal
 import json
 import math
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-from actors.printable import printable
+from actors.printable import printable, unguarded
 from actors.replay import checkpoint, files, history, source, sql, tables
 from actors.replay.as_of import AsOf, Replay, opened, time_of
 from actors.replay.copies import CopiesDiffer, metadata_log
@@ -93,10 +94,11 @@ class _Progress:
     """A progress bar on standard error, if that is a screen."""
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True)
+        self.console = Console(file=unguarded(sys.stderr))
         self.bar = Progress(
             TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
             console=self.console, transient=True, disable=not self.console.is_terminal,
+            redirect_stdout=False, redirect_stderr=False,  # rows go to standard output, and nowhere else
         )  # fmt: skip
         self.task = self.bar.add_task("reading", total=None)
 
@@ -300,6 +302,8 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
         count = write(rows, given.out)
         progress.say(f"{count} rows in {given.out}")
     elif given.json:
+        if sys.stdout.isatty():
+            progress.bar.stop()
         for one in rows:
             for row in listed(one):
                 print(as_json(row))
@@ -432,9 +436,9 @@ def _show(rows: Iterator[pa.RecordBatch], limit: int, progress: _Progress) -> No
         if more:
             break
     progress.bar.stop()
-    console = Console()
+    console = Console(file=unguarded(sys.stdout))
     if not console.is_terminal:
-        console = Console(width=WIDTH)
+        console = Console(file=unguarded(sys.stdout), width=WIDTH)
     table = Table(box=None, pad_edge=False, header_style="bold")
     empty = {name for name in names if len(names) > 6 and all(row[name] in (None, [], "") for row in shown)}
     empty |= {"old_ids", "new_ids"} if "old" in names and "new" in names else set()

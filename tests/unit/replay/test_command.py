@@ -494,3 +494,32 @@ def test_offsets_that_no_log_has_are_refused(path: Path, capsys: pytest.CaptureF
         told = refused(capsys, path, "--table", "changes", option, 2**63)
         assert told == f"rayft: {2**63} is beyond the highest offset that a log can have, {2**63 - 1}.\n"
         assert isinstance(rows(capsys, path, "--table", "changes", option, 2**63 - 1), list)
+
+
+@pytest.mark.parametrize("where", [["--json"], []])
+def test_rows_go_to_standard_output_though_progress_is_on_a_terminal(where: list[str], tmp_path: Path) -> None:
+    """As of `rayft replay ... --json > rows.jsonl`, typed at a terminal."""
+    path = hostile(tmp_path / "orders-0")
+    terminal, its_end = os.openpty()
+    words = [
+        sys.executable,
+        "-m",
+        "actors.cli",
+        "replay",
+        str(path),
+        "--table",
+        "log",
+        "--columns",
+        "key,value",
+        *where,
+    ]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=its_end, env={**os.environ, "TERM": "xterm"}
+    ) as command:
+        os.close(its_end)
+        assert command.stdout is not None
+        shown = command.stdout.read().decode().splitlines()
+        seen = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert command.returncode == 0 and "reading" in seen and "prod" not in seen
+    assert len(shown) == len(HOSTILE) + (not where) and all(line.isprintable() for line in shown)
