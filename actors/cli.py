@@ -167,6 +167,15 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("--batches", action="store_true", help="headers of batches only")
     dump.set_defaults(run=partial(_told, _dump))
 
+    scrub = commands.add_parser("scrub", help="read what is at rest in log directories, and say what is damaged")
+    scrub.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(DIRECTORY),
+        help=f"a log directory, or the directory of a cluster ({DIRECTORY})",
+    )
+    scrub.set_defaults(run=partial(_told, _scrub))
+
     replay = commands.add_parser("replay", help="tables from logs and checkpoints: the state at a time, and changes")
     _files(replay)
     replay.add_argument(
@@ -589,6 +598,13 @@ def _dump(options: argparse.Namespace) -> int:
     for path in options.files:
         dump(path, sys.stdout, batches_only=options.batches)
     return 0
+
+
+def _scrub(options: argparse.Namespace) -> int:
+    from actors.host.scrub import directories, scrub
+
+    found = [scrub(path, sys.stdout) for path in directories(options.dir)]
+    return 1 if any(one.faults for one in found) else 0
 
 
 def _replayed(what: str, options: argparse.Namespace) -> int:

@@ -94,8 +94,12 @@ class File(Protocol):
         """The same, from the disk. It may block, so it is called at start-up and inside `Work` only. Raises
         DiskFailed."""
 
+    def read_at_rest(self, position: int, size: int) -> memoryview:
+        """The same, as the device has it now: it neither believes what is in memory nor leaves there what it reads, as far
+        as the file system lets it. Inside `Work` only. Raises DiskFailed; FileNotFoundError: the file is gone."""
+
     def overwrite(self, position: int, data: Buffer) -> None:
-        """Change bytes below `size` in place. For index files only."""
+        """Change bytes below `size` in place: of an index, or where they are to be again what they were."""
 
     def truncate(self, size: int) -> None:
         """Truncate to `size` bytes."""

@@ -4,7 +4,8 @@ This file alone decides the errors and the limits of a read. Order: known here, 
 epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
 high watermark, and one that wants committed records only to the last stable offset (KIP-98). What comes from a sealed
 segment is verified, whoever reads it; what a machine inside the broker reads, is so from the active one too, since nobody
-behind it would notice.
+behind it would notice. The one exception is another replica that mends damage of its own (`RESTORER`): it checks all that it
+gets, so it is given what there is, and a place that is damaged here too says nothing about the rest of this replica.
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch, headers, verify
 from fastpath.records.compression import ZSTD
 
+RESTORER = -2
+"""Who fetches as another replica that mends damage of its own; Kafka's id of a consumer that looks for faults."""
 NONE = ErrorCode.NONE
 """A module name, because every look uses it and the look-up of an enum member costs more."""
 
@@ -30,7 +33,7 @@ class Reader(NamedTuple):
     """The fetcher that asks."""
 
     replica: int
-    """Broker id of a follower; -1: a consumer."""
+    """Broker id of a follower; -1: a consumer; RESTORER."""
     broker_epoch: int
     leader_only: bool
     """A consumer with a Fetch version below 11 reads from the leader alone (KIP-392)."""
@@ -217,7 +220,8 @@ def _read(
         end = last_stable
     records: Buffer = b""
     cold: ColdRead | AbortedSearch | None = None
-    if partition.unreadable and (reader.replica < 0 or entry.unread == entry.fetch_offset):
+    unread, restores = entry.unread == entry.fetch_offset, reader.replica == RESTORER
+    if (partition.unreadable and (unread or (reader.replica < 0 and not restores))) or (restores and unread):
         # A follower may hold a sound copy of the damaged part, and can become leader only if it gets the rest.
         raise DiskFailed(f"a sealed segment of {partition!r} is damaged")
     readable = diverging is None and entry.fetch_offset < end
@@ -234,20 +238,20 @@ def _read(
         try:
             found = log.read(entry.fetch_offset, limit, end, first, passes)
         except CorruptBatch as error:
-            raise _damaged(partition, entry.fetch_offset, error.reason) from None
+            raise _damaged(partition, entry.fetch_offset, error.reason, reader) from None
         except FileNotFoundError as error:
-            raise _damaged(partition, entry.fetch_offset, f"a file is gone: {error}") from None
+            raise _damaged(partition, entry.fetch_offset, f"a file is gone: {error}", reader) from None
         if found is None:
             cold = log.cold_read(entry.fetch_offset, limit, end, first, passes)
         else:
             records, below = found.data, found.next_offset
             if sealed and first and not records and not log.sparse:
-                raise _damaged(partition, entry.fetch_offset, "no batch can be found there")
-    if sealed and records:
+                raise _damaged(partition, entry.fetch_offset, "no batch can be found there", reader)
+    if sealed and records and reader.replica != RESTORER:
         try:
             _verify(partition, entry.fetch_offset, records)
         except CorruptBatch as error:
-            raise _damaged(partition, entry.fetch_offset, error.reason) from None
+            raise _damaged(partition, entry.fetch_offset, error.reason, reader) from None
     if records and not reader.zstd:
         records, below = _before_zstd(records, below)
     aborted: Sequence[tuple[int, int]] = ()
@@ -314,9 +318,10 @@ def _verify(partition: Partition, offset: int, records: Buffer) -> None:
         position, below = position + header.size, header.last_offset + 1
 
 
-def _damaged(partition: Partition, offset: int, reason: str) -> DiskFailed:
-    """A damaged segment makes this replica unreadable for good."""
-    partition.unreadable = True
+def _damaged(partition: Partition, offset: int, reason: str, reader: Reader | None = None) -> DiskFailed:
+    """A damaged segment makes this replica unreadable for good, whoever finds it but a RESTORER."""
+    if reader is None or reader.replica != RESTORER:
+        partition.unreadable = True
     return DiskFailed(f"a segment of {partition!r} is damaged, behind offset {offset}: {reason}")
 
 

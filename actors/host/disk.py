@@ -13,11 +13,13 @@ This file alone handles file descriptors and the errors that the kernel reports 
 4. After an error of the device, every later call on the file fails too. The error names path and position. What is to be
    written or renamed and is not there has failed too: the node removes nothing that it writes, so the whole directory was
    unmounted or moved away. A file that is opened or read may be missing: FileNotFoundError.
-5. A cold read may run in a thread beside the loop, because it uses a descriptor of its own.
+5. A cold read may run in a thread beside the loop, because it uses a descriptor of its own. So may a read of what is at
+   rest, which goes past the page cache.
 """
 
 import contextlib
 import errno
+import mmap
 import os
 import shutil
 import threading
@@ -39,6 +41,8 @@ FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) | SHORT
 NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))
 T = TypeVar("T")
 
+DIRECT_BYTES = 4096
+"""What a direct read is aligned to."""
 PARTS_MAX = 512
 POOLED_BYTES = 32 << 10
 HANDLES_MAX = 4096
@@ -176,6 +180,51 @@ class LocalFile:
         finally:
             os.close(fd)
         return target[:done]
+
+    def read_at_rest(self, position: int, size: int) -> memoryview:
+        """Read from the device, past the page cache where the file system can. May block; any thread may call it. Raises
+        DiskFailed, FileNotFoundError."""
+        size = min(size, self._size - position)
+        if size <= 0:
+            return memoryview(b"")
+        fd = self._direct()
+        if fd < 0:
+            return self.read_cold(position, size)
+        begin = position // DIRECT_BYTES * DIRECT_BYTES
+        lead = position - begin
+        whole = (lead + size + DIRECT_BYTES - 1) // DIRECT_BYTES * DIRECT_BYTES
+        target = memoryview(mmap.mmap(-1, whole))
+        done = 0
+        try:
+            while done < lead + size:
+                count = os.preadv(fd, (target[done:],), begin + done)
+                done += count
+                if count == 0 or count % DIRECT_BYTES:
+                    break  # the end of the file
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return self.read_cold(position, size)
+            raise self._fail(error, "read", begin + done) from None
+        finally:
+            os.close(fd)
+        return target[lead : min(done, lead + size)]
+
+    def _direct(self) -> int:
+        """A descriptor that reads past the page cache; -1: the file system has none. Raises DiskFailed,
+        FileNotFoundError."""
+        if self._failed is not None:
+            raise self._failed
+        while True:
+            path = self.path
+            try:
+                return self._disk.descriptor(self._absolute(), os.O_RDONLY | os.O_DIRECT)
+            except FileNotFoundError:
+                if self.path == path:  # else it was renamed just now
+                    raise
+            except OSError as error:
+                if error.errno == errno.EINVAL:
+                    return -1
+                raise self._fail(error, "open", 0) from None
 
     def overwrite(self, position: int, data: Buffer) -> None:
         """Overwrite bytes that exist, which lie below `size`. Raises DiskFull, DiskFailed."""

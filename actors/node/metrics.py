@@ -39,6 +39,7 @@ CLEANER = "kafka.log:type=LogCleaner,name="
 TELEMETRY = "kafka.server:type=ClientMetrics,name="
 SHOWN = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
 """Labels of what a client has pushed, besides its own. They win over its own."""
+SCRUBBER = "kafka.log:type=LogScrubber,name="
 CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 SOCKETS = "kafka.network:type=SocketServer,name="
@@ -181,6 +182,7 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
     found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
     found += _cleaner(role, now_ms)
+    found += _scrubber(role, runtime.now.wall_ms)
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     found += _quotas(role, now_ms)
@@ -288,4 +290,16 @@ def _cleaner(role: BrokerRole, now_ms: int) -> list[Sample]:
         found += gauge(CLEANER + "max-clean-time-secs", stats.clean_ms // 1000)
         found += gauge(CLEANER + "cleaner-recopy-percent", int(100 * stats.recopied_ratio))
         found += gauge(CLEANER + "max-buffer-utilization-percent", int(100 * stats.map_used_ratio))
+    return found
+
+
+def _scrubber(role: BrokerRole, wall_ms: int) -> list[Sample]:
+    """How the reading of what is at rest goes."""
+    scrubber = role.scrubber
+    found = gauge(SCRUBBER + "BytesRead", scrubber.bytes_read)
+    found += gauge(SCRUBBER + "FaultsFound", scrubber.faults_found)
+    found += gauge(SCRUBBER + "FaultsRepaired", scrubber.faults_repaired)
+    found += gauge(SCRUBBER + "DamagedFiles", len(scrubber.damaged))
+    if scrubber.completed_ms:
+        found += gauge(SCRUBBER + "TimeSinceLastCompletePassMs", max(0, wall_ms - scrubber.completed_ms))
     return found

@@ -115,6 +115,7 @@ class Cluster:
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
                 "log.dirs": ",".join(DIRECTORIES[:directories]),
                 "group.initial.rebalance.delay.ms": "0",
+                "rayft.log.scrub.bytes.per.second": "0",
                 **(is_pushed(id) if id in pushed else {}),
                 **(config or {}),
             }

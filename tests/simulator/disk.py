@@ -156,6 +156,9 @@ class VirtualFile:
             raise FileNotFoundError(errno.ENOENT, "closed and removed", self.path)
         return self._bytes(position, size)
 
+    def read_at_rest(self, position: int, size: int) -> memoryview:
+        return self.read_cold(position, size)
+
     def _bytes(self, position: int, size: int) -> memoryview:
         return memoryview(bytes(self.inode.data[position : position + size]))
 

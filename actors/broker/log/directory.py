@@ -256,11 +256,15 @@ def write_identity(disk: Disk, directory: str, topic_id: bytes, instance: int = 
     file = disk.open(path, create=True)
     try:
         if not file.size:
-            text = base64.urlsafe_b64encode(topic_id).rstrip(b"=")
-            number = b"\ninstance: %d" % instance if instance else b""
-            file.append((b"version: 0\ntopic_id: " + text + number,))
+            file.append((identity_text(topic_id, instance),))
     finally:
         file.close()
+
+
+def identity_text(topic_id: bytes, instance: int) -> bytes:
+    """The content of partition.metadata."""
+    text = base64.urlsafe_b64encode(topic_id).rstrip(b"=")
+    return b"version: 0\ntopic_id: " + text + (b"\ninstance: %d" % instance if instance else b"")
 
 
 def read_topic_id(disk: Disk, directory: str) -> bytes | None:

@@ -61,6 +61,7 @@ from actors.broker.log.transaction_index import (
     Aborted,
     CorruptTransactionIndex,
     aborted,
+    encode,
     overlapping,
 )
 from actors.config import TopicSettings
@@ -732,6 +733,37 @@ class PartitionLog:
     def built_again(self, segment: Segment) -> list[Aborted]:
         """The aborted transactions whose marker is in `segment`, as the log says. Blocking; raises CorruptBatch."""
         return built_again(self.disk, self._snapshot_paths(), self.segments, segment)
+
+    def aborted_again(self, segment: Segment) -> Job:
+        """The job that builds the index of aborted transactions of a segment from the log: the bytes of its file. Raises
+        DiskFailed, CorruptBatch, FileNotFoundError."""
+        disk, paths, segments = self.disk, self._snapshot_paths(), tuple(self.segments)
+        return lambda: b"".join(map(encode, built_again(disk, paths, segments, segment)))
+
+    def tells_aborted(self, segment: Segment) -> bool:
+        """Whether the log has all that the index of aborted transactions of a segment is made from."""
+        return not self.sparse and (segment.base_offset in self.snapshots or segment.base_offset == 0)
+
+    def replace_aborted(self, segment: Segment, content: bytes) -> None:
+        """The index of aborted transactions of a segment is damaged, and is to be that: the next flush, which the log wants
+        soon, replaces the file."""
+        if segment in self.aborting and segment not in self.rebuilt:
+            segment.aborted.replace(content)
+            self.rebuilt.append(segment)
+            self._unsynced_file = True
+
+    def write_epochs_again(self) -> None:
+        """The file of epochs is damaged: the next flush, which the log wants soon, writes it."""
+        self.epochs.dirty = self._unsynced_file = True
+
+    def give_up_snapshot(self, offset: int) -> None:
+        """A producer snapshot is damaged. If it was the newest, the next flush writes one of what is in memory; the log
+        wants one soon. Raises DiskFull, DiskFailed, Torn."""
+        newest = offset == self.snapshots[-1]
+        self._retire_snapshots([offset])
+        if newest and not self._pending:
+            self._keep_producers(self.log_end_offset)
+        self._unsynced_file = True
 
     def _snapshot_paths(self) -> tuple[tuple[int, str], ...]:
         return tuple((offset, self._snapshot_path(offset)) for offset in self.snapshots)

@@ -386,6 +386,27 @@ class Segment:
                 file.append((entries.data(file.size),))
         return [self.log, self.index_file, self.time_file]
 
+    def replace_index(self, index: SegmentIndex) -> list[File]:
+        """Take an index that was built from the log file in the place of what the index files have, which are to be synced.
+        Where they are as long only what is wrong in them changes. Raises DiskFull, DiskFailed."""
+        for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):
+            file = self._index_file(suffix)
+            if file is None or not self.disk.exists(file.path):
+                file = self.disk.open(self.path(suffix), create=True)
+                if suffix == INDEX:
+                    self.index_file = file
+                else:
+                    self.time_file = file
+            content = entries.data()
+            if file.size == len(content):
+                if content:
+                    file.overwrite(0, content)
+            else:
+                file.truncate(0)
+                file.append((content,))
+        self.keep_index(index)
+        return [file for file in (self.index_file, self.time_file) if file is not None]
+
     def seal(self) -> None:
         """Accept no more appends: the largest timestamp enters the time index."""
         if self.index is not None:

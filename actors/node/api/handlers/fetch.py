@@ -29,11 +29,11 @@ from actors.authorization.rights import Node
 from actors.broker.closest_replica import LEADER, Near
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
-from actors.broker.reading import Look, Reader, look, note_failure
+from actors.broker.reading import RESTORER, Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.api.authorizer import from_broker
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.speakers import may_be
+from actors.node.api.speakers import may_be, named
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -48,6 +48,7 @@ IDS_FROM = 13
 ZSTD_FROM = 10
 RACK_FROM = 11
 STATE_FROM = 15
+CONSUMER = -1
 READ_COMMITTED = 1
 ANSWER_BYTES, PARTITION_BYTES = 16, 58
 """About how long an answer is beside its partitions, and what a partition takes beside its records."""
@@ -70,6 +71,8 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     ):
         return go_on(_denied(request, call))
     now_ms = context.runtime.now.mono_ms
+    if replica == RESTORER and not _restores(context, call):
+        replica = CONSUMER
     registered = replica >= 0 and _registered(context, replica, broker_epoch)
     # What claims to be a replica's is served as one; only a broker's connection is read and paid for as a broker's.
     follower = registered and from_broker(may, context.config, call)
@@ -132,6 +135,13 @@ def _denied(request: Any, call: Call) -> Steps:
         if pace.over():
             yield
     return Done(reply)
+
+
+def _restores(context: BrokerContext, call: Call) -> bool:
+    """Whether who says that it mends a replica is a broker: it may read what it could fetch as a replica."""
+    ids = named(call.principal)
+    brokers = ids is None or any(context.kind(id) & Node.BROKER for id in ids)
+    return brokers and from_broker(context.authorizer, context.config, call)
 
 
 def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
@@ -306,7 +316,7 @@ class _Fetch:
         """Whether a high watermark that a follower does not know is a reason to answer (KIP-392)."""
         self._uses_ids = uses_ids
         self._call = call
-        self._authorized = context.authorizer.enabled and reader.replica < 0
+        self._authorized = context.authorizer.enabled and reader.replica < 0 and reader.replica != RESTORER
         """Whether each partition is looked at for the right to read it, each time: rules may change."""
         self._listener = call.listener_name
         self._connection = call.connection
@@ -487,7 +497,8 @@ class _Fetch:
                 self._found[entry] = offset, result.next_offset, result.data
             elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
-                partition.unreadable, entry.unread = True, offset
+                partition.unreadable = partition.unreadable or self._reader.replica != RESTORER
+                entry.unread = offset
             return self.attempt(expired)
 
         return warmed

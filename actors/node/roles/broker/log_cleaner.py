@@ -95,6 +95,10 @@ class LogCleaner:
         """When `tick` is due; never while there is nothing that could ever be cleaned."""
         return self._look_ms if self._storage.compacted else FAR_MS
 
+    def try_again(self, partition: Partition) -> None:
+        """What was damaged of a log has been mended."""
+        self.uncleanable.pop(partition, None)
+
     def uncleanable_in(self, disk: Disk) -> Iterable[Partition]:
         """Partitions of a directory that are set aside."""
         return [one for one in self.uncleanable if one.log.disk is disk and not one.removed]

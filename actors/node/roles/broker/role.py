@@ -41,6 +41,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.replication import Replication
+from actors.node.roles.broker.scrubber import Scrubber
 from actors.node.roles.broker.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.share_partitions import SharePartitions
 from actors.node.roles.broker.share_persister import SharePersister
@@ -93,6 +94,7 @@ class BrokerRole:
             self.storage.open,
         )
         self.cleaner = LogCleaner(runtime, self.storage, self.cache, self.replicas)
+        self.scrubber = Scrubber(runtime, channels, self.storage, self.cache, self.replicas, self.cleaner)
         self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
         self.moves = LogDirMoves(runtime, self.storage, self.cache, self.replicas, self.lookups)
         self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
@@ -257,6 +259,7 @@ class BrokerRole:
         if caught_up:
             self.storage.tick(now, self.replicas)
             self.cleaner.tick(now)
+            self.scrubber.tick(now)
             if self.storage.resumed:
                 self.moves.tick()
             self._snapshots.tick(self.cache.image, now)
@@ -293,7 +296,7 @@ class BrokerRole:
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
         due = min(due, self.transactions.deadline_ms(), self.share_state.deadline_ms(), self.shares.deadline_ms())
         if self.storage.in_use:
-            due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms())
+            due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms(), self.scrubber.deadline_ms())
         if not self.replicas.proposals.idle and self.lookups.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due

@@ -1,0 +1,311 @@
+"""Damage at rest is found by reading it, mended from what others have, and nothing is lost by that."""
+
+import sys
+
+import pytest
+
+from actors.broker.log.epochs import EpochCache
+from actors.broker.log.scrubbing import SegmentScrub
+from actors.node.roles.broker.scrubber import Scrubber
+from fastpath.records import batch as batches
+from tests.simulator.one_topic import DIRECTORY, OneTopic
+
+SCRUBBING = {"rayft.log.scrub.bytes.per.second": "1000000", "rayft.log.scrub.interval.ms": "1000"}
+SETTINGS = {"internal.segment.bytes": "500", "flush.messages": "1", "index.interval.bytes": "100"}
+FILE = f"{DIRECTORY}/00000000000000000000.log"
+
+
+def _value(number):
+    return b"%d" % number * 60
+
+
+def _written(replicas=None, count=12, settings=SETTINGS, config=None, **more):
+    t = OneTopic(replicas, settings, SCRUBBING | (config or {}), **more)
+    for number in range(count):
+        t.produce(_value(number))
+    t.world.run_for(3_000)
+    return t
+
+
+def _scrubber(t, broker):
+    return t.cluster.brokers[broker].node.broker.scrubber
+
+
+def _files(t, broker):
+    return {
+        path: bytes(inode.data)
+        for path, inode in t.cluster.brokers[broker].disk.files.items()
+        if path.startswith(DIRECTORY)
+    }
+
+
+def _passed(t, broker):
+    """Two whole readings from now on."""
+    for _ in range(2):
+        before = _scrubber(t, broker).completed_ms
+        t.until(lambda before=before: _scrubber(t, broker).completed_ms > before)
+
+
+@pytest.mark.parametrize("mine", ["leader", "follower"])
+@pytest.mark.parametrize("position", [3, 7, 10, 14, 16, 18, 22, 24, 30, 58, 100, 120])
+def test_a_damaged_batch_is_put_back_byte_for_byte(position, mine):
+    t = _written()
+    broker = t.leader if mine == "leader" else t.leader % 3 + 1
+    process = t.cluster.brokers[broker]
+    sound = _files(t, broker)
+    second = batches.headers(sound[FILE])[1].position
+    process.disk.corrupt(FILE, second + position, 0x10)
+    _passed(t, broker)
+    assert _files(t, broker) == sound
+    scrubber = _scrubber(t, broker)
+    assert (scrubber.faults_found, scrubber.faults_repaired, scrubber.damaged) == (1, 1, {})
+    assert process.stopped_with is None and t.isr == {1, 2, 3} and not t.partition(broker).unreadable
+    assert len(t.read()) == 12
+
+
+@pytest.mark.parametrize("ending", [".index", ".timeindex"])
+def test_a_damaged_index_is_built_again(ending):
+    t = _written()
+    broker = t.leader
+    sound = _files(t, broker)
+    paths = [path for path in sound if path.endswith(ending) and len(sound[path])][:-1]
+    assert len(paths) > 1
+    for path in paths:
+        t.cluster.brokers[broker].disk.corrupt(path, len(sound[path]) - 3, 0x01)
+    _passed(t, broker)
+    assert _files(t, broker) == sound
+    assert (_scrubber(t, broker).faults_found, _scrubber(t, broker).faults_repaired) == (len(paths), len(paths))
+    assert len(t.read()) == 12
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_a_damaged_small_file_is_written_again(name):
+    t = _written()
+    broker, path = t.leader, f"{DIRECTORY}/{name}"
+    sound = t.file(broker, path)
+    t.cluster.brokers[broker].disk.corrupt(path, len(sound) - 2, 0x02)
+    _passed(t, broker)
+    assert t.file(broker, path) == sound
+    assert (_scrubber(t, broker).faults_found, _scrubber(t, broker).faults_repaired) == (1, 1)
+
+
+def test_a_damaged_snapshot_of_producers_goes_and_the_newest_is_made_again():
+    t = OneTopic(None, SETTINGS, SCRUBBING)
+    for number in range(12):
+        t.produce(_value(number), producer_id=77, producer_epoch=0, base_sequence=number)
+    t.world.run_for(3_000)
+    broker, log = t.leader, t.log(t.leader)
+    offsets = list(log.snapshots)
+    assert len(offsets) > 2
+    for offset in (offsets[0], offsets[-1]):
+        t.cluster.brokers[broker].disk.corrupt(f"{DIRECTORY}/{offset:020d}.snapshot", 9, 0x02)
+    _passed(t, broker)
+    assert log.snapshots == [*offsets[1:-1], log.log_end_offset]
+    assert (_scrubber(t, broker).faults_found, _scrubber(t, broker).faults_repaired) == (2, 2)
+    before = log.producers
+    t.cluster.brokers[broker].kill()
+    t.until(lambda: broker not in t.isr)
+    t.cluster.brokers[broker].start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    assert t.log(broker).producers.equals(before)
+
+
+def test_a_batch_that_is_damaged_at_the_leader_too_comes_from_the_third_replica():
+    t = _written()
+    leader, one = t.leader, t.leader % 3 + 1
+    sound = {broker: _files(t, broker) for broker in (1, 2, 3)}
+    for broker in (leader, one):
+        t.cluster.brokers[broker].disk.corrupt(FILE, 100)
+    for broker in (leader, one):
+        _passed(t, broker)
+    assert {broker: _files(t, broker) for broker in (1, 2, 3)} == sound
+    assert t.isr == {1, 2, 3}, "who is asked for what is damaged there too does not give up its replica"
+    assert not any(process.stopped_with for process in t.cluster.brokers.values())
+
+
+def test_what_no_replica_has_is_told_and_stays_as_it_is():
+    t = _written()
+    t.world.keep_log = True
+    for broker in (1, 2, 3):
+        t.cluster.brokers[broker].disk.corrupt(FILE, 100)
+    rotten = {broker: _files(t, broker) for broker in (1, 2, 3)}
+    for broker in (1, 2, 3):
+        _passed(t, broker)
+        assert list(_scrubber(t, broker).damaged) == [f"b{broker}:data/{FILE}"]
+        assert _scrubber(t, broker).faults_repaired == 0
+        told = [
+            line for line in t.world.lines if f"b{broker}:data/{FILE} stays damaged at byte 0, offsets 0 to 0" in line
+        ]
+        assert told and all("no other replica of t-0 could give them" in line for line in told)
+    assert {broker: _files(t, broker) for broker in (1, 2, 3)} == rotten
+
+
+def test_the_only_replica_is_never_given_up():
+    t = _written([1])
+    t.cluster.brokers[1].disk.corrupt(FILE, 100)
+    rotten = _files(t, 1)
+    _passed(t, 1)
+    assert _files(t, 1) == rotten and t.cluster.brokers[1].stopped_with is None
+    assert t.fetch(9).error_code == 0, "what is sound is served"
+
+
+def _other_history():
+    """The leader's second batch is damaged, and of the two replicas that are asked the first one has another leader's there:
+    its checksum is right, and only its epoch tells."""
+    t = _written()
+    broker = t.leader
+    sound = _files(t, broker)
+    head = batches.headers(sound[FILE])[1]
+    t.cluster.brokers[broker].disk.corrupt(FILE, head.position + 80)
+    asked = next(iter(_scrubber(t, broker)._sources(t.partition(broker))))
+    t.cluster.brokers[asked].disk.corrupt(FILE, head.position + 15, 0x40)
+    _scrubber(t, asked)._next_ms = 1 << 62  # else it mends itself first
+    t.world.run_for(20_000)
+    assert t.file(broker, FILE) == sound[FILE]
+    return t
+
+
+def test_a_batch_of_another_history_is_not_taken():
+    _other_history()
+
+
+def _late():
+    """What was cut, deleted or moved while its reading was under way is left alone."""
+    t = OneTopic(None, SETTINGS, SCRUBBING | {"rayft.log.scrub.bytes.per.second": "300"})
+    for number in range(12):
+        t.produce(_value(number))
+    t.world.run_for(2_000)
+    assert any(_scrubber(t, broker)._steps is not None for broker in (1, 2, 3))
+    return t
+
+
+def test_a_topic_that_is_deleted_while_it_is_read_is_no_fault():
+    t = _late()
+    t.drop()
+    t.world.run_for(30_000)
+    assert [_scrubber(t, broker).faults_found for broker in (1, 2, 3)] == [0, 0, 0]
+
+
+def test_records_that_are_deleted_while_they_are_read_are_no_fault():
+    t = _late()
+    t.delete_records(9)
+    t.world.run_for(60_000)
+    assert [_scrubber(t, broker).faults_found for broker in (1, 2, 3)] == [0, 0, 0]
+    assert sorted(t.read()) == [9, 10, 11]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_leader_goes_while_a_follower_mends(seed):
+    t = _written(seed=seed + 1)
+    leader = t.leader
+    broker = leader % 3 + 1
+    sound = _files(t, broker)
+    path = t.cluster.brokers[broker].disk
+    for number in (0, 3, 7):
+        head = batches.headers(sound[FILE])[min(number, 2)]
+        path.corrupt(FILE, head.position + 50 + number)
+    t.until(lambda: _scrubber(t, broker).faults_found > 0)
+    t.world.run_for(seed)
+    t.cluster.brokers[leader].kill()
+    t.until(lambda: t.leader not in (leader, -1))
+    t.world.run_for(60_000)
+    assert _files(t, broker)[FILE] == sound[FILE]
+    t.cluster.brokers[leader].start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    assert len(t.read()) == 12
+
+
+def test_a_reading_goes_on_where_it_was_after_a_restart():
+    slow = {"rayft.log.scrub.bytes.per.second": "20", "rayft.log.scrub.interval.ms": "5000"}
+    t = OneTopic(None, SETTINGS, SCRUBBING | slow)
+    for number in range(12):
+        t.produce(_value(number))
+    broker = t.leader
+
+    def at():
+        return t.file(broker, "scrub-checkpoint").decode().splitlines()[2:]
+
+    t.until(lambda: len(at()) == 2 and int(at()[1].split()[2]) >= 3, 600_000)
+    before = at()
+    t.stop(broker)
+    t.cluster.brokers[broker].start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    t.until(lambda: _scrubber(t, broker)._steps is not None)
+    t.world.run_for(1_000)
+    (reading,) = _scrubber(t, broker)._readings.values()
+    began, (topic, number, offset) = before[0].split()[0], before[1].split()
+    assert reading.began_ms == int(began)
+    assert reading.at is not None and reading.at[:2] == (topic, int(number)) and reading.at[2] >= int(offset) > 0
+
+
+def _checked_away(monkeypatch):
+    """A reading that believes what it reads."""
+    monkeypatch.setattr(SegmentScrub, "_piece", lambda self: setattr(self, "_position", self._size) or self._size)
+
+
+def _history_believed(monkeypatch):
+    """Any sound batch of that offset is taken."""
+    monkeypatch.setattr(EpochCache, "epoch_at", _any_epoch(EpochCache.epoch_at))
+
+
+def _any_epoch(epoch_at):
+    def planted(self, offset):
+        frame = sys._getframe(1)
+        return frame.f_locals["header"].epoch if frame.f_code.co_name == "_first" else epoch_at(self, offset)
+
+    return planted
+
+
+def _removed_first(monkeypatch):
+    """The segment goes before anything is asked for."""
+    restore = Scrubber._restore
+
+    def planted(self, partition, log, segment, faults):
+        segment.log.truncate(faults[0].position)
+        return restore(self, partition, log, segment, faults)
+
+    monkeypatch.setattr(Scrubber, "_restore", planted)
+
+
+def _first_only(monkeypatch):
+    """Only the first segment of each log is read."""
+    segment = Scrubber._segment
+    monkeypatch.setattr(
+        Scrubber, "_segment", staticmethod(lambda log, offset: None if offset else segment(log, offset))
+    )
+
+
+def _mended_in_memory(monkeypatch):
+    """What is put back is not written."""
+    monkeypatch.setattr(Scrubber, "_put_back", lambda self, segment, position, stored, data: iter(()))
+
+
+def _at_the_end():
+    t = _written()
+    broker = t.leader
+    sound = _files(t, broker)
+    path = sorted(path for path in sound if path.endswith(".log"))[-2]
+    t.cluster.brokers[broker].disk.corrupt(path, len(sound[path]) - 3)
+    _passed(t, broker)
+    assert _files(t, broker) == sound
+
+
+@pytest.mark.parametrize(
+    ("plant", "story"),
+    [
+        (_checked_away, _at_the_end),
+        (_history_believed, _other_history),
+        (_removed_first, _at_the_end),
+        (_removed_first, test_what_no_replica_has_is_told_and_stays_as_it_is),
+        (_first_only, _at_the_end),
+        (_mended_in_memory, _at_the_end),
+    ],
+)
+def test_a_planted_mistake_is_found(plant, story, monkeypatch):
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        story()
+
+
+def test_damage_in_the_last_sealed_segment_is_found():
+    _at_the_end()
