@@ -124,6 +124,8 @@ class Scrubber:
         self._steps: Steps | None = None
         self._next_ms = -1
         """When to look whether a reading is due; -1: not known yet."""
+        self._off = True
+        """Nothing is to be read, as far as the last look knows. While it is off nobody is woken to look."""
         self._free_ms = 0
         """When what has been read is within the limit again."""
         self._written_ms = 0
@@ -141,11 +143,12 @@ class Scrubber:
         if now.mono_ms < self._next_ms:
             return
         value = self._cache.value
+        self._off = not self._rate()
         if self._next_ms < 0:
             self._next_ms = now.mono_ms + min(QUIET_MS, value("rayft.log.scrub.interval.ms"))
             return
         self._next_ms = now.mono_ms + LOOK_MS
-        if self._steps is not None or self._storage.closing or not self._rate():
+        if self._steps is not None or self._storage.closing or self._off:
             return
         for _, disk in self._storage.paths():
             reading = self._readings.setdefault(disk, Reading(disk))
@@ -157,7 +160,7 @@ class Scrubber:
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        return FAR_MS if self._steps is not None or not self._rate() else max(0, self._next_ms)
+        return FAR_MS if self._steps is not None or self._off else self._next_ms
 
     @property
     def completed_ms(self) -> int:
@@ -219,15 +222,24 @@ class Scrubber:
         if reading.at is None:
             reading.began_ms, reading.at = self._runtime.now.wall_ms, ("", -1, 0)
             self.damaged = {path: why for path, why in self.damaged.items() if not self._is_in(path, reading.disk)}
+        before = self.bytes_read, self.faults_found, self.faults_repaired
         while not self._storage.failed(reading.disk):
             if not self._rate():
                 return
             partition = self._next(reading)
             if partition is None:
                 reading.at, reading.completed_ms = None, self._runtime.now.wall_ms
+                self._told(reading, *before)
                 break
             yield from self._one(reading, partition)
         yield from self._keep(reading, now=True)
+
+    def _told(self, reading: Reading, size: int, found: int, repaired: int) -> None:
+        left = sum(self._is_in(path, reading.disk) for path in self.damaged)
+        self._runtime.log.info(
+            f"read what is at rest in {self._path(reading.disk)}: {self.bytes_read - size} bytes since it began or went on, "
+            f"{self.faults_found - found} faults, {self.faults_repaired - repaired} mended, {left} files stay damaged"
+        )
 
     def _recall(self, reading: Reading) -> Steps:
         try:
