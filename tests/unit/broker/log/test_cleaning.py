@@ -61,7 +61,7 @@ def steps(log: PartitionLog, now_ms: int = NOW, limits: Limits = LIMITS, upper: 
 
 def test_a_batch_longer_than_16_mib_is_read_whole() -> None:
     """Its length fills four bytes."""
-    size = (1 << 24) + 5
+    size = (1 << 24) + 100
     data = memoryview(bytes(8) + (size - 12).to_bytes(4, "big") + bytes(size - 12))
     asked: list[int] = []
 
