@@ -263,6 +263,11 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("rayft.kept.room.bytes", LONG, 16777216, at_least(0),
              "Room kept back in each log directory for what makes room when its disk is full: names, checkpoints, snapshots "
              "and the metadata log; an eighth of the disk at most. 0 keeps none."),
+        _key("rayft.peer.memory.bytes", LONG, 536870912, at_least(1 << 20),
+             "Memory for what is kept for peers beyond their requests: fetch and share sessions, members of groups, parked "
+             "requests, metrics of clients. What becomes of more, `Memory for requests and answers` says."),
+        _key("rayft.peer.memory.principal.bytes", LONG, 268435456, at_least(1 << 20),
+             "The part of that which one principal may have. Peers that nobody has asked who they are have no such bound."),
         _key("rayft.metrics.listen", STRING, None, None,
              "host:port at which Prometheus finds the metrics of this process (extra `metrics`)."),
         _key("telemetry.max.bytes", INT, 1048576, at_least(1),

@@ -7,8 +7,9 @@ This file alone decides which session a request belongs to and which of its part
 2. Only *dirty* entries are looked at: those that the request names, those that grew or whose high watermark moved since
    the last answer, and those that did not fit into it. A fetcher of ten thousand idle partitions costs nothing.
 3. A registered broker always gets a session, and one only. Clients get one while there is room, which is limited by the
-   number of sessions and by `ENTRIES_MAX` partitions in all of them. A session that has been unused for two minutes
-   gives way. A client that claims to be a replica but is no registered broker counts as a client.
+   number of sessions, by `ENTRIES_MAX` partitions in all of them, and by what the ledger has for their principal. A session
+   that has been unused for two minutes gives way. A client that claims to be a replica but is no registered broker counts
+   as a client.
 4. Entries that did not fit stay in front of those that were sent: the order of `dirty` makes fetching fair. An entry
    that was sent stays dirty, at the end, until the fetcher names its new position. So an answer that the fetcher threw
    away is sent again, including its high watermark.
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.partition import Partition
+from actors.ledger import EVERYBODY, NODES, Account, Ledger
 from actors.ports import Buffer
 from actors.wire.errors import ErrorCode
 
@@ -30,7 +32,9 @@ EPOCH_MAX = (1 << 31) - 1
 IDLE_MS = 120_000
 SLOTS = 1000
 ENTRIES_MAX = 250_000
-"""The limit on partitions in all sessions of clients together. One takes about half a kilobyte."""
+"""The limit on partitions in all sessions of clients together."""
+ENTRY_BYTES = 512
+"""What one takes."""
 UNSENT = -2
 
 Topic = bytes | str
@@ -117,11 +121,16 @@ class Session:
     """One fetcher's session. Invariant: `dirty` is a subset of `entries`."""
 
     __slots__ = (
-        "committed_only", "dirty", "entries", "epoch", "id", "key", "registered", "replica", "used_ms", "uses_ids",
+        "charged", "committed_only", "dirty", "entries", "epoch", "id", "key", "principal", "registered", "replica",
+        "used_ms", "uses_ids",
     )  # fmt: skip
 
-    def __init__(self, id: int, replica: int, uses_ids: bool, mono_ms: int) -> None:
+    def __init__(self, id: int, replica: int, uses_ids: bool, mono_ms: int, principal: str = EVERYBODY) -> None:
         self.id = id
+        self.principal = principal
+        """For whom it is kept."""
+        self.charged = 0
+        """Bytes. Invariant: 0 unless later requests can find it."""
         self.epoch = 1
         """The epoch that the next request must carry."""
         self.replica = replica
@@ -179,20 +188,28 @@ class Opened(NamedTuple):
 class Sessions:
     """All fetch sessions of a broker."""
 
-    def __init__(self, below: Callable[[int], int], slots: int = SLOTS) -> None:
+    def __init__(self, below: Callable[[int], int], slots: int = SLOTS, account: Account | None = None) -> None:
         self._below = below
         self._slots = slots
         self._by_id: dict[int, Session] = {}
-        self._entries = 0
-        """Invariant: the number of entries in all clients' sessions that later requests can find."""
+        self.account = account or Ledger().account("FetchSessions", ENTRIES_MAX * ENTRY_BYTES)
+        """Invariant: it has what is charged for the sessions that later requests can find."""
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def open(
-        self, session_id: int, epoch: int, replica: int, uses_ids: bool, mono_ms: int, *, registered: bool = False
+        self,
+        session_id: int,
+        epoch: int,
+        replica: int,
+        uses_ids: bool,
+        mono_ms: int,
+        *,
+        registered: bool = False,
+        principal: str = EVERYBODY,
     ) -> Opened:
-        """Find, make or end the session that (session_id, epoch) names.
+        """Find, make or end the session that (session_id, epoch) names. `principal`: who asks.
 
         Errors: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
@@ -200,7 +217,7 @@ class Sessions:
             closed = self._by_id.get(session_id) if session_id else None
             if closed is not None:
                 self.close(closed)
-            made = self._make(epoch == INITIAL_EPOCH, replica, uses_ids, mono_ms, registered)
+            made = self._make(epoch == INITIAL_EPOCH, replica, uses_ids, mono_ms, NODES if registered else principal)
             return Opened(ErrorCode.NONE, made, False, closed)
         session = self._by_id.get(session_id)
         if session is None:
@@ -213,16 +230,19 @@ class Sessions:
         session.used_ms = mono_ms
         if registered and session.replica == replica and not session.registered:
             session.registered = True
-            self._entries -= len(session.entries)
+            self._charge(session, -session.charged)
+            session.principal = NODES
+            self._charge(session, ENTRY_BYTES * len(session.entries))
         return Opened(ErrorCode.NONE, session, True, None)
 
     def grew(self, session: Session, entries: int) -> bool:
-        """A session has this many partitions more. False: all sessions now have too many, and no later request will
-        find this one."""
-        if session.registered or session.id not in self._by_id:
+        """A session has this many partitions more. False: there is no room for them, and no later request will find this
+        one."""
+        if session.id not in self._by_id:
             return True
-        self._entries += entries
-        if entries <= 0 or self._entries <= ENTRIES_MAX:
+        size = ENTRY_BYTES * entries
+        if size <= 0 or self.account.has_room(session.principal, size):
+            self._charge(session, size)
             return True
         self.close(session)
         session.id = 0
@@ -247,15 +267,20 @@ class Sessions:
 
     def close(self, session: Session) -> None:
         """End a session from the broker's side."""
-        if self._by_id.pop(session.id, None) is not None and not session.registered:
-            self._entries -= len(session.entries)
+        if self._by_id.pop(session.id, None) is not None:
+            self._charge(session, -session.charged)
 
-    def _make(self, kept: bool, replica: int, uses_ids: bool, mono_ms: int, registered: bool) -> Session:
+    def _charge(self, session: Session, size: int) -> None:
+        session.charged += size
+        self.account.keep(session.principal, size)
+
+    def _make(self, kept: bool, replica: int, uses_ids: bool, mono_ms: int, principal: str) -> Session:
+        registered = principal == NODES
         if not kept or (not registered and len(self._by_id) >= self._slots):
             return Session(0, replica, uses_ids, mono_ms)
         chosen = self._below(EPOCH_MAX) + 1
         while chosen in self._by_id:
             chosen = self._below(EPOCH_MAX) + 1
-        session = self._by_id[chosen] = Session(chosen, replica, uses_ids, mono_ms)
+        session = self._by_id[chosen] = Session(chosen, replica, uses_ids, mono_ms, principal)
         session.registered = registered
         return session

@@ -62,8 +62,8 @@ class Places(Generic[A]):
         self.by_host: dict[str, dict[A, float]] = {}
         """Each host's connections, the oldest first, with the second in which they came. Nobody has an empty one."""
 
-    def __bool__(self) -> bool:
-        return self._taken > 0
+    def __len__(self) -> int:
+        return self._taken
 
     def loser(self, host: str, slow_before_s: float | None) -> A | None:
         """Who has to give a place to one of `host`; None: there is one free. Raises LookupError: nobody has to.
@@ -120,6 +120,11 @@ class Handshakes(Generic[A]):
         """How many have begun in this second, by host."""
         self._ended = 0
         """How many ended since memory was given back."""
+
+    @property
+    def under_way(self) -> int:
+        """How many last now."""
+        return len(self._under_way)
 
     def arrive(self, one: A, now_s: float) -> A | None:
         """A connection was accepted: it waits for `verdict`. Who is to be closed for it, which may be itself."""

@@ -86,6 +86,11 @@ class HttpDoor:
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._thread.start()
 
+    @property
+    def bytes_kept(self) -> int:
+        """What has come of its connections' requests, and what is left of their answers. Any thread may ask."""
+        return sum([len(one.data) + len(one.answer or b"") for one in list(self._connections)])
+
     def close(self) -> None:
         """Stop serving; connections that are open are closed. May be called more than once."""
         self._closing = True

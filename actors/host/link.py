@@ -207,6 +207,10 @@ class Link(asyncio.BufferedProtocol):
             self._ends.popleft()
         return len(self._ends)
 
+    def unsent_bytes(self) -> int:
+        """What the kernel has not taken."""
+        return self.transport.get_write_buffer_size()
+
     def unread(self) -> bool:
         """Whether it is open and not read, as the node says, so that nobody sees its end."""
         return self._paused_by_node and not self._dead

@@ -26,7 +26,7 @@ import uvloop
 from actors.config import NodeConfig
 from actors.host.client import dial
 from actors.host.handshakes import AGAIN_S as ADMIT_AGAIN_S
-from actors.host.handshakes import Handshakes
+from actors.host.handshakes import HANDSHAKE_BYTES, UNDER_WAY, Handshakes
 from actors.host.link import Link, Reader
 from actors.host.ration import Ration
 from actors.host.server import Listeners, PortTaken
@@ -36,6 +36,7 @@ from actors.host.syncs import Syncs
 from actors.host.time_slice import SHORT_NS, ask_for
 from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
 from actors.host.tls_link import TlsLink, accepted
+from actors.host.workers import HELD_BYTES_MAX
 from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
@@ -129,6 +130,10 @@ class Loop:
         """Listeners whose port does not refuse connections. Invariant: holds all of `_open`."""
         self._crowded: set[str] = set()
         """Listeners whose connections wait for file descriptors."""
+        self._beside: list[tuple[str, Callable[[], int], str]] = []
+        """Others of this process that keep something for peers."""
+        self._congested: dict[Link, None] = {}
+        """Whose peers do not read."""
         self._waiting = False
         """Whether a call of `_go_on` is scheduled."""
         self._watching = False
@@ -228,6 +233,29 @@ class Loop:
             yield from self._node.metric_parts()
             yield self._of_sockets()
 
+    def _own(self) -> None:
+        """Say what is kept here for peers."""
+        ledger, syncs = self._node.runtime.ledger, self._syncs
+        readers = {reader.room: None for reader in (self._data, self._control, self._plane_reader)}
+        ledger.owner("UnfinishedRequests", lambda: sum([room.held for room in readers]), "queued.max.request.bytes")
+        ledger.owner(
+            "AnswersInSockets",
+            lambda: sum([link.unsent_bytes() for link in self._congested]),
+            "one answer a connection",
+        )
+        ledger.owner(
+            "Handshakes",
+            lambda: HANDSHAKE_BYTES * sum([door.under_way for door in self._handshakes.values()]),
+            f"{2 * UNDER_WAY} handshakes",
+        )
+        for name, bytes_kept, bounded_by in self._beside:
+            ledger.owner(name, bytes_kept, bounded_by)
+        ledger.owner("WaitingJobs", lambda: syncs.held_bytes, f"{HELD_BYTES_MAX >> 20} MiB a kind")
+
+    def own(self, name: str, bytes_kept: Callable[[], int], bounded_by: str) -> None:
+        """Let somebody beside the loop say what it keeps for peers, before the loop runs."""
+        self._beside.append((name, bytes_kept, bounded_by))
+
     def _of_sockets(self) -> list[Sample]:
         at_ns = stopwatch()
         there = self._plane is not None
@@ -259,6 +287,7 @@ class Loop:
             self._fail(error)
             return
         self._began = True
+        self._own()
         gc.collect()
         gc.freeze()
         for descriptor in self._syncs.filenos():
@@ -633,6 +662,10 @@ class Loop:
 
     def congested(self, link: Link, congested: bool) -> None:
         """A peer does not read what it is sent, or reads again."""
+        if congested:
+            self._congested[link] = None
+        else:
+            self._congested.pop(link, None)
         self._node.congested(link.conn, congested)
         if not congested and self._began:
             self._schedule()
@@ -641,6 +674,7 @@ class Loop:
         """A connection is gone, closed by the peer or by an error."""
         self._forget(link)
         self._dialled.pop(link.conn, None)
+        self._congested.pop(link, None)
         if self._links.pop(link.conn, None) is not None and self._stop is None:
             self._node.closed(link.conn, False)
             self._schedule()

@@ -80,6 +80,11 @@ class Endpoint:
         self.open_to_others = not ipaddress.ip_address(self._door.host.partition("%")[0]).is_loopback
         """Whether other machines may reach it."""
 
+    @property
+    def bytes_kept(self) -> int:
+        """What is kept for who asks."""
+        return self._door.bytes_kept
+
     def close(self) -> None:
         """Stop serving."""
         self._door.close()

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
 from actors.host import descriptors, storage
+from actors.host.http_door import CONNECTIONS_MAX
 from actors.host.kept_room import Rooms
 from actors.host.locks import Lock
 from actors.host.loop import Event, Loop, nobody, stopwatch
@@ -163,7 +164,11 @@ def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
     from actors.host import metrics
 
     where = config.value(SETTING)
-    return metrics.Endpoint(metrics.address(where), loop.metrics) if where else None
+    if not where:
+        return None
+    endpoint = metrics.Endpoint(metrics.address(where), loop.metrics)
+    loop.own("MetricsDoor", lambda: endpoint.bytes_kept, f"{CONNECTIONS_MAX} connections")
+    return endpoint
 
 
 def _renew(reserve: descriptors.Reserve, log: Journal) -> None:

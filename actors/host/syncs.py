@@ -239,6 +239,11 @@ class Syncs:
         self.queues[sync.kind].submit(sync)
 
     @property
+    def held_bytes(self) -> int:
+        """What jobs hold while they wait for their next slice."""
+        return self._workers.held_bytes
+
+    @property
     def lacks(self) -> bool:
         """Whether something waits that nothing but another call of `drain` goes on with."""
         return any(queue.lacks for queue in self.queues.values())

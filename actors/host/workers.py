@@ -79,6 +79,12 @@ class Pool:
             self._turns.put(work)
             self._there.notify()
 
+    @property
+    def held_bytes(self) -> int:
+        """What jobs hold while they wait for their next slice."""
+        with self._there:
+            return sum(self._held.values())
+
     def close(self, *, finish: bool) -> None:
         """End the threads: when all jobs are done, or at the end of the slices that run."""
         with self._there:
@@ -125,6 +131,11 @@ class Workers:
     def submit(self, work: Work) -> None:
         """Start a job."""
         self._pools[work.kind].submit(work)
+
+    @property
+    def held_bytes(self) -> int:
+        """What jobs hold while they wait for their next slice."""
+        return sum([pool.held_bytes for pool in self._pools.values()])
 
     def close(self) -> None:
         """Finish the node's own jobs and drop those of clients. May be called more than once."""

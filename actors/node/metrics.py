@@ -44,6 +44,10 @@ CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 SOCKETS = "kafka.network:type=SocketServer,name="
 PEER_MEMORY = "kafka.server:type=PeerMemory,name=BytesKept"
+PEER_REFUSED = "kafka.server:type=PeerMemory,name=RefusedCount"
+PEER_OF_PRINCIPAL = "kafka.server:type=PeerMemory,name=BytesOfPrincipal"
+PRINCIPALS_SHOWN_MAX = 20
+"""Those for which most is kept."""
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 SHARE_SESSIONS = "kafka.server:type=ShareSessionCache,name="
 SHARE_PARTITIONS = "kafka.server:type=SharePartitionMetrics,name="
@@ -141,6 +145,10 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", of_control_plane)
     for owner, size in runtime.ledger.kept():
         found += gauge(f"{PEER_MEMORY},owner={owner}", size)
+    for owner, times in runtime.ledger.refused():
+        found += gauge(f"{PEER_REFUSED},owner={owner}", times)
+    for principal, size in runtime.ledger.largest(PRINCIPALS_SHOWN_MAX):
+        found += gauge(f"{PEER_OF_PRINCIPAL},principal={quote(principal or 'brokers of the cluster')}", size)
     found += gauge(HANDLERS + "LongestTurnMs", runtime.steps.longest_turn_ns / 1_000_000)
     for name, long in runtime.steps.long.items():
         step = f",step={quote(name)}"

@@ -26,6 +26,7 @@ MACHINE = {
     "actors.config",
     "actors.group_settings",
     "actors.kept_settings",
+    "actors.ledger",
     "actors.settings",
     "actors.authentication",
     "actors.authorization",
@@ -33,7 +34,14 @@ MACHINE = {
     "actors.quotas",
     "actors.wire",
 } | FAST
-RUNTIME = {"actors.node.runtime", "actors.ports", "actors.zookeeper", "actors.config", "actors.authorization"}
+RUNTIME = {
+    "actors.node.runtime",
+    "actors.ledger",
+    "actors.ports",
+    "actors.zookeeper",
+    "actors.config",
+    "actors.authorization",
+}
 NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
 CONTROLLER = QUORUM | {
@@ -59,6 +67,7 @@ NODE = MACHINE | {
 ALLOWED: dict[str, set[str]] = {
     "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "isal", "zstandard"},
     "actors.ports": set(),
+    "actors.ledger": set(),
     "actors.settings": set(),
     "actors.jaas": set(),
     "actors.tls_settings": {"actors.settings"},

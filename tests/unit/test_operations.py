@@ -159,3 +159,29 @@ def test_r291_42_the_two_rounds_are_written_down() -> None:
     recipe = text.partition("## A control plane of its own, in two rounds")[2].partition("\n## ")[0]
     assert recipe.index("Round 1") < recipe.index("Round 2")
     assert "control.plane.listener.name" in recipe and "listener.security.protocol.map" in recipe
+
+
+def test_every_owner_of_memory_is_in_the_page() -> None:
+    """Whoever keeps something for peers stands in the table with its bound, and nobody else."""
+    section = PAGE.read_text().split("\n## Memory for requests and answers\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    assert all(len(row) == 4 and row[2] for row in rows)
+    assert {row[0].strip("`") for row in rows[1:]} == owners()
+
+
+def owners() -> set[str]:
+    """The names that the source gives to the ledger's owners."""
+    found = set()
+    for path in (ROOT / "actors").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("owner", "own", "account")
+                and ast.unparse(node.func.value).rpartition(".")[2] in ("ledger", "loop", "Ledger()")
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                found.add(node.args[0].value)
+    assert len(found) > 15
+    return found

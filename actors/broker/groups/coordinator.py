@@ -33,6 +33,7 @@ from actors.broker.groups.kinds import Kinds, Settings, kinds
 from actors.broker.groups.records import CommittedOffset, Line, OffsetLine, offset_record, read
 from actors.broker.groups.shard import AnyGroup, Key, Shard
 from actors.broker.groups.topics import Topics
+from actors.ledger import Account
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
@@ -50,12 +51,13 @@ class MarkerPlace(NamedTuple):
 class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
-    def __init__(self, settings: Settings, topics: Topics) -> None:
+    def __init__(self, settings: Settings, topics: Topics, members: Account | None = None) -> None:
+        """`members`: to which members of classic groups are charged."""
         super().__init__(settings.partitions, Shard)
         self.settings = settings
         self.answers: list[tuple[int, Any]] = []
         """(ticket, verdict): a kind's own words."""
-        self.kinds: Kinds = kinds(self, settings, topics)
+        self.kinds: Kinds = kinds(self, settings, topics, members)
         self._by_type: dict[str, Kind[Any]] = {kind.type: kind for kind in self.kinds}
         self._readers = {number: kind.read for kind in self.kinds for number in kind.numbers}
         self._keys_left = KEYS_A_TICK

@@ -18,6 +18,7 @@ from actors.broker.groups.streams.groups import USUAL as USUAL_STREAMS
 from actors.broker.groups.streams.groups import Settings as StreamsSettings
 from actors.broker.groups.streams.groups import StreamsGroups
 from actors.broker.groups.topics import Topics
+from actors.ledger import Account
 
 
 class Settings(NamedTuple):
@@ -43,13 +44,13 @@ class Kinds(NamedTuple):
     classic: ClassicGroups
 
 
-def kinds(ports: Ports, settings: Settings, topics: Topics) -> Kinds:
-    """The kinds of one coordinator."""
+def kinds(ports: Ports, settings: Settings, topics: Topics, members: Account | None = None) -> Kinds:
+    """The kinds of one coordinator. `members`: to which members of classic groups are charged."""
     return Kinds(
         consumer=ConsumerGroups(ports, settings.consumer, topics),
         share=ShareGroups(ports, settings.share, topics),
         streams=StreamsGroups(ports, settings.streams, topics),
         classic=ClassicGroups(
-            ports, classic.Settings(settings.policy, settings.session_ms_min, settings.session_ms_max)
+            ports, classic.Settings(settings.policy, settings.session_ms_min, settings.session_ms_max), members
         ),
     )

@@ -6,7 +6,8 @@ request belongs to. Rules:
 1. Epoch 0 begins a session, and ends the member's old one; -1 ends it. Others count its requests, and each must follow the
    last one.
 2. A request names only what changes: partitions that are added, and those that are forgotten.
-3. There are `sessions_max` sessions at most, with `ENTRIES_MAX` partitions in all of them.
+3. There are `sessions_max` sessions at most, with `ENTRIES_MAX` partitions in all of them, and for one principal as many as
+   the ledger has room for.
 4. A session ends with its connection.
 """
 
@@ -15,12 +16,15 @@ from typing import NamedTuple
 
 from actors.broker.admission import Refused
 from actors.broker.share.keys import SharePartitionKey
+from actors.ledger import EVERYBODY, Account, Ledger
 from actors.wire.errors import ErrorCode
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = (1 << 31) - 1
 ENTRIES_MAX = 250_000
 """The limit on partitions in all sessions together."""
+ENTRY_BYTES = 400
+"""What one takes, in its session and among the uses of its share partition."""
 
 Named = tuple[bytes, int]
 """Topic id and number."""
@@ -36,9 +40,10 @@ class Owner(NamedTuple):
 class ShareSession:
     """One member's session. `epoch`: what its next request must carry."""
 
-    __slots__ = ("connection", "epoch", "owner", "partitions")
+    __slots__ = ("connection", "epoch", "owner", "partitions", "principal")
 
-    def __init__(self, owner: Owner, connection: int) -> None:
+    def __init__(self, owner: Owner, connection: int, principal: str) -> None:
+        self.principal = principal
         self.owner = owner
         self.connection = connection
         self.epoch = INITIAL_EPOCH + 1
@@ -49,7 +54,9 @@ class ShareSession:
 class ShareSessions:
     """All of a broker."""
 
-    def __init__(self, sessions_max: int) -> None:
+    def __init__(self, sessions_max: int, account: Account | None = None) -> None:
+        self.account = account or Ledger().account("ShareSessions", ENTRIES_MAX * ENTRY_BYTES)
+        """Invariant: it has what the partitions of all sessions take."""
         self.sessions_max = sessions_max
         self.by_owner: dict[Owner, ShareSession] = {}
         self.uses: dict[SharePartitionKey, int] = {}
@@ -62,11 +69,11 @@ class ShareSessions:
         """The partitions of all sessions."""
         return self._entries
 
-    def begin(self, owner: Owner, connection: int) -> ShareSession:
+    def begin(self, owner: Owner, connection: int, principal: str = EVERYBODY) -> ShareSession:
         """A new session. The old one of that owner must have been ended. Raises Refused: SHARE_SESSION_LIMIT_REACHED."""
-        if len(self.by_owner) >= self.sessions_max or self._entries >= ENTRIES_MAX:
+        if len(self.by_owner) >= self.sessions_max or not self.account.has_room(principal, ENTRY_BYTES):
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        session = self.by_owner[owner] = ShareSession(owner, connection)
+        session = self.by_owner[owner] = ShareSession(owner, connection, principal)
         return session
 
     def follow(self, owner: Owner, epoch: int) -> ShareSession:
@@ -86,7 +93,7 @@ class ShareSessions:
         """Partitions that a request names; those that are new. Raises Refused where there is no room for more:
         SHARE_SESSION_LIMIT_REACHED."""
         added = [one for one in dict.fromkeys(named) if one not in session.partitions]
-        if self._entries + len(added) > ENTRIES_MAX:
+        if not self.account.charge(session.principal, ENTRY_BYTES * len(added)):
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "share sessions name too many partitions already")
         session.partitions.update(dict.fromkeys(added))
         self._entries += len(added)
@@ -113,6 +120,7 @@ class ShareSessions:
 
     def _unused(self, session: ShareSession, named: Collection[Named]) -> None:
         self._entries -= len(named)
+        self.account.give_back(session.principal, ENTRY_BYTES * len(named))
         for topic_id, number in named:
             key = SharePartitionKey(session.owner.group, topic_id, number)
             self.uses[key] -= 1

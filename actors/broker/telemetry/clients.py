@@ -12,7 +12,8 @@ This file alone decides that, as Apache Kafka does. Rules:
 4. Who comes before its time is told so. A push right behind a question, and the last push of a client that ends, are not
    too early.
 5. What was pushed is shown as long as the client is remembered. A number that counts from the push before is added up. A
-   client has `SERIES_A_CLIENT` numbers at most, all together `SERIES_MAX`; what is more is counted and passed over.
+   client has `SERIES_A_CLIENT` numbers at most, all together `SERIES_MAX`, and no more than the ledger has room for; what is
+   more is counted and passed over.
 """
 
 from base64 import urlsafe_b64encode
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from actors.broker.patterns import Pattern, Refused
 from actors.broker.telemetry.otlp import Labels, Point
+from actors.ledger import EVERYBODY, Account, Ledger
 from actors.wire.errors import ErrorCode
 from fastpath.bytes.crc32c import crc32c
 
@@ -31,6 +33,13 @@ INTERVAL_MS = 300_000
 ALL = "*"
 SERIES_A_CLIENT = 10_000
 SERIES_MAX = 50_000
+CLIENT_BYTES = 2_500
+"""What a client takes beside its names."""
+SERIES_BYTES = 400
+"""What a number takes beside its name and labels."""
+LABEL_BYTES = 160
+"""The same of a label."""
+BYTES_MAX = 128 << 20
 CODECS = 4, 3, 1, 2
 """zstd, lz4, gzip, snappy: as they are offered."""
 RESERVED = bytes(16), bytes(15) + b"\1"
@@ -77,12 +86,29 @@ class Client:
     """One client instance. Times are monotonic; `got_ms`, `pushed_ms`: when it was answered without an error last."""
 
     __slots__ = (
-        "attributes", "connection", "error", "expires_ms", "got_ms", "id", "interval_ms", "metrics", "pushed_ms",
-        "series", "subscription_id", "terminating", "version",
+        "attributes",
+        "charged",
+        "connection",
+        "error",
+        "expires_ms",
+        "got_ms",
+        "id",
+        "interval_ms",
+        "metrics",
+        "principal",
+        "pushed_ms",
+        "series",
+        "subscription_id",
+        "terminating",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, id: bytes, attributes: Mapping[str, str], connection: int) -> None:
+    def __init__(self, id: bytes, attributes: Mapping[str, str], connection: int, principal: str = EVERYBODY) -> None:
         self.id = id
+        self.principal = principal
+        """For whom it is kept."""
+        self.charged = 0
+        """Bytes."""
         self.attributes = attributes
         self.connection = connection
         self.metrics: tuple[str, ...] = ()
@@ -99,8 +125,10 @@ class Client:
 class Clients:
     """All of one broker."""
 
-    def __init__(self, bytes_max: int, new_id: Callable[[], bytes]) -> None:
+    def __init__(self, bytes_max: int, new_id: Callable[[], bytes], account: Account | None = None) -> None:
         """`bytes_max`: telemetry.max.bytes. `new_id`: a random uuid."""
+        self.account = account or Ledger().account("ClientMetrics", BYTES_MAX)
+        """Invariant: it has what is charged for the clients."""
         self.bytes_max = bytes_max
         self._new_id = new_id
         self._subscriptions: Collection[Subscription] = ()
@@ -123,14 +151,19 @@ class Clients:
         self._version += 1
 
     def ask(
-        self, id: bytes, attributes: Callable[[], Mapping[str, str]], connection: int, now_ms: int
+        self,
+        id: bytes,
+        attributes: Callable[[], Mapping[str, str]],
+        connection: int,
+        now_ms: int,
+        principal: str = EVERYBODY,
     ) -> Subscribed | ErrorCode:
         """GetTelemetrySubscriptions. `id` of zeros: it has none yet. `attributes`: what expressions are matched with."""
         if id == RESERVED[0]:
             id = self._new_id()
             while id in self._by_id:
                 id = self._new_id()
-        client = self._client(id, attributes, connection, now_ms)
+        client = self._client(id, attributes, connection, now_ms, principal)
         early = now_ms - max(client.got_ms, client.pushed_ms) < client.interval_ms
         again = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if early and client.error not in again:
@@ -151,11 +184,12 @@ class Clients:
         attributes: Callable[[], Mapping[str, str]],
         connection: int,
         now_ms: int,
+        principal: str = EVERYBODY,
     ) -> Client | ErrorCode:
         """PushTelemetry of `size` bytes: the client, whose numbers are then `taken`, or why it is refused."""
         if id in RESERVED:
             return ErrorCode.INVALID_REQUEST
-        client = self._client(id, attributes, connection, now_ms)
+        client = self._client(id, attributes, connection, now_ms, principal)
         error = self._refusal(client, subscription_id, codec, size, terminating, now_ms)
         client.terminating = terminating
         client.error = error
@@ -187,7 +221,12 @@ class Clients:
             key = point.name, point.labels
             if key in series:
                 series[key] = series[key] + point.value if point.adds else point.value
-            elif len(series) < SERIES_A_CLIENT and self.series < SERIES_MAX:
+            elif (
+                len(series) < SERIES_A_CLIENT
+                and self.series < SERIES_MAX
+                and self.account.charge(client.principal, size := _bytes(point))
+            ):
+                client.charged += size
                 series[key] = point.value
                 self.series += 1
             else:
@@ -215,7 +254,9 @@ class Clients:
 
     # ---- inside
 
-    def _client(self, id: bytes, attributes: Callable[[], Mapping[str, str]], connection: int, now_ms: int) -> Client:
+    def _client(
+        self, id: bytes, attributes: Callable[[], Mapping[str, str]], connection: int, now_ms: int, principal: str
+    ) -> Client:
         client = self._by_id.get(id)
         if client is None or client.version != self._version:
             known = {**attributes(), "client_instance_id": shown(id)} if client is None else client.attributes
@@ -223,13 +264,19 @@ class Clients:
             if client is not None and self._by_connection.get(client.connection) == id:
                 del self._by_connection[client.connection]
             self._connected(connection)
-            client = self._made(Client(id, known, connection))
-            client.series = series
+            told = 0 if client is None else client.charged
+            client = self._made(Client(id, known, connection, principal if client is None else client.principal))
+            client.series, client.charged = series, told
+            if not told:
+                client.charged = CLIENT_BYTES + sum(map(len, known.values()))
+                self.account.keep(client.principal, client.charged)
             self._by_connection[connection] = id
         self._by_id.pop(id, None)
         self._by_id[id] = client
         client.expires_ms = now_ms + max(EXPIRY_MS, 3 * client.interval_ms)
-        while len(self._by_id) > CLIENTS_MAX:
+        while len(self._by_id) > CLIENTS_MAX or (
+            len(self._by_id) > 1 and not self.account.has_room(client.principal, 0)
+        ):
             self._forget(next(iter(self._by_id)))
         return client
 
@@ -250,13 +297,20 @@ class Clients:
     def _forget(self, id: bytes) -> None:
         client = self._by_id.pop(id)
         self.series -= len(client.series)
+        self.account.give_back(client.principal, client.charged)
         if self._by_connection.get(client.connection) == id:
             del self._by_connection[client.connection]
 
     def check(self) -> None:
         """Assert the invariants; called after each step in tests."""
         assert self.series == sum(len(client.series) for client in self._by_id.values())
+        assert self.account.bytes == sum(client.charged for client in self._by_id.values())
         assert all(self._by_id[id].connection == conn for conn, id in self._by_connection.items())
+
+
+def _bytes(point: Point) -> int:
+    texts = sum([LABEL_BYTES + len(name) + len(value) for name, value in point.labels])
+    return SERIES_BYTES + len(point.name) + texts
 
 
 def shown(id: bytes) -> str:

@@ -373,8 +373,13 @@ class Coordinator(Coordination[Shard]):
             return ErrorCode.UNSUPPORTED_VERSION
         return shard, shard.entries.get(id)
 
+    @property
+    def bytes(self) -> int:
+        """What all ids take, about."""
+        return sum([shard.bytes for shard in self.shards.values()])
+
     def _has_room(self, size: int) -> bool:
-        return sum(shard.bytes for shard in self.shards.values()) - self._going + size <= IDS_BYTES_MAX
+        return self.bytes - self._going + size <= IDS_BYTES_MAX
 
     def _make_room(self, size: int, now: Now) -> bool:
         """Have ids go that have been at rest for longest, if there is no room otherwise; whether there is some then."""

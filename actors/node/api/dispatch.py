@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.credentials import Credentials
-from actors.node.api.forwarding import Forwarder
+from actors.node.api.forwarding import ALL_BYTES_MAX, Forwarder
 from actors.node.api.perform import perform
 from actors.node.api.table import CLIENTS_OWN
 from actors.node.api.throttling import charge, charge_forwarded, mute
@@ -31,6 +31,11 @@ CLIENT, INTER_BROKER = Listener.CLIENT, Listener.INTER_BROKER
 CONTROLLERS_OWN = (Listener.CONTROLLER, Listener.BRIDGE)
 BROKERS_OWN = (CLIENT, INTER_BROKER, Listener.CONTROL_PLANE)
 WRITES_NOTHING = Subject.NOTHING
+FEW_KEYS = 8
+"""Requests that wait for no more are not counted: sixteen of them on a connection are little, and nearly all are such."""
+PARKED_KEY_BYTES = 700
+"""What a request keeps for each key that it waits for: what it wants there, what it has found, its place among who waits."""
+PARKED_BYTES_MAX = 128 << 20
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 
 
@@ -55,11 +60,12 @@ class Dispatch:
         self._judges = any(one is not None and one.authorizer.enabled for one in (broker, controller))
         """Whether there is an authorizer."""
         self.credentials = Credentials(runtime, requests, broker, controller)
+        self.parked = runtime.ledger.account("ParkedRequests", PARKED_BYTES_MAX)
         self.forwarder = Forwarder(runtime, requests, channels, self.admitted)
 
     def start(self) -> None:
         """The node starts: logins prepare what they need."""
-        self.runtime.ledger.owner("ForwardedRequests", lambda: self.forwarder.bytes_held)
+        self.runtime.ledger.owner("ForwardedRequests", lambda: self.forwarder.bytes_held, f"{ALL_BYTES_MAX >> 20} MiB")
         for context, kinds in ((self.broker, BROKERS_OWN), (self.controller, CONTROLLERS_OWN)):
             if context is not None:
                 names = [one.name for one in self.runtime.config.listeners if Listener(one.kind) in kinds]
@@ -229,7 +235,11 @@ class Run:
             self._reply(answer.reply)  # type: ignore[union-attr]
         elif kind is Parked:
             assert isinstance(answer, Parked)
-            if self._slot.bytes_held >= LET_GO_FROM:
+            if len(answer.keys) > FEW_KEYS and not self._charge(len(answer.keys)):
+                if self._api.writes is WRITES_NOTHING:
+                    self._again(answer.again, True)  # as if its time were over
+                    return
+            elif self._slot.bytes_held >= LET_GO_FROM:
                 self._let_go()
             self._slot.parked = lambda expired: self._again(answer.again, expired)
             self._slot.forget = self._dispatch.runtime.waiting.park(
@@ -253,6 +263,9 @@ class Run:
             self._dispatch.requests.go_on_later(self._slot, self._call.frame)
         elif kind is Forward:
             assert self._call.frame is not GONE, "what is passed on has not waited for its peer"
+            self._request = (
+                None  # what is read of it would be kept beside its frame for as long as the controller takes
+            )
             self._dispatch.forwarder.forward(self._slot, self._call, self._forwarded)
         elif kind is Later:
             assert isinstance(answer, Later)
@@ -268,6 +281,16 @@ class Run:
                 self._close(answer.why)
             else:
                 self._reply(broken())
+
+    def _charge(self, keys: int) -> bool:
+        """A request waits for many keys: what it keeps meanwhile is charged to its principal, until it is called again or
+        its connection is gone. False: there is no room. Then one that only reads is answered at once, and of one that writes
+        the frame stays where it is counted, so that others are read later."""
+        account, principal, size = self._dispatch.parked, self._call.principal, PARKED_KEY_BYTES * keys
+        if not account.charge(principal, size):
+            return False
+        self._slot.kept = lambda: account.give_back(principal, size)
+        return True
 
     def _later(self, later: Later) -> None:
         connection = self._slot.connection

@@ -43,6 +43,8 @@ UNREAD_BYTES_MAX = 256 << 20
 FAIR_BYTES = 1 << 20
 BEHIND_BYTES_MAX = 1 << 20
 ALL_BEHIND_BYTES_MAX = 64 << 20
+CONNECTION_BYTES = 6 << 10
+"""What an open connection takes by itself: here, in the mailbox and in the host."""
 LET_GO_FROM = 4096
 """Frames below this are kept while their request waits: 16 of them are little, and most requests are so short."""
 GONE = memoryview(b"")
@@ -77,6 +79,7 @@ class Slot:
         "connection",
         "forget",
         "frame",
+        "kept",
         "parked",
         "parts",
         "sliced",
@@ -94,6 +97,8 @@ class Slot:
         """The size of its answer, if that is known and waits for an earlier one."""
         self.parked: Callable[[Any], None] | None = None
         """Goes on with the request that waits; with the connection it goes, and with it the request."""
+        self.kept: Callable[[], None] | None = None
+        """Gives back what is charged to the ledger for as long as it waits."""
         self.forget: Callable[[], None] | None = None
         """Takes what waits for it out of the place where it waits."""
         self.writer: Api | None = None
@@ -106,15 +111,24 @@ class Slot:
     def go_on(self, came: Any) -> None:
         """What the request waits for has come, or its time. `came`: whether it was the time, or the answer to its call."""
         parked, self.parked = self.parked, None
+        if self.kept is not None:
+            self._give_back()
         if parked is not None:
             parked(came)
 
     def give_up(self) -> None:
         """Nobody takes the answer any more: nothing goes on with the request."""
         self.parked = self.sliced = None
+        if self.kept is not None:
+            self._give_back()
         forget, self.forget = self.forget, None
         if forget is not None:
             forget()
+
+    def _give_back(self) -> None:
+        kept, self.kept = self.kept, None
+        if kept is not None:
+            kept()
 
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -258,6 +272,9 @@ class Connections:
         """Invariant: the sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
+
+    def __len__(self) -> int:
+        return len(self._by_id)
 
     @property
     def unread_bytes(self) -> int:

@@ -15,7 +15,15 @@ from collections import deque
 from collections.abc import Callable
 
 from actors.config import NodeConfig
-from actors.node.net.connections import Connection, Connections, Inbound, Slot
+from actors.node.net.connections import (
+    ALL_BEHIND_BYTES_MAX,
+    CONNECTION_BYTES,
+    UNREAD_BYTES_MAX,
+    Connection,
+    Connections,
+    Inbound,
+    Slot,
+)
 from actors.node.net.farewell import Farewell
 from actors.node.net.mailbox import Mailbox
 from actors.node.runtime.calls import Lane, Listener, Served
@@ -61,10 +69,11 @@ class RequestChannel:
         queued_max = config.value("queued.max.request.bytes")
         self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
         held = self.connections
-        runtime.ledger.owner("Requests", lambda: held.bytes_held)
-        runtime.ledger.owner("RequestsOfWaitingClients", lambda: held.bytes_apart)
-        runtime.ledger.owner("AnswersBehindEarlierOnes", lambda: held.behind_bytes)
-        runtime.ledger.owner("AnswersWithUnreadRecords", lambda: held.unread_bytes)
+        runtime.ledger.owner("Requests", lambda: held.bytes_held, "queued.max.request.bytes")
+        runtime.ledger.owner("RequestsOfWaitingClients", lambda: held.bytes_apart, "queued.max.request.bytes")
+        runtime.ledger.owner("AnswersBehindEarlierOnes", lambda: held.behind_bytes, f"{ALL_BEHIND_BYTES_MAX >> 20} MiB")
+        runtime.ledger.owner("AnswersWithUnreadRecords", lambda: held.unread_bytes, f"{UNREAD_BYTES_MAX >> 20} MiB")
+        runtime.ledger.owner("Connections", lambda: CONNECTION_BYTES * len(held), "max.connections")
         self.mailbox = Mailbox(config.value("queued.max.requests"))
         self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from actors.config import NodeConfig
+from actors.ledger import Ledger
 from actors.node.runtime.effects import Stop
-from actors.node.runtime.ledger import Ledger
 from actors.node.runtime.peer_lines import PeerLines
 from actors.node.runtime.steps import Steps
 from actors.node.runtime.waiting import Waiting
@@ -36,7 +36,7 @@ class Runtime:
         self.log = log
         self.stopwatch = stopwatch
         self.now = Now(0, 0)
-        self.ledger = Ledger()
+        self.ledger = Ledger(config.value("rayft.peer.memory.bytes"), config.value("rayft.peer.memory.principal.bytes"))
         """What is kept in memory for peers."""
         self.steps = Steps(log.warning)
         """Those that take too long."""

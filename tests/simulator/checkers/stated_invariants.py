@@ -11,6 +11,7 @@ from typing import Any
 
 from actors.broker.isr import Stage
 from actors.broker.lifecycle import State
+from actors.broker.sessions import ENTRY_BYTES
 from actors.node.net.connections import IN_FLIGHT_MAX
 from actors.node.net.mailbox import IN_LINE, SHARE_NS
 from actors.node.runtime.calls import Listener
@@ -157,10 +158,17 @@ def sessions(node: Any) -> Broken:
     for session in of._by_id.values():
         if not session.dirty.keys() <= set(session.entries.values()):
             yield f"session {session.id} has something to say of a partition that it has not"
-        if not session.registered:
-            entries += len(session.entries)
-    if of._entries != entries:
-        yield f"{of._entries} partitions are counted in sessions of clients, there are {entries}"
+        entries += len(session.entries)
+    if of.account.bytes != entries * ENTRY_BYTES:
+        yield f"{of.account.bytes} bytes are charged for sessions, they have {entries} partitions"
+
+
+def ledger(node: Any) -> Broken:
+    """What is kept for peers."""
+    try:
+        node.runtime.ledger.check()
+    except AssertionError as error:
+        yield f"the ledger does not add up: {error!r}"
 
 
 def groups(node: Any) -> Broken:
@@ -191,7 +199,7 @@ def lease(node: Any) -> Broken:
 
 
 ALL_NODES: tuple[Callable[[Any], Broken], ...] = (raft, connections, channels, mailbox, waiting)
-BROKERS: tuple[Callable[[Any], Broken], ...] = (replicas, indexes, sessions, groups, storage, lease)
+BROKERS: tuple[Callable[[Any], Broken], ...] = (replicas, indexes, sessions, ledger, groups, storage, lease)
 
 
 def rises(numbers: list[int]) -> bool:

@@ -75,12 +75,10 @@ def test_a_follower_is_who_is_registered_in_its_present_life(epoch_off: int, kno
 
 
 @pytest.mark.parametrize("partitions", [2, 400])
-def test_a_session_for_which_there_is_no_room_hears_of_no_change(
-    partitions: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_for_which_there_is_no_room_hears_of_no_change(partitions: int) -> None:
     """Shorter than a slice, and longer."""
-    monkeypatch.setattr(sessions, "ENTRIES_MAX", 1)
     lab = Lab(1)
+    lab.broker(1).sessions.account.bytes_max = sessions.ENTRY_BYTES
     lab.topic([1])
     lab.settle()
     kind = message("FetchRequest")

@@ -1,8 +1,10 @@
 """A node that answers each frame with itself, to test the loop without Kafka in between."""
 
 from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
+from actors.ledger import Ledger
 from actors.node.runtime.effects import Effects, Stop
 from actors.ports import Buffer, Now
 
@@ -27,6 +29,7 @@ class EchoNode:
         self.metrics: Iterable[list[Any]] = []
         self.settings = {"max.connections": 1 << 30, "max.connections.per.ip": 1 << 30}
         """As they are now."""
+        self.runtime = SimpleNamespace(ledger=Ledger())
 
     def value(self, name: str) -> int:
         return self.settings[name]

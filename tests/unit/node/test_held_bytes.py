@@ -333,3 +333,39 @@ def test_a_client_that_asks_and_goes_again_and_again_leaves_nothing() -> None:
         for _ in range(2):
             host.lab.turn()
         assert not waiting._parked
+
+
+def many(wait_ms: int = FOREVER_MS) -> bytes:
+    """A Fetch of all partitions of a topic of twenty, outside a session, that waits."""
+    kind = message("FetchRequest")
+    parts = [kind.FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1 << 20) for number in range(20)]
+    request = kind(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=[kind.FetchTopic(topic="wide", partitions=parts)],
+    )
+    return b"".join(framing.encode_request("Fetch", 12, 7, "c", request))[4:]
+
+
+def test_what_requests_keep_that_wait_for_many_partitions_is_charged_and_bounded() -> None:
+    host = Host()
+    kind = message("CreateTopicsRequest")
+    topic = kind.CreatableTopic(name="wide", num_partitions=20, replication_factor=1)
+    assert Client(host.lab.world, "maker").call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+    host.lab.world.run_for(1000)
+    account = host.lab.node.dispatch.parked
+    account.bytes_max = 2 * 20 * 700
+    conns = [host.lab.connect(PLAIN) for _ in range(3)]
+    for conn in conns:
+        host.send(conn, many())
+    answered = host.lab.answered(host.lab.turn())
+    assert account.bytes == 2 * 20 * 700 and account.refused == 1
+    assert answered == [conns[2]], "who finds no room is answered at once"
+    host.lab.node.closed(conns[0], False)
+    host.lab.turn()
+    assert account.bytes == 20 * 700
+    host.lab.node.left(conns[1])
+    host.lab.turn()
+    assert account.bytes == 0

@@ -9,7 +9,9 @@ answered when that is committed. Rules:
 3. A group without members gives way to any other kind (`gives_way` of `Kind`).
 4. Of all groups together UNUSED_MAX member ids that were given out are kept until they are used. A further one takes the
    place of the oldest.
-5. Any name makes a group. One of which nothing is left, in memory or in the log, goes with its last member id, whether that
+5. What a member says of itself is kept as long as it is one. Where the ledger has no room for it, it is told that the
+   group is full, which is the one answer that a client does not repeat at once.
+6. Any name makes a group. One of which nothing is left, in memory or in the log, goes with its last member id, whether that
    gave way to another, was given back, or lapsed.
 """
 
@@ -20,15 +22,20 @@ from typing import NamedTuple
 from actors.broker.coordination import Record, Then
 from actors.broker.groups.classic import rebalance, records
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced, SyncRequest
-from actors.broker.groups.classic.state import TYPE, Group, GroupState
+from actors.broker.groups.classic.state import MEMBER_BYTES, TYPE, Group, GroupState, said_bytes
 from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
 from actors.broker.groups.kind import FAR_MS, Committer, Expired, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
+from actors.ledger import Account, Ledger
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 UNUSED_MAX = 20_000
+UNUSED_BYTES = 900
+"""What an id takes that was given out and not used, with its group if nothing else is in it."""
+MEMBERS_BYTES_MAX = 256 << 20
+"""What the members of all groups may take together: what they say of themselves, and what they are assigned."""
 FORMER_MAX = 1000
 """Keys of a former kind that are removed in one write."""
 
@@ -48,8 +55,10 @@ class ClassicGroups(Kind[Group]):
     numbers = (records.GROUP_KEY,)
     gives_way = True
 
-    def __init__(self, ports: Ports, settings: Settings) -> None:
+    def __init__(self, ports: Ports, settings: Settings, account: Account | None = None) -> None:
+        """`account`: to which members are charged."""
         self.ports = ports
+        self.account = account or Ledger().account("GroupMembers", MEMBERS_BYTES_MAX)
         self.settings = settings
         self.jobs: list[Job] = []
         """Invariant: there are none."""
@@ -58,6 +67,11 @@ class ClassicGroups(Kind[Group]):
         self._scheduled: dict[str, int] = {}
         self._unused: dict[tuple[str, str], None] = {}
         """(group, member id) of ids that were given out, the oldest first. Some have lapsed."""
+
+    @property
+    def unused_bytes(self) -> int:
+        """What the ids take that were given out and not used."""
+        return UNUSED_BYTES * len(self._unused)
 
     # ---- the log
 
@@ -77,6 +91,7 @@ class ClassicGroups(Kind[Group]):
     def loaded(self, shard: Shard, now: Now) -> None:
         """The log of a shard was read: sessions begin now."""
         for group in self.groups(shard).values():
+            group.take_in(self.account)
             for member in group.members.values():
                 group.touch(member, now.mono_ms)
             self._schedule(group)
@@ -85,12 +100,13 @@ class ClassicGroups(Kind[Group]):
         """Another broker leads: who waits for the end of a phase asks there."""
         for group in self.groups(shard).values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
+            group.let_out()
             group.state = GroupState.DEAD
 
     def simple(self, shard: Shard, id: str) -> None:
         """There are offsets of a group: it is one, if only that."""
         if shard.find(id) is None and id not in shard.foreign:
-            self.groups(shard)[id] = Group(id)
+            self.groups(shard)[id] = Group(id, self.account)
 
     def vacate(self, shard: Shard, id: str) -> list[Record] | None:
         """Another kind takes over a name. The records that remove a classic group without members, where the log has one;
@@ -136,7 +152,12 @@ class ClassicGroups(Kind[Group]):
         if request.member_id and id not in groups:
             self.ports.answers.append((ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)))
             return
-        group = groups.get(id) or Group(id)
+        group = groups.get(id) or Group(id, self.account)
+        present = group.members.get(request.member_id or group.static.get(request.instance_id or "", ""))
+        more = MEMBER_BYTES + said_bytes(request.protocols) - (0 if present is None else present.charged)
+        if more > 0 and not self.account.has_room(request.principal, more):
+            self.ports.answers.append((ticket, Joined(ErrorCode.GROUP_MAX_SIZE_REACHED, request.member_id)))
+            return
         held: rebalance.Held = []
         write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.ports.answers, held)
         if group.members or group.pending:
@@ -262,6 +283,7 @@ class ClassicGroups(Kind[Group]):
         """A group of another kind is classic from now on; see `Ports.become_classic`."""
         shard.forget(group.id)
         self.groups(shard)[group.id] = group
+        group.take_in(self.account)
         group.former.update(dict.fromkeys(removed))
         for member in group.members.values():
             group.touch(member, now.mono_ms)
@@ -273,6 +295,7 @@ class ClassicGroups(Kind[Group]):
     def retire(self, group: Group) -> list[Record]:
         """A group goes on as another kind; see `Ports`."""
         self._dismiss(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        group.let_out()
         group.state = GroupState.DEAD
         return _removal(group)
 

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.classic.state import Group, GroupState, Member
 from actors.broker.groups.epochs import next_generation
+from actors.ledger import NODES
 from actors.wire.errors import ErrorCode
 
 REQUIRED_ID_VERSION = 4
@@ -51,6 +52,8 @@ class JoinRequest(NamedTuple):
     protocol_type: str
     protocols: Sequence[tuple[str, bytes]]
     fresh_id: str
+    principal: str = NODES
+    """To whom the member is charged."""
 
 
 class SyncRequest(NamedTuple):
@@ -177,6 +180,7 @@ def sync(
     given = dict(assignments)
     for other in group.members.values():
         other.assignment = given.get(other.id, b"")
+        group.weigh(other)
     return True
 
 
@@ -191,6 +195,7 @@ def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy:
             out.append((ticket, _assignment(group, member) if error is ErrorCode.NONE else Synced(error)))
         if error is not ErrorCode.NONE:
             member.assignment = b""
+            group.weigh(member)
     if error is not ErrorCode.NONE:
         _prepare(group, now_ms, policy, out)
 
@@ -336,6 +341,7 @@ def _admit(group: Group, ticket: int, request: JoinRequest, member_id: str, now_
         request.session_timeout_ms,
         request.protocol_type,
         request.protocols,
+        request.principal,
     )
     group.add(member)
     group.touch(member, now_ms)
@@ -343,6 +349,7 @@ def _admit(group: Group, ticket: int, request: JoinRequest, member_id: str, now_
 
 
 def _update(group: Group, member: Member, request: JoinRequest, now_ms: int) -> None:
+    group.belongs(member, request.principal)
     group.set_protocols(member, request.protocols)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
@@ -410,6 +417,7 @@ def _prepare(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
     if group.state is GroupState.COMPLETING:
         for member in group.members.values():
             member.assignment = b""
+            group.weigh(member)
             _supersede_sync(group, member, now_ms, out)
     group.state = GroupState.PREPARING
     if from_empty and policy.initial_delay_ms > 0:

@@ -11,7 +11,9 @@ Rules:
    beside a protocol's name are the client's own and decide nothing.
 4. A request costs the same in a group of one and of a thousand members. What it asks about all members is counted, and
    the next deadline is the first of a heap. So protocols, tickets and deadlines change through methods of `Group` alone.
-5. Member ids that were given out and not used are at most PENDING_MAX. A further one takes the place of the oldest.
+5. What members say of themselves, and are assigned, is as long as they like. It is charged to `account`: to the principal
+   that has sent it, and what comes from the log to nobody.
+6. Member ids that were given out and not used are at most PENDING_MAX. A further one takes the place of the oldest.
 
 Times are monotonic milliseconds, except those that are written to the log.
 """
@@ -22,10 +24,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
+from actors.ledger import NODES, Account
+
 K = TypeVar("K")
 NO_TICKET = 0
 PENDING_MAX = 10_000
 """Member ids of one group that were given out and not used. A client comes back with its id within a round trip."""
+MEMBER_BYTES = 1_500
+"""What a member takes beside its texts."""
+PROTOCOL_BYTES = 150
+"""The same of a protocol."""
 FAR_MS = 1 << 62
 """A deadline of a member that is not watched yet."""
 DEADLINES_SLACK = 64
@@ -55,6 +63,7 @@ class Member:
 
     __slots__ = (
         "assignment",
+        "charged",
         "client_host",
         "client_id",
         "deadline_ms",
@@ -63,6 +72,7 @@ class Member:
         "is_new",
         "join_ticket",
         "join_version",
+        "principal",
         "protocol_type",
         "protocols",
         "rebalance_timeout_ms",
@@ -81,8 +91,12 @@ class Member:
         session_timeout_ms: int,
         protocol_type: str,
         protocols: Sequence[tuple[str, bytes]],
+        principal: str = NODES,
     ) -> None:
         self.id = id
+        self.principal = principal
+        """To whom it is charged."""
+        self.charged = 0
         self.instance_id = instance_id
         self.client_id = client_id
         self.client_host = client_host
@@ -97,6 +111,11 @@ class Member:
         self.deadline_ms = FAR_MS
         self.is_new = True
         self.unsynced = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return MEMBER_BYTES + said_bytes(self.protocols) + len(self.assignment)
 
     def metadata(self, protocol: str | None) -> bytes:
         """The member's metadata for a protocol; empty if it did not name it."""
@@ -118,8 +137,10 @@ class Group:
 
     type = TYPE
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, account: Account | None = None) -> None:
         self.id = id
+        self.account = account
+        """What is charged for members; None: it has not been taken in yet."""
         self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
@@ -174,6 +195,37 @@ class Group:
         self._count_protocols(member, -1)
         member.protocols = list(protocols)
         self._count_protocols(member, 1)
+        self.weigh(member)
+
+    # ---- what members take
+
+    def take_in(self, account: Account) -> None:
+        """The group is served from now on: what its members take is charged there."""
+        self.account = account
+        for member in self.members.values():
+            self.weigh(member)
+
+    def let_out(self) -> None:
+        """The group is served no more."""
+        for member in self.members.values():
+            self._charge(member, 0)
+        self.account = None
+
+    def belongs(self, member: Member, principal: str) -> None:
+        """It is this principal that speaks for a member."""
+        if member.principal != principal:
+            self._charge(member, 0)
+            member.principal = principal
+
+    def weigh(self, member: Member) -> None:
+        """What a member takes may have changed."""
+        if self.account is not None:
+            self._charge(member, member.size)
+
+    def _charge(self, member: Member, size: int) -> None:
+        if self.account is not None and size != member.charged:
+            self.account.keep(member.principal, size - member.charged)
+            member.charged = size
 
     # ---- members that wait
 
@@ -277,6 +329,7 @@ class Group:
             self.protocol_type = member.protocol_type
         self.members[member.id] = member
         self._count(member, 1)
+        self.weigh(member)
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
         if self.leader is None:
@@ -289,6 +342,7 @@ class Group:
         if member is None:
             return None
         self._count(member, -1)
+        self._charge(member, 0)
         self._watched.pop(id, None)
         if member.instance_id is not None and self.static.get(member.instance_id) == id:
             del self.static[member.instance_id]
@@ -315,6 +369,7 @@ class Group:
         assert self.leader is None or self.leader in self.members
         assert all(self.members[id].instance_id == name for name, id in self.static.items())
         assert self.members or self.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.PREPARING)
+        assert all(member.charged == (member.size if self.account is not None else 0) for member in members)
         assert self._joining == sum(member.join_ticket != NO_TICKET for member in members)
         assert self._unsynced == sum(member.unsynced for member in members)
         assert self._ballots == Counter(member.names for member in members)
@@ -354,6 +409,11 @@ class Group:
         if len(self._deadlines) > 2 * len(self._watched) + DEADLINES_SLACK:
             self._deadlines = [(when_ms, id) for id, when_ms in self._watched.items()]
             heapq.heapify(self._deadlines)
+
+
+def said_bytes(protocols: Sequence[tuple[str, bytes]]) -> int:
+    """What the protocols that a member names take, about."""
+    return sum([PROTOCOL_BYTES + len(name) + len(data) for name, data in protocols])
 
 
 def _add(counts: Counter[K], key: K, by: int) -> None:

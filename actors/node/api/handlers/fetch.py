@@ -84,7 +84,13 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     for session in context.sessions.evict(now_ms):
         context.replicas.end_session(session)
     opened = context.sessions.open(
-        request.session_id, request.session_epoch, replica, uses_ids, now_ms, registered=registered
+        request.session_id,
+        request.session_epoch,
+        replica,
+        uses_ids,
+        now_ms,
+        registered=registered,
+        principal=call.principal,
     )
     if opened.closed is not None:
         context.replicas.end_session(opened.closed)

@@ -28,6 +28,7 @@ def get_telemetry_subscriptions(context: BrokerContext, request: Any, call: Call
         lambda: telemetry.attributes(call),
         call.connection,
         context.runtime.now.mono_ms,
+        call.principal,
     )
     if isinstance(found, ErrorCode):
         return Done(Response(error_code=found))

@@ -42,6 +42,7 @@ def join_group(context: BrokerContext, request: Any, call: Call) -> Answer:
         protocol_type=request.protocol_type,
         protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols],
         fresh_id=f"{name}-{fresh[:8]}-{fresh[8:12]}-{fresh[12:16]}-{fresh[16:20]}-{fresh[20:]}",
+        principal=call.principal,
     )
     return groups.ask(
         call.connection,

@@ -39,6 +39,7 @@ def push_telemetry(context: BrokerContext, request: Any, call: Call) -> Answer:
         lambda: telemetry.attributes(call),
         call.connection,
         context.runtime.now.mono_ms,
+        call.principal,
     )
     if isinstance(client, ErrorCode):
         return Done(Response(error_code=client))

@@ -82,7 +82,7 @@ def _session(context: BrokerContext, owner: Owner, request: Any, call: Call) -> 
     if epoch == INITIAL_EPOCH:
         if any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions):
             raise Refused(ErrorCode.INVALID_REQUEST, "the first request of a share session acknowledges nothing")
-        session = shares.begin(owner, call.connection)
+        session = shares.begin(owner, call.connection, call.principal)
     else:
         session = shares.sessions.follow(owner, epoch)
     added: list[Named] = []

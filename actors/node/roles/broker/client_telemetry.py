@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from actors.broker.slices import Sliced, Step, Steps, cost
 from actors.broker.telemetry import otlp
-from actors.broker.telemetry.clients import Clients, Subscription, subscription
+from actors.broker.telemetry.clients import BYTES_MAX, Clients, Subscription, subscription
 from actors.broker.telemetry.otlp import Point
 from actors.config import subscription_settings
 from actors.node.net.request_channel import RequestChannel
@@ -43,7 +43,9 @@ class ClientTelemetry:
         value = runtime.config.value
         self.on = bool(value("rayft.metrics.listen"))
         """Whether clients are asked at all."""
-        self.clients = Clients(value("telemetry.max.bytes"), runtime.random.uuid)
+        self.clients = Clients(
+            value("telemetry.max.bytes"), runtime.random.uuid, runtime.ledger.account("ClientMetrics", BYTES_MAX)
+        )
         self._runtime = runtime
         self._requests = requests
         self._cache = cache

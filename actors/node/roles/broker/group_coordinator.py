@@ -9,6 +9,7 @@ KIP-848, streams groups of KIP-1071 (the finalized `group.version` and `streams.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from actors.broker.groups.classic.groups import MEMBERS_BYTES_MAX, UNUSED_MAX
 from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.migration import Migration, Policy
@@ -51,6 +52,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         self.settings_of = _settings(value, cache)
         """The settings of a group, by its id: name -> value (`group_settings.py`). Not to be changed."""
         self.topics = GroupTopics(cache)
+        members = runtime.ledger.account("GroupMembers", MEMBERS_BYTES_MAX)
         machine = Coordinator(
             Settings(
                 partitions=value("offsets.topic.num.partitions"),
@@ -76,8 +78,11 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                 streams=streams.Settings(value("group.streams.max.size"), _streams_pace(self.settings_of)),
             ),
             self.topics,
+            members,
         )
         super().__init__(runtime, requests, cache, replicas, appends, loadings, OFFSETS_TOPIC, machine)
+        classic = machine.kinds.classic
+        runtime.ledger.owner("UnusedMemberIds", lambda: classic.unused_bytes, f"{UNUSED_MAX} ids")
         self._share_persister = share_persister
         self._check_interval_ms = value("offsets.retention.check.interval.ms")
         self._check_ms = 0

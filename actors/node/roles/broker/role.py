@@ -14,7 +14,7 @@ from actors.broker.lifecycle import Lifecycle
 from actors.broker.partition import Cluster
 from actors.broker.recently_fenced import RecentlyFenced
 from actors.broker.replicas import Replicas
-from actors.broker.sessions import Sessions
+from actors.broker.sessions import ENTRIES_MAX, ENTRY_BYTES, Sessions
 from actors.broker.suspected_leaders import SuspectedLeaders
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
@@ -99,7 +99,11 @@ class BrokerRole:
         self.moves = LogDirMoves(runtime, self.storage, self.cache, self.replicas, self.lookups)
         self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
         self.produced = Order(runtime, requests)
-        self.sessions = Sessions(runtime.random.below, value("max.incremental.fetch.session.cache.slots"))
+        self.sessions = Sessions(
+            runtime.random.below,
+            value("max.incremental.fetch.session.cache.slots"),
+            runtime.ledger.account("FetchSessions", ENTRIES_MAX * ENTRY_BYTES),
+        )
         self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
         self.recently_fenced = RecentlyFenced()
         self.driving = Driving()

@@ -24,7 +24,7 @@ from actors.broker.replicas import Replicas
 from actors.broker.share.in_flight import StateBatch
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.share.partition import SharePartition, told
-from actors.broker.share.sessions import Named, Owner, ShareSession, ShareSessions
+from actors.broker.share.sessions import ENTRIES_MAX, ENTRY_BYTES, Named, Owner, ShareSession, ShareSessions
 from actors.broker.slices import Sliced
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.share_persister import SharePersister
@@ -74,7 +74,10 @@ class SharePartitions:
         self._replicas = replicas
         self._persister = persister
         self.settings = ShareSettings(settings_of)
-        self.sessions = ShareSessions(runtime.config.value("group.share.max.share.sessions"))
+        self.sessions = ShareSessions(
+            runtime.config.value("group.share.max.share.sessions"),
+            runtime.ledger.account("ShareSessions", ENTRIES_MAX * ENTRY_BYTES),
+        )
         self._held: dict[SharePartitionKey, Held] = {}
         self._connections: dict[int, set[Owner]] = {}
         self._locks: list[tuple[int, int, Held]] = []
@@ -93,13 +96,13 @@ class SharePartitions:
 
     # ---- sessions
 
-    def begin(self, owner: Owner, connection: int) -> ShareSession:
+    def begin(self, owner: Owner, connection: int, principal: str) -> ShareSession:
         """A new session in the place of an old one; what its member had acquired it keeps. Raises Refused."""
         old = self.sessions.by_owner.get(owner)
         if old is not None and self._end(old):
             for held in self._of(old):
                 self.gather(held)
-        session = self.sessions.begin(owner, connection)
+        session = self.sessions.begin(owner, connection, principal)
         if connection not in self._connections:
             self._connections[connection] = set()
             self._requests.when_closed(connection, "share", lambda: self._hung_up(connection))

@@ -7,7 +7,7 @@ the finalized one.
 from actors.broker.partition import Partition
 from actors.broker.producer_ids import ProducerIds
 from actors.broker.replicas import Replicas
-from actors.broker.transactions.coordinator import Coordinator, Settings
+from actors.broker.transactions.coordinator import IDS_BYTES_MAX, Coordinator, Settings
 from actors.metadata.features import TRANSACTION_VERSION
 from actors.metadata.topic_names import TRANSACTIONS_TOPIC
 from actors.node.net.channels import Channels
@@ -48,6 +48,7 @@ class TransactionCoordinator(CoordinatorHost[Coordinator]):
             lambda: cache.image.feature(TRANSACTION_VERSION),
         )
         super().__init__(runtime, requests, cache, replicas, appends, loadings, TRANSACTIONS_TOPIC, machine)
+        runtime.ledger.owner("TransactionalIds", lambda: machine.bytes, f"{IDS_BYTES_MAX >> 20} MiB")
         self.markers = TransactionMarkers(runtime, channels, cache, machine, self.drain)
 
     def tick(self, now: Now) -> None:

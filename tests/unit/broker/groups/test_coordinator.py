@@ -116,6 +116,7 @@ class World:
             kind,
             self.protocols(member) if protocols is None else protocols,
             fresh or f"m{self._ticket}",
+            "User:client",
         )
         self.machine.join("g", self._ticket, request, self.now)
         self.drain()
@@ -1268,3 +1269,44 @@ def test_records_round_trip() -> None:
     assert read(READERS, b"\x00\x07\x00\x01g rest", None) == ForeignLine(
         "g", b"\x00\x07\x00\x01g rest", True, None, ANY
     )
+
+
+def test_a_member_says_no_more_of_itself_than_there_is_room_for() -> None:
+    """What members say is kept for as long as they are members: it is charged, refused above the bound, and given back."""
+    w = World()
+    account = w.machine.kinds.classic.account
+    account.bytes_max = 100_000
+    long = [("range", b"x" * 60_000)]
+    first = w.verdicts[w.join("", version=3, fresh="a", protocols=long)]
+    assert first.error is ErrorCode.NONE and account.bytes > 60_000
+    full = w.verdicts[w.join("", version=3, fresh="b", protocols=long)]
+    assert full.error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    w.join("", version=3, fresh="c", protocols=[("range", b"x")])
+    again = w.join("a", protocols=long)
+    assert again not in w.verdicts or w.verdicts[again].error is ErrorCode.NONE, "it takes the room that it has"
+    before = account.bytes
+    w.machine.leave("g", [("a", None), ("c", None)], w.now)
+    w.drain()
+    assert before > 60_000 and account.bytes == 0
+    account._ledger.check()
+
+
+def test_members_of_a_group_that_was_read_from_the_log_take_no_room_of_others_until_they_speak() -> None:
+    w = World()
+    joined = w.join("", version=3, fresh="a", protocols=[("range", b"x" * 50_000)])
+    generation = w.verdicts[joined].generation  # type: ignore[union-attr]
+    w.sync("a", generation, [("a", b"y" * 20_000)])
+    later = Coordinator(w.machine.settings, NoTopics())
+    later.gained(0, 1)
+    later.load(0, 1, [(key, value) for key, value in w.log])
+    later.loaded(0, 1, w.now)
+    account = later.kinds.classic.account
+    assert account.bytes > 70_000 and account.by_principal.keys() == {""}
+    request = JoinRequest(
+        9, "a", None, "c", "/h", 30_000, 10_000, "consumer", [("range", b"x" * 40_000)], "z", principal="User:a"
+    )
+    later.join("g", 1, request, w.now)
+    assert account.by_principal.keys() == {"User:a"}
+    later.lost(0)
+    assert not account.bytes
+    account._ledger.check()
