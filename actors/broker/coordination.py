@@ -68,6 +68,8 @@ class Coordination(Generic[S]):
         self._configured = partitions
         self._shard = shard
         self._pending: dict[int, _Pending] = {}
+        self._under_way: dict[tuple[int, str], int] = {}
+        """(partition, name) -> how many of these are about it. Invariant: no value is 0."""
         self._next_token = 0
 
     # ---- which partition
@@ -117,6 +119,7 @@ class Coordination(Generic[S]):
         for token, pending in sorted(self._pending.items()):
             if pending.shard is shard:
                 del self._pending[token]
+                self._ended(pending)
                 pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
     def shard_loading(self, partition: int, epoch: int) -> S | None:
@@ -139,7 +142,16 @@ class Coordination(Generic[S]):
         """A write is committed, or failed."""
         pending = self._pending.pop(token, None)
         if pending is not None:
+            self._ended(pending)
             pending.then(error, now)
+
+    def _ended(self, pending: _Pending) -> None:
+        key = pending.shard.partition, pending.about
+        left = self._under_way[key] - 1
+        if left:
+            self._under_way[key] = left
+        else:
+            del self._under_way[key]
 
     def _write(
         self, shard: S, about: str, records: Sequence[Record], then: Then, producer: tuple[int, int] | None = None
@@ -147,12 +159,13 @@ class Coordination(Generic[S]):
         """Begin a write; its token."""
         self._next_token += 1
         self._pending[self._next_token] = _Pending(shard, about, then)
+        self._under_way[shard.partition, about] = self._under_way.get((shard.partition, about), 0) + 1
         self.writes.append(Write(self._next_token, shard.partition, records, producer))
         return self._next_token
 
-    def _on_their_way(self) -> set[tuple[int, str]]:
-        """(partition, name) of what is being written."""
-        return {(pending.shard.partition, pending.about) for pending in self._pending.values()}
+    def is_written(self, shard: S, about: str) -> bool:
+        """Whether something of that name is being written."""
+        return (shard.partition, about) in self._under_way
 
 
 def partition_of(name: str, partitions: int) -> int:

@@ -37,6 +37,7 @@ from actors.broker.log.segment import Job
 from actors.broker.log.transactions import NO_LIMIT
 from actors.broker.partition import Partition
 from actors.broker.replication_throttle import ReplicationThrottle
+from actors.broker.sessions import FIRST_EPOCH
 from actors.ports import Disk, DiskFailed, DiskFull, Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -226,7 +227,7 @@ class Fetcher:
             self._restart()
             return outcome
         if not self._epoch:
-            self._session, self._epoch = reply.session_id, 1
+            self._session, self._epoch = reply.session_id, FIRST_EPOCH
         for topic in reply.responses:
             topic_id = self._ids.get(topic.topic, topic.topic_id) if topic.topic else topic.topic_id
             for data in topic.partitions:

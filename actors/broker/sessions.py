@@ -28,6 +28,8 @@ from actors.wire.errors import ErrorCode
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
+FIRST_EPOCH = 1
+"""Of the request behind the one that has begun a session."""
 EPOCH_MAX = (1 << 31) - 1
 IDLE_MS = 120_000
 SLOTS = 1000
@@ -131,7 +133,7 @@ class Session:
         """For whom it is kept."""
         self.charged = 0
         """Bytes. Invariant: 0 unless later requests can find it."""
-        self.epoch = 1
+        self.epoch = FIRST_EPOCH
         """The epoch that the next request must carry."""
         self.replica = replica
         self.registered = False

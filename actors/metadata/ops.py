@@ -118,6 +118,10 @@ class TopicGone(NamedTuple):
     name: str = ""
 
 
+FIRST_EPOCH = 0
+"""Of a partition and of its leader, when it is made."""
+
+
 class PartitionsSet:
     """The whole state of some partitions of one topic: they were created, or replaced (start and end of a
     reassignment).
@@ -166,8 +170,8 @@ class PartitionsSet:
                 replicas[i],
                 members,
                 leads,
-                leader_epoch[i] if leader_epoch else 0,
-                partition_epoch[i] if partition_epoch else 0,
+                leader_epoch[i] if leader_epoch else FIRST_EPOCH,
+                partition_epoch[i] if partition_epoch else FIRST_EPOCH,
                 directories[i] if directories else None,
                 extra,
             )

@@ -15,12 +15,16 @@ kinds are in one table (`kinds.py`). Rules:
    It is not listed; the offsets of it that can be read are told.
 5. Offsets of a topic that was deleted are removed in portions, `KEYS_A_TICK` in a turn, however many a group has; those of
    topics that were deleted meanwhile in one more walk, all together. What is committed for a topic of the same name
-   meanwhile is not among them.
+   meanwhile is not among them. A group that is deleted, offsets that have expired, and the end of a transaction share these
+   keys of a turn.
 
 Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) and `writes`.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from actors.broker.coordination import Coordination, Record, Then
@@ -28,17 +32,18 @@ from actors.broker.groups.classic import state as classic
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group
 from actors.broker.groups.consumer.state import ConsumerGroup
-from actors.broker.groups.kind import Committer, Kind
+from actors.broker.groups.kind import Committer, Expiry, Kind
 from actors.broker.groups.kinds import Kinds, Settings, kinds
 from actors.broker.groups.records import CommittedOffset, Line, OffsetLine, offset_record, read
-from actors.broker.groups.shard import AnyGroup, Key, Shard
+from actors.broker.groups.shard import PORTION_KEYS, AnyGroup, Key, Missing, Shard
 from actors.broker.groups.topics import Topics
 from actors.ledger import Account
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
 KEYS_A_TICK = 4_000
-"""Of offsets that are looked at for whether their topic is gone: about a millisecond."""
+"""Of offsets that are looked at, removed or made visible in one turn: about a millisecond."""
+NO_LIMIT = 1 << 62
 
 
 class MarkerPlace(NamedTuple):
@@ -46,6 +51,33 @@ class MarkerPlace(NamedTuple):
 
     leader_epoch: int
     order: int
+
+
+class _Removal:
+    """The removal of a group and of all that it has committed, a portion at a time. It is dead meanwhile."""
+
+    __slots__ = ("error", "group", "portions", "records", "seen", "shard", "then")
+
+    def __init__(
+        self, shard: Shard, group: AnyGroup, records: Sequence[Record], then: Callable[[ErrorCode], None]
+    ) -> None:
+        self.shard = shard
+        self.group = group
+        self.records = records
+        """Those that remove the group itself: behind its offsets, so that who asks again finds it."""
+        self.then = then
+        self.portions = shard.portions(group.id)
+        self.seen: set[Key] = set()
+        self.error = ErrorCode.NONE
+        """Why a portion could not be written."""
+
+    def next(self) -> list[Key] | None:
+        """The next keys to remove; None: those were the last."""
+        for keys in self.portions:
+            if found := [key for key in keys if key not in self.seen]:
+                self.seen.update(found)
+                return found
+        return None
 
 
 class Coordinator(Coordination[Shard]):
@@ -64,6 +96,10 @@ class Coordinator(Coordination[Shard]):
         """Offsets that may still be looked at in this turn, for whether their topic is gone."""
         self._walking: dict[Shard, None] = {}
         """Shards in which there is more to look at."""
+        self._removals: deque[_Removal] = deque()
+        """Groups whose removal takes longer than a turn."""
+        self._expiring: Iterator[int] | None = None
+        """The look for offsets that have expired; it gives how many were looked at."""
         self._owners: dict[int, Kind[Any]] = {number: kind for kind in self.kinds for number in kind.numbers}
 
     # ---- leadership and loading
@@ -422,10 +458,12 @@ class Coordinator(Coordination[Shard]):
                 self._walk(shard)
             else:
                 del self._walking[shard]
+        self._remove_on()
+        self._expire_on()
 
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
-        if self._walking:
+        if self._walking or self._removals or self._expiring is not None:
             return 0
         return min(kind.deadline_ms() for kind in self.kinds)
 
@@ -435,20 +473,12 @@ class Coordinator(Coordination[Shard]):
 
         Offsets for topics that do not exist are removed as well: their removal has failed, or this broker has learned
         of the deletion from a snapshot, which does not show it."""
-        loaded = [shard for shard in self.shards.values() if shard.loaded]
-        for shard in loaded:
-            self._forget_missing(shard, exists)
-        busy = self._on_their_way()
-        for shard in loaded:
-            for kind in self.kinds:
-                for group in list(shard.of(kind.type).values()):
-                    found = kind.expired(
-                        shard, group, now, self.settings.retention_ms, busy=(shard.partition, group.id) in busy
-                    )
-                    if found.whole:
-                        self.delete(group.id, lambda error: None)
-                    elif found.offsets:
-                        self._remove_offsets(shard, group.id, found.offsets, lambda error: None)
+        for shard in self.shards.values():
+            if shard.loaded:
+                self._forget_missing(shard, exists)
+        if self._expiring is None:
+            self._expiring = self._expiry(now)
+        self._expire_on()
 
     # ---- kinds
 
@@ -529,6 +559,11 @@ class Coordinator(Coordination[Shard]):
         """Remove a group that can be removed; its offsets stay where another kind takes its place. For what was never
         written nothing is written."""
         kind = self.kind_of(group)
+        size = shard.keys_at_most(group.id) if with_offsets else 0
+        if size and (size > PORTION_KEYS or self._keys_left <= 0):
+            self._removals.append(_Removal(shard, group, kind.removal(group), then))
+            return
+        self._keys_left -= size
         records = [offset_record(group.id, *key, None) for key in shard.keys(group.id)] if with_offsets else []
         records += kind.removal(group)
 
@@ -550,16 +585,128 @@ class Coordinator(Coordination[Shard]):
 
     # ---- inside
 
+    def _remove_on(self) -> None:
+        """Go on with the removal of groups, as far as the turn allows."""
+        while self._removals and self._keys_left > 0:
+            one = self._removals[0]
+            shard, group = one.shard, one.group
+            if self.shards.get(shard.partition) is not shard:
+                self._removals.popleft()
+                one.then(ErrorCode.NOT_COORDINATOR)
+                continue
+            keys = one.next()
+            if keys is not None:
+                self._keys_left -= 1 + len(keys)
+                self._remove_offsets(shard, group.id, keys, partial(_note, one))
+                continue
+            self._removals.popleft()
+            self._keys_left -= 1
+            self._remove_last(one)
+
+    def _remove_last(self, one: _Removal) -> None:
+        """All offsets of a group are on their way to be removed: the group goes behind them."""
+        kind = self.kind_of(one.group)
+
+        def gone(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                error = one.error
+            if error is ErrorCode.NONE:
+                one.shard.drop(one.group.id, in_portions=True)
+            else:
+                kind.revive(one.group)
+            one.then(error)
+
+        # A group that was never written has a record all the same, so that this ends behind its offsets' removals.
+        records = one.records or [offset_record(one.group.id, *key, None) for key in islice(one.seen, 1)]
+        if records:
+            self._write(one.shard, one.group.id, records, gone)
+        else:
+            gone(ErrorCode.NONE, Now(0, 0))
+
+    def _expire_on(self) -> None:
+        """Go on with the look for offsets that have expired, as far as the turn allows."""
+        while self._expiring is not None and self._keys_left > 0:
+            looked_at = next(self._expiring, None)
+            if looked_at is None:
+                self._expiring = None
+            else:
+                self._keys_left -= looked_at
+
+    def _expiry(self, now: Now) -> Iterator[int]:
+        """Look at every group once, and at `PORTION_KEYS` of its offsets in one go."""
+        for shard in list(self.shards.values()):
+            for kind in self.kinds:
+                for id in list(shard.of(kind.type)) if shard.loaded else ():
+                    yield 1
+                    yield from self._expiry_of(shard, kind, id, now)
+
+    def _expiry_of(self, shard: Shard, kind: Kind[Any], id: str, now: Now) -> Iterator[int]:
+        """Remove what has expired of one group: portion by portion, or the whole group at the end if that is all. It is
+        asked anew before each portion, since the group goes on meanwhile."""
+        keys, order, expired, whole = list(shard.offsets_of(id)), shard.transactional.order, 0, False
+        busy = self.is_written(shard, id)
+        for start in range(0, max(1, len(keys)), PORTION_KEYS):
+            if start:
+                yield PORTION_KEYS
+            found = self._expiry_now(shard, kind, id, now, busy=busy)
+            if found is None:
+                return
+            offsets, portion = shard.offsets_of(id), keys[start : start + PORTION_KEYS]
+            old = [key for key in portion if key in offsets and found.old(key, offsets[key])]
+            expired, whole = expired + len(old), found.whole
+            if not whole:
+                self._forget_of(shard, id, old)
+        if whole and expired == len(keys) and shard.transactional.order == order:
+            self.delete(id, lambda error: None)
+        elif whole and expired < len(keys):
+            yield from self._expire_some(shard, kind, id, keys, now)
+
+    def _expire_some(self, shard: Shard, kind: Kind[Any], id: str, keys: Sequence[Key], now: Now) -> Iterator[int]:
+        """Some offsets of a group that could go as a whole have expired, and the group stays."""
+        for start in range(0, len(keys), PORTION_KEYS):
+            if start:
+                yield PORTION_KEYS
+            found = self._expiry_now(shard, kind, id, now, busy=False)
+            if found is None:
+                return
+            offsets, portion = shard.offsets_of(id), keys[start : start + PORTION_KEYS]
+            self._forget_of(shard, id, [key for key in portion if key in offsets and found.old(key, offsets[key])])
+
+    def _expiry_now(self, shard: Shard, kind: Kind[Any], id: str, now: Now, *, busy: bool) -> Expiry | None:
+        """What of a group has expired; None: nothing, or it is not here any more."""
+        group = shard.of(kind.type).get(id) if self.shards.get(shard.partition) is shard else None
+        return None if group is None else kind.expiry(shard, group, now, self.settings.retention_ms, busy=busy)
+
     def _forget_missing(self, shard: Shard, exists: Callable[[str], bool]) -> None:
-        topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)
-        self._forget(shard, [topic for topic in topics if not exists(topic)])
+        """Look for offsets of topics that do not exist: at once as far as the turn allows, and then in the next ones."""
+        shard.look_for(Missing(exists))
+        self._walking[shard] = None
+        self._walk(shard)
 
     def _end(self, shard: Shard, producer_id: int, commit: bool, behind: int) -> None:
-        for group_id, key, order, committed in shard.transactional.ended(producer_id, commit, behind):
+        shard.transactional.ended(producer_id, commit, behind)
+        if shard.loaded:
+            self._walking[shard] = None
+            self._end_on(shard)
+            if not shard.transactional.ending and not shard.walks:
+                self._walking.pop(shard, None)
+        else:
+            self._end_some(shard, NO_LIMIT)
+
+    def _end_on(self, shard: Shard) -> None:
+        """Take in what was committed in transactions that have ended, as far as the turn allows."""
+        while shard.transactional.ending and self._keys_left > 0:
+            self._keys_left -= self._end_some(shard, PORTION_KEYS)
+
+    def _end_some(self, shard: Shard, keys_max: int) -> int:
+        """The same for so many keys; how many there were."""
+        looked_at, visible = shard.transactional.take_in(keys_max)
+        for group_id, key, order, committed in visible:
             shard.set(group_id, key, committed)
             shard.transactional.set(group_id, key, order)
             if shard.loaded:
                 self.kinds.classic.simple(shard, group_id)
+        return looked_at
 
     def _forget(self, shard: Shard, topics: Collection[str]) -> None:
         """Remove the offsets of topics that are gone: at once as far as the turn allows, and the rest in the next ones."""
@@ -570,6 +717,7 @@ class Coordinator(Coordination[Shard]):
 
     def _walk(self, shard: Shard) -> None:
         """Go on with the groups of a shard, as far as the turn allows."""
+        self._end_on(shard)
         while self._keys_left > 0 and shard.walks:
             walk = shard.walks[0]
             found = walk.next()
@@ -579,7 +727,7 @@ class Coordinator(Coordination[Shard]):
                 group_id, keys = found
                 self._keys_left -= 1 + len(keys)
                 self._forget_of(shard, group_id, walk.gone(group_id, keys))
-        if not shard.walks:
+        if not shard.walks and not shard.transactional.ending:
             self._walking.pop(shard, None)
 
     def _forget_of(self, shard: Shard, group_id: str, gone: Sequence[Key]) -> None:
@@ -622,3 +770,9 @@ class Coordinator(Coordination[Shard]):
         token = self._write(shard, group_id, records, ended)
         for key, _ in offsets:
             shard.wrote(group_id, key, token)
+
+
+def _note(removal: _Removal, error: ErrorCode) -> None:
+    """A portion of a group's removal has ended."""
+    if error is not ErrorCode.NONE:
+        removal.error = error

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 from actors.broker.coordination import Record, Then
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group as ClassicGroup
-from actors.broker.groups.records import Line
+from actors.broker.groups.records import CommittedOffset, Line
 from actors.broker.groups.shard import AnyGroup, Key, Shard
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -42,10 +42,10 @@ class Committer(NamedTuple):
     transactional: bool = False
 
 
-class Expired(NamedTuple):
-    """`offsets`: those that have expired. `whole`: the group goes with them."""
+class Expiry(NamedTuple):
+    """Which committed offsets of a group have expired. `whole`: the group goes if all have."""
 
-    offsets: Sequence[Key] = ()
+    old: Callable[[Key, CommittedOffset], bool]
     whole: bool = False
 
 
@@ -162,9 +162,10 @@ class Kind(Protocol[G]):
         """Whether committed offsets may be deleted at all (OffsetDelete)."""
         return ErrorCode.NONE
 
-    def expired(self, shard: Shard, group: G, now: Now, retention_ms: int, *, busy: bool) -> Expired:
-        """The committed offsets whose time is over. `busy`: something of the group is being written."""
-        return Expired()
+    def expiry(self, shard: Shard, group: G, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
+        """Which offsets' time is over; None: of none. It looks at no offset. `busy`: something of the group is being
+        written."""
+        return None
 
     def removal_error(self, group: G) -> ErrorCode:
         """Why the group cannot be deleted now: NON_EMPTY_GROUP, or COORDINATOR_NOT_AVAILABLE while it is."""

@@ -10,7 +10,7 @@ This file alone decides which value of a key is visible, and of which keys the l
    cannot be read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from actors.broker.groups.records import CommittedOffset, ForeignLine
@@ -36,6 +36,22 @@ class AnyGroup(Protocol):
     def members(self) -> Mapping[str, Any]: ...
 
 
+class Missing:
+    """The topics that do not exist: asked for by name, once each."""
+
+    __slots__ = ("_exists", "_known")
+
+    def __init__(self, exists: Callable[[str], bool]) -> None:
+        self._exists = exists
+        self._known: dict[str, bool] = {}
+
+    def __contains__(self, topic: str) -> bool:
+        known = self._known.get(topic)
+        if known is None:
+            known = self._known[topic] = not self._exists(topic)
+        return known
+
+
 class Walk:
     """A look through the keys of a shard for offsets of some topics that are gone, a portion at a time.
 
@@ -43,8 +59,8 @@ class Walk:
 
     __slots__ = ("_portions", "_seen", "_shard", "topics")
 
-    def __init__(self, shard: "Shard", topics: Iterable[str]) -> None:
-        self.topics = set(topics)
+    def __init__(self, shard: "Shard", topics: "set[str] | Missing") -> None:
+        self.topics = topics
         self._shard = shard
         self._portions: Iterator[tuple[str, list[Key]]] | None = None
         """Those that are still to come; None: none was looked at."""
@@ -73,13 +89,9 @@ class Walk:
         return found
 
     def _in_portions(self) -> Iterator[tuple[str, list[Key]]]:
-        shard = self._shard
-        for group in list(shard.with_offsets()):
-            # In this order, since a key whose write ends meanwhile goes from one of the first two to the third.
-            for keys in (shard.transactional.unstable, shard.unsettled_of, shard.offsets_of):
-                found = list(keys(group))
-                for start in range(0, len(found), PORTION_KEYS):
-                    yield group, found[start : start + PORTION_KEYS]
+        for group in list(self._shard.with_offsets()):
+            for keys in self._shard.portions(group):
+                yield group, keys
 
 
 class Shard:
@@ -131,6 +143,18 @@ class Shard:
         found = dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
         return found | dict.fromkeys(self.transactional.unstable(group))
 
+    def keys_at_most(self, group: str) -> int:
+        """How many `keys` has, or more where one is in several places."""
+        return len(self.offsets_of(group)) + len(self.unsettled_of(group)) + len(self.transactional.unstable(group))
+
+    def portions(self, group: str) -> Iterator[list[Key]]:
+        """Every key of which the log may hold a value of this group, `PORTION_KEYS` at most in one go. One may come again,
+        and none is missed whose write ends meanwhile: such a one goes from one of the first two places to the third."""
+        for keys in (self.transactional.unstable, self.unsettled_of, self.offsets_of):
+            found = list(keys(group))
+            for start in range(0, len(found), PORTION_KEYS):
+                yield found[start : start + PORTION_KEYS]
+
     def unsettled_of(self, group: str) -> Mapping[Key, int]:
         """Keys of a group of which a write has not ended, or has failed. Not to be changed."""
         return self.unsettled.get(group, {})
@@ -167,10 +191,16 @@ class Shard:
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         """Topics are gone, and what was committed for them is to be looked for."""
-        if self.walks and not self.walks[-1].begun:
-            self.walks[-1].topics.update(topics)
+        last = self.walks[-1].topics if self.walks and not self.walks[-1].begun else None
+        if isinstance(last, set):
+            last.update(topics)
         else:
-            self.walks.append(Walk(self, topics))
+            self.walks.append(Walk(self, set(topics)))
+
+    def look_for(self, missing: Missing) -> None:
+        """What was committed for topics that do not exist is to be looked for, unless that is done already."""
+        if not any(isinstance(walk.topics, Missing) for walk in self.walks):
+            self.walks.append(Walk(self, missing))
 
     def wrote(self, group: str, key: Key, token: int) -> None:
         """A value, or its removal, has been written and is not committed yet."""
@@ -207,9 +237,10 @@ class Shard:
                 if not keys[group]:
                     del keys[group]
 
-    def drop(self, group: str) -> None:
-        """The group is deleted, with all its committed offsets."""
+    def drop(self, group: str, *, in_portions: bool = False) -> None:
+        """The group is deleted, with all its committed offsets. `in_portions`: these have been removed before."""
         self.forget(group)
         self.offsets.pop(group, None)
         self.unsettled.pop(group, None)
-        self.transactional.forget_group(group)
+        if not in_portions:
+            self.transactional.forget_group(group)

@@ -7,9 +7,12 @@ One partition of `__consumer_offsets` in the memory of its coordinator. This fil
    failed: the log may hold it.
 3. The log's order decides: what was written for a key before its visible value is older than that, and never replaces it. A
    marker ends what was written before it, however late its end is told.
+4. The end of a long transaction is taken in by portions (`take_in`). Its keys stay unstable until theirs.
 """
 
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from actors.broker.groups.records import CommittedOffset
@@ -25,6 +28,15 @@ class _Entry(NamedTuple):
     committed: CommittedOffset | None
 
 
+class _Ending(NamedTuple):
+    """A transaction that has ended, and of which `entries` are not taken in yet. `order`: of its marker."""
+
+    producer_id: int
+    entries: dict[tuple[str, Key], _Entry]
+    commit: bool
+    order: int
+
+
 class TransactionalOffsets:
     """Of one partition. `order` counts all offsets that are written to it, as they come in the log."""
 
@@ -32,8 +44,10 @@ class TransactionalOffsets:
         self.order = 0
         self._open: dict[int, dict[tuple[str, Key], _Entry]] = {}
         """Producer id -> (group, key) -> entry. Invariant: no producer is without an entry."""
+        self._endings: deque[_Ending] = deque()
+        """In the order of their markers. Invariant: none is without an entry."""
         self._unstable: dict[str, dict[Key, int]] = {}
-        """Group -> key -> how many open transactions have written for it."""
+        """Group -> key -> how many transactions have written for it that are open, or end."""
 
     def next(self) -> int:
         """The place in the log of what is written now."""
@@ -51,40 +65,56 @@ class TransactionalOffsets:
 
     def failed(self, producer_id: int, group: str, key: Key, order: int) -> None:
         """That write has failed. The log may hold it, so the key stays unstable."""
-        entries = self._open.get(producer_id, {})
-        entry = entries.get((group, key))
-        if entry is not None and entry.order == order:
-            entries[group, key] = _Entry(order, None)
+        of_producer = [one.entries for one in self._endings if one.producer_id == producer_id]
+        for entries in (self._open.get(producer_id, {}), *of_producer):
+            entry = entries.get((group, key))
+            if entry is not None and entry.order == order:
+                entries[group, key] = _Entry(order, None)
 
     def set(self, group: str, key: Key, order: int) -> None:
         """A value, or a removal, that was written at `order` is visible now: what is older never is."""
         if key not in self._unstable.get(group, ()):
             return
-        for entries in self._open.values():
+        for entries in self._all():
             entry = entries.get((group, key))
             if entry is not None and entry.order < order:
                 entries[group, key] = _Entry(entry.order, None)
 
-    def ended(self, producer_id: int, commit: bool, order: int) -> list[tuple[str, Key, int, CommittedOffset]]:
-        """The producer's transaction has ended with a marker that was written behind `order`: what is visible from now on,
-        as (group, key, order, value). What the producer has written since belongs to its next transaction."""
-        entries = self._open.pop(producer_id, {})
-        later = {place: entry for place, entry in entries.items() if entry.order > order}
-        if later:
-            self._open[producer_id] = later
-        visible = []
-        for (group, key), entry in entries.items():
-            if entry.order > order:
+    def ended(self, producer_id: int, commit: bool, order: int) -> None:
+        """The producer's transaction has ended with a marker that was written behind `order`. What it has written since
+        belongs to its next transaction."""
+        entries = self._open.pop(producer_id, None)
+        if entries is not None:
+            self._endings.append(_Ending(producer_id, entries, commit, order))
+
+    @property
+    def ending(self) -> bool:
+        """Whether there is something to take in."""
+        return bool(self._endings)
+
+    def take_in(self, keys_max: int) -> tuple[int, list[tuple[str, Key, int, CommittedOffset]]]:
+        """Go on with the transactions that have ended: how many keys were looked at, `keys_max` at most, and what is visible
+        from now on, as (group, key, order, value)."""
+        looked_at, visible = 0, []
+        while self._endings and looked_at < keys_max:
+            one = self._endings[0]
+            place, entry = one.entries.popitem()
+            looked_at += 1
+            if not one.entries:
+                self._endings.popleft()
+            if entry.order > one.order and place not in (present := self._open.setdefault(one.producer_id, {})):
+                present[place] = entry
                 continue
+            group, key = place
             keys = self._unstable[group]
             keys[key] -= 1
             if not keys[key]:
                 del keys[key]
                 if not keys:
                     del self._unstable[group]
-            if commit and entry.committed is not None:
+            if one.commit and entry.committed is not None and entry.order <= one.order:
                 visible.append((group, key, entry.order, entry.committed))
-        return visible
+        return looked_at, visible
 
     def unstable(self, group: str) -> dict[Key, int]:
         """Keys of a group for which open transactions have written. Not to be changed."""
@@ -99,10 +129,14 @@ class TransactionalOffsets:
         for key in self._unstable.get(group, ()):
             self.set(group, key, self.order + 1)
 
+    def _all(self) -> Iterator[dict[tuple[str, Key], _Entry]]:
+        """What was written in each transaction that is open, or ends."""
+        return chain(self._open.values(), [one.entries for one in self._endings])
+
     def check(self) -> None:
         """Assert the invariants; called after each step in tests."""
         counts: dict[str, dict[Key, int]] = {}
-        for entries in self._open.values():
+        for entries in self._all():
             assert entries
             for group, key in entries:
                 keys = counts.setdefault(group, {})

@@ -26,6 +26,11 @@ AGAIN = frozenset((
 LOST_STATE = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID))
 
 
+FIRST_SEQUENCE = 0
+"""A leader that does not know a producer accepts any."""
+SEQUENCE_MAX = (1 << 31) - 1
+
+
 class Producer:
     """One producing client."""
 
@@ -60,13 +65,13 @@ class Producer:
 
     async def _partition(self, topic: str, partition: int) -> None:
         client, random = self.client, self.client.random
-        sequence = 0
+        sequence = FIRST_SEQUENCE
         while not client.stopping:
             await client.sleep(random.randint(1, 2 * self.pause_ms))
             values = self._values(topic, partition, 1 + random.randrange(4))
             if not await self._send(topic, partition, values, sequence):
                 return
-            sequence += len(values)
+            sequence = (sequence + len(values)) & SEQUENCE_MAX
 
     def _values(self, topic: str, partition: int, count: int) -> list[bytes]:
         client = self.client

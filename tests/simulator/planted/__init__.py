@@ -8,6 +8,7 @@ those: a mistake that goes unnoticed means that a checker or a fault has been lo
 """
 
 from tests.simulator.planted import (
+    aged,
     authorization,
     broker,
     compaction,
@@ -28,7 +29,7 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
+    "PLANTED", "aged", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
     "pushes", "quorum", "replicas", "share_groups", "share_members", "share_state", "strangers", "streams_groups",
     "transactions",
 ]  # fmt: skip

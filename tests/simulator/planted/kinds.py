@@ -4,7 +4,7 @@ The worlds are the simulator's own, with another shape and another mix of faults
 additions to the simulator's own mix leave these worlds, and the recorded seeds, as they are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import churn
-from tests.simulator.planted.registry import instead
+from tests.simulator.planted.registry import Patch, instead
 from tests.simulator.simulation import Result, Shape, Simulation
 from tests.simulator.strangers import Nobody, Strangers
 
@@ -57,6 +57,8 @@ class Kind(NamedTuple):
     strangers: type[Strangers] = Nobody
     keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
     """Of producers of compacted topics."""
+    begun: Callable[[], Sequence[Patch]] = list
+    """Patches that say where counters begin."""
 
 
 def run(kind: Kind, seed: int, until_ms: int = -1, *, keep_log: bool = False) -> Result:
@@ -81,6 +83,8 @@ def run(kind: Kind, seed: int, until_ms: int = -1, *, keep_log: bool = False) ->
             (world, "SYNC_US", kind.sync_us),
         ):
             stack.enter_context(instead(owner, name, value))
+        for patch in kind.begun():
+            stack.enter_context(patch)
         one = Simulation(seed, keep_log=keep_log)
         if until_ms >= 0:
             one.world.at(until_ms * 1000, _stop)

@@ -19,6 +19,7 @@ from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.clients.transactional import Plan
 from tests.simulator.faults import Faults
 from tests.simulator.impostors import PushyImpostors
+from tests.simulator.planted.aged import aged
 from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
@@ -332,10 +333,20 @@ GENERAL = Kind(
 )
 """The simulator's own worlds, as they are."""
 
+
+def _aged(seed: int) -> Shape:
+    """Members of a classic group and transactions, in a cluster that is old."""
+    choose = random.Random(f"aged {seed}")
+    plan = Plan(choose.choice((0, 2)), {"x0": 1, "x1": 1}, "x1", 2, 1, 300)
+    found = _shape("aged", [PAIR], REBALANCED, members=3, churn=True)(seed)
+    return found._replace(config={**found.config, **simulation.TRANSACTIONS}, transactions=plan)
+
+
 WORLDS: dict[str, Kind] = {
     "general": GENERAL,
     "strange": VOTING._replace(shape=_shape("strange", [PAIR], {}, producers=1), strangers=Pushy),
     "rough": ROUGH,
+    "aged": ROUGH._replace(shape=_aged, begun=aged),
     "deposed": Kind(
         _shape("deposed", [THREE, PAIR], {}, churn=True),
         partial(AimedFaults, menu=DEPOSED),

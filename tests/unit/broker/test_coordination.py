@@ -42,7 +42,7 @@ def test_a_write_is_told_once_and_with_its_partition_those_that_are_on_their_way
     machine.lost(0)
     machine.written(tokens[1], ErrorCode.NONE, NOW)
     assert told == [("a", ErrorCode.NONE), ("b", ErrorCode.NOT_COORDINATOR)]
-    assert machine._on_their_way() == {(1, "c")}
+    assert machine._under_way == {(1, "c"): 1} and machine.is_written(shards[1], "c")
 
 
 def test_what_is_read_of_a_leadership_that_is_over_is_not_taken_in() -> None:

@@ -24,7 +24,7 @@ from actors.broker.groups.classic import rebalance, records
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced, SyncRequest
 from actors.broker.groups.classic.state import MEMBER_BYTES, TYPE, Group, GroupState, said_bytes
 from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
-from actors.broker.groups.kind import FAR_MS, Committer, Expired, Job, Kind, Ports
+from actors.broker.groups.kind import FAR_MS, Committer, Expiry, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.ledger import Account, Ledger
@@ -244,21 +244,18 @@ class ClassicGroups(Kind[Group]):
             return ErrorCode.NON_EMPTY_GROUP
         return ErrorCode.NONE
 
-    def expired(self, shard: Shard, group: Group, now: Now, retention_ms: int, *, busy: bool) -> Expired:
+    def expiry(self, shard: Shard, group: Group, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
         """A stable group loses old offsets of topics to which no member subscribes. An empty one loses those that are old
         when it has been empty for so long, and goes with the last. A group that is being written, or has given out an id,
         is left for the next time."""
         if group.state is GroupState.STABLE:
-            return Expired(_unsubscribed(shard, group, now.wall_ms - retention_ms))
+            return _unsubscribed(shard, group, now.wall_ms - retention_ms)
         if group.state is not GroupState.EMPTY or group.pending or busy or shard.transactional.unstable(group.id):
-            return Expired()
-        offsets = shard.offsets.get(group.id, {})
-        old = [
-            key
-            for key, committed in offsets.items()
-            if max(committed.wall_ms, group.state_wall_ms) + retention_ms <= now.wall_ms
-        ]
-        return Expired(old, len(old) == len(offsets))
+            return None
+        oldest_ms = now.wall_ms - retention_ms
+        return Expiry(
+            lambda key, committed: committed.wall_ms <= oldest_ms and group.state_wall_ms <= oldest_ms, whole=True
+        )
 
     def removal_error(self, group: Group) -> ErrorCode:
         """Only an empty group can be deleted."""
@@ -372,13 +369,11 @@ def _removal(group: Group) -> list[Record]:
     return [(key, None) for key in keys]
 
 
-def _unsubscribed(shard: Shard, group: Group, oldest_ms: int) -> Sequence[tuple[str, int]]:
+def _unsubscribed(shard: Shard, group: Group, oldest_ms: int) -> Expiry | None:
     """An offset that is being written is newer than the visible one: such a key stays."""
-    unsettled = shard.unsettled.get(group.id, {})
-    old = [
-        key
-        for key, committed in shard.offsets.get(group.id, {}).items()
-        if committed.wall_ms <= oldest_ms and key not in unsettled
-    ]
-    topics = subscribed(group) if old else None
-    return [] if topics is None else [key for key in old if key[0] not in topics]
+    unsettled, topics = shard.unsettled_of(group.id), subscribed(group)
+    if topics is None:
+        return None
+    return Expiry(
+        lambda key, committed: committed.wall_ms <= oldest_ms and key not in unsettled and key[0] not in topics
+    )

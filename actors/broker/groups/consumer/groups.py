@@ -54,7 +54,7 @@ from actors.broker.groups.consumer.state import (
     Subscription,
 )
 from actors.broker.groups.epochs import next_epoch, spent
-from actors.broker.groups.kind import Committer, Expired, Job, Kind, Ports
+from actors.broker.groups.kind import Committer, Expiry, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.topics import Topics, metadata_hash
@@ -415,19 +415,16 @@ class ConsumerGroups(Kind[ConsumerGroup]):
         """Offsets of topics to which no member subscribes can be deleted at any time."""
         return ErrorCode.GROUP_ID_NOT_FOUND if group.gone else ErrorCode.NONE
 
-    def expired(self, shard: Shard, group: ConsumerGroup, now: Now, retention_ms: int, *, busy: bool) -> Expired:
+    def expiry(self, shard: Shard, group: ConsumerGroup, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
         """Offsets that are older than the retention, of topics to which no member subscribes; with the last one an empty
         group goes too."""
         if busy or group.gone or shard.transactional.unstable(group.id):
-            return Expired()
-        oldest_ms, unsettled = now.wall_ms - retention_ms, shard.unsettled.get(group.id, {})
-        offsets = shard.offsets.get(group.id, {})
-        old = [
-            key
-            for key, committed in offsets.items()
-            if committed.wall_ms <= oldest_ms and key not in unsettled and not group.subscribes(key[0])
-        ]
-        return Expired(old, len(old) == len(offsets) and not group.size() and not unsettled)
+            return None
+        oldest_ms, unsettled, subscribes = now.wall_ms - retention_ms, shard.unsettled_of(group.id), group.subscribes
+        return Expiry(
+            lambda key, committed: committed.wall_ms <= oldest_ms and key not in unsettled and not subscribes(key[0]),
+            not group.size() and not unsettled,
+        )
 
     def removal_error(self, group: ConsumerGroup) -> ErrorCode:
         """Only an empty group can be deleted."""

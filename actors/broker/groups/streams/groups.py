@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.epochs import next_epoch, spent
-from actors.broker.groups.kind import Committer, Expired, Job, Kind, Ports
+from actors.broker.groups.kind import Committer, Expiry, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.streams import assignments, offsets
@@ -185,9 +185,9 @@ class StreamsGroups(Kind[StreamsGroup]):
         """Offsets of topics that no member reads can be deleted at any time."""
         return ErrorCode.GROUP_ID_NOT_FOUND if group.gone else ErrorCode.NONE
 
-    def expired(self, shard: Shard, group: StreamsGroup, now: Now, retention_ms: int, *, busy: bool) -> Expired:
-        """The committed offsets whose time is over."""
-        return Expired() if busy else offsets.expired(shard, group, now, retention_ms)
+    def expiry(self, shard: Shard, group: StreamsGroup, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
+        """Which committed offsets' time is over."""
+        return None if busy else offsets.expiry(shard, group, now, retention_ms)
 
     def removal_error(self, group: StreamsGroup) -> ErrorCode:
         """Only an empty group can be deleted."""

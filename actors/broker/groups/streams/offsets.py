@@ -4,7 +4,7 @@ A partition of a source topic belongs to the task of its number in the subtopolo
 commit in an earlier epoch for tasks that it has had since. This file alone decides that; it is functions of the group.
 """
 
-from actors.broker.groups.kind import Committer, Expired
+from actors.broker.groups.kind import Committer, Expiry
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.streams.state import StreamsGroup
 from actors.ports import Now
@@ -47,15 +47,12 @@ def fetch_error(group: StreamsGroup, member_id: str, epoch: int) -> ErrorCode:
     return ErrorCode.NONE if member.current.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
 
 
-def expired(shard: Shard, group: StreamsGroup, now: Now, retention_ms: int) -> Expired:
+def expiry(shard: Shard, group: StreamsGroup, now: Now, retention_ms: int) -> Expiry | None:
     """Offsets that are older than the retention, of topics that no member reads. With the last one an empty group goes."""
     if group.gone or shard.transactional.unstable(group.id):
-        return Expired()
-    oldest_ms, unsettled = now.wall_ms - retention_ms, shard.unsettled.get(group.id, {})
-    offsets = shard.offsets.get(group.id, {})
-    old = [
-        key
-        for key, committed in offsets.items()
-        if committed.wall_ms <= oldest_ms and key not in unsettled and not group.subscribes(key[0])
-    ]
-    return Expired(old, len(old) == len(offsets) and not group.members and not unsettled)
+        return None
+    oldest_ms, unsettled, subscribes = now.wall_ms - retention_ms, shard.unsettled_of(group.id), group.subscribes
+    return Expiry(
+        lambda key, committed: committed.wall_ms <= oldest_ms and key not in unsettled and not subscribes(key[0]),
+        not group.members and not unsettled,
+    )

@@ -1,5 +1,8 @@
 """Offsets that are forgotten, and those of transactions: topics that are deleted, records that cannot be read."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from actors.broker.groups import coordinator, shard
@@ -148,6 +151,117 @@ def test_a_large_group_takes_many_turns_too(kind: str) -> None:
         assert found.keys() == {("b", number) for number in range(partitions)}
     few, many = lines.values()
     assert many <= 1.2 * few, lines
+
+
+def turns(world: World, begin: Callable[[], object]) -> tuple[int, int]:
+    """The most lines that a turn runs from `begin` on until nothing is left to do, and how many turns there were."""
+    most, count = lines_of(begin), 0
+    world.drain()
+    while world.machine.deadline_ms() == 0:
+        assert all(len(write.records) <= PORTION_KEYS for write in world.machine.writes)
+        most, count = max(most, lines_of(lambda: world.machine.tick(world.now))), count + 1
+        world.drain()
+    return most, count
+
+
+def done_to(world: World, what: str, told: list[ErrorCode]) -> None:
+    """Begin what ends or removes all that a group has."""
+    machine = world.machine
+    place = machine.marker_place(0)
+    assert place is not None
+    if what == "delete":
+        machine.delete("g", told.append)
+    elif what == "missing":
+        machine.expire_offsets(world.now, lambda topic: topic == "b")
+    elif what in ("end", "abort"):
+        machine.transaction_ended(0, 7, what == "end", place)
+    else:
+        machine.expire_offsets(Now(world.now.mono_ms, world.now.wall_ms + (1 << 40)))
+
+
+LONG = [(kind, what) for kind in KINDS_OF_KEYS for what in ("delete", "missing")]
+LONG += [
+    ("committed", "expire"),
+    ("committed", "expire some"),
+    ("in a transaction", "end"),
+    ("in a transaction", "abort"),
+]
+
+
+@pytest.mark.parametrize(("kind", "what"), LONG)
+def test_nothing_that_is_done_to_a_large_group_is_one_turn(kind: str, what: str) -> None:
+    lines: dict[int, int] = {}
+    for partitions in (2 * coordinator.KEYS_A_TICK, 4 * coordinator.KEYS_A_TICK):
+        world = large_group(kind, partitions)
+        machine, told = world.machine, list[ErrorCode]()
+        if what == "expire some":
+            machine.commit("g", [("b", 0, value(1)._replace(wall_ms=1 << 41))], lambda error: None)
+            world.drain()
+        machine.kinds.classic.simple(machine.shards[0], "g")
+        lines[partitions], count = turns(world, partial(done_to, world, what, told))
+        assert count >= 1, "and not all at once"
+        found = machine.fetch("g")
+        assert isinstance(found, dict)
+        names = {topic for topic, _ in found}
+        if what == "delete":
+            assert told == [ErrorCode.NONE] and not found and machine.find("g") is None
+            assert not machine.shards[0].keys_at_most("g") or kind == "in a transaction"
+        elif what == "expire some":
+            assert len(found) == 1 and machine.find("g") is not None
+        elif what == "expire":
+            assert not found and machine.find("g") is None
+        else:
+            assert names == {"missing": {"b"}, "end": {"a", "b"}, "abort": {"b"}}[what]
+        machine.shards[0].transactional.check()
+    few, many = lines.values()
+    assert many <= 1.2 * few, lines
+
+
+def test_a_group_lives_on_whose_removal_fails_half_way_and_a_shard_that_is_lost_says_so() -> None:
+    world = large_group("committed", 3 * coordinator.KEYS_A_TICK)
+    told: list[ErrorCode] = []
+    world.machine.kinds.classic.simple(world.machine.shards[0], "g")
+    world.machine.delete("g", told.append)
+    world.machine.tick(world.now)
+    world.drain(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert world.machine.commit_error("g", "", None, -1, world.now) is ErrorCode.COORDINATOR_NOT_AVAILABLE, "it is dead"
+    while world.machine.deadline_ms() == 0:
+        tick(world)
+    assert told == [ErrorCode.NOT_ENOUGH_REPLICAS] and world.machine.find("g") is not None
+    world.machine.delete("g", told.append)
+    world.machine.tick(world.now)
+    world.machine.lost(0)
+    world.machine.tick(world.now)
+    assert told[1:] == [ErrorCode.NOT_COORDINATOR] and world.machine.deadline_ms() != 0
+
+
+def test_a_transaction_that_goes_on_while_the_one_before_is_taken_in_keeps_what_it_has_written() -> None:
+    """A marker is committed after its producer has written more: that belongs to the next transaction."""
+    world = large_group("in a transaction", 2 * coordinator.KEYS_A_TICK)
+    machine = world.machine
+    place = machine.marker_place(0)
+    assert place is not None
+    later = [("a", number, value(9)) for number in range(3)]
+    machine.commit_transactional("g", (7, 1), later, lambda error: None)
+    world.drain()
+    machine.transaction_ended(0, 7, True, place)
+    more = [("a", number, value(11)) for number in range(2, 5)]
+    machine.commit_transactional("g", (7, 1), more, lambda error: None)
+    world.drain()
+    assert machine.unstable("g")
+    while machine.deadline_ms() == 0:
+        tick(world)
+        machine.shards[0].transactional.check()
+    assert set(machine.unstable("g")) == {("a", number) for number in range(5)}
+    place = machine.marker_place(0)
+    assert place is not None
+    machine.transaction_ended(0, 7, True, place)
+    while machine.deadline_ms() == 0:
+        tick(world)
+    found = machine.fetch("g")
+    assert isinstance(found, dict) and not machine.unstable("g")
+    assert [found["a", number].offset for number in range(6)] == [9, 9, 11, 11, 11, found["a", 5].offset]
+    assert len(found) == 4 * coordinator.KEYS_A_TICK
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_KEYS)
