@@ -66,6 +66,9 @@ class Owner(Protocol):
         ...
 
     def too_large(self, link: "Link", size: int) -> None: ...
+    def no_memory(self, link: "Link", size: int) -> None:
+        """There is no memory for a frame: close the connection."""
+        ...
 
 
 class Link(asyncio.BufferedProtocol):
@@ -274,7 +277,11 @@ class Link(asyncio.BufferedProtocol):
         self.moved_ms = _now_ms()
         self._outside = self.conn > 0 and size > FREE_BYTES and not self.reader.room.ask(self, size, self.moved_ms)
         self._size, self._have, self._room = size, len(start), FREE_BYTES if self._outside else size
-        self._frame = self.reader.pool.take(self._room)
+        self._frame = self._memory(self._room)
+        if self._frame is None:
+            if self.conn > 0 and size > FREE_BYTES:
+                self.reader.room.leave(self, self.moved_ms)
+            return
         self._frame[: self._have] = start
         if self._outside:
             self.owner.waits(self)
@@ -283,11 +290,23 @@ class Link(asyncio.BufferedProtocol):
         """There is room for the frame that has begun."""
         assert self._frame is not None
         full = self._have == self._room
-        whole = self.reader.pool.take(self._size)
+        whole = self._memory(self._size)
+        if whole is None:
+            return
         whole[: self._have] = self._frame[: self._have]
         self._outside, self._frame, self._room = False, whole, self._size
         if full:
             self._read_or_not()
+
+    def _memory(self, size: int) -> memoryview | None:
+        """Room for so many bytes of a frame; None: the system has none, and this connection ends. So no peer's length ends
+        the process, whatever limit it has."""
+        try:
+            return self.reader.pool.take(size)
+        except MemoryError:
+            self._dead = True
+            self.owner.no_memory(self, size)
+            return None
 
     def held_up(self) -> bool:
         """Whether this side has stopped reading it for now, for reasons of its own. A client that is over its quota is not

@@ -41,6 +41,7 @@ from actors.host.zookeeper import Door
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
+from actors.node.runtime.answers import MORE_MEMORY
 from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
 from actors.node.runtime.steps import LONG_NS
 from actors.ports import DiskFailed, DiskFull, Now
@@ -678,6 +679,14 @@ class Loop:
         if self._links.pop(link.conn, None) is not None and self._stop is None:
             self._node.closed(link.conn, False)
             self._schedule()
+
+    def no_memory(self, link: Link, size: int) -> None:
+        """The system gives no memory for a peer's frame."""
+        self._log.warning(
+            f"closed the connection of {link.peer_host} on {link.listener}: no memory is left for a frame of {size} bytes;"
+            f" {MORE_MEMORY}"
+        )
+        self._loop.call_soon(link.abort)
 
     def too_large(self, link: Link, size: int) -> None:
         """A peer begins a frame that it may not send."""

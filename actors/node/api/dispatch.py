@@ -19,7 +19,19 @@ from actors.node.net.farewell import LEAVE_GROUP, PRODUCE
 from actors.node.net.request_channel import LOGIN, RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.client_quotas import ClientQuotas
-from actors.node.runtime.answers import Answer, Asked, Close, Done, Forward, Held, Last, Later, Parked, Sliced
+from actors.node.runtime.answers import (
+    MORE_MEMORY,
+    Answer,
+    Asked,
+    Close,
+    Done,
+    Forward,
+    Held,
+    Last,
+    Later,
+    Parked,
+    Sliced,
+)
 from actors.node.runtime.calls import Api, Call, Listener, Refusals, Subject
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer
@@ -140,6 +152,9 @@ class Dispatch:
         except WireError as error:
             requests.close(connection, f"unreadable {api.name} request: {error}")
             return
+        except MemoryError:
+            requests.close(connection, f"no memory is left to read a {api.name} of {len(frame)} bytes; {MORE_MEMORY}")
+            return
         quotas = self._quotas
         if quotas is not None and quotas.active and connection.kind in DATA_KINDS:
             _ChargedRun(self, slot, api, version, header.correlation_id, request, call, quotas).start()
@@ -207,7 +222,9 @@ class Run:
 
     def _broke(self, error: Exception) -> None:
         broken = self._api.broken
-        if broken is None:
+        if broken is None and isinstance(error, MemoryError):  # what was built for it is gone with this step
+            self._close(f"no memory is left for {self._api.name}; {MORE_MEMORY}")
+        elif broken is None:
             self._dispatch.failed(self._slot.connection, self._api.name, error)
         else:
             self._dispatch.report(self._api.name, error)
@@ -323,7 +340,7 @@ class Run:
             return
         try:
             parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
-        except WireError as error:
+        except (WireError, MemoryError) as error:
             self._broke(error)
             return
         self._dispatch.requests.answer(self._slot, parts)

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from actors.ports import WorkKind
 
+MORE_MEMORY = "give the process more (ulimit -v, the limit of its cgroup), or lower queued.max.request.bytes"
+"""What to do where a request finds no memory: it costs its own connection, and nobody else's."""
+
 
 class Done(NamedTuple):
     """Answer now. `None`: answer nothing (acks=0)."""

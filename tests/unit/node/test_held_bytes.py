@@ -369,3 +369,26 @@ def test_what_requests_keep_that_wait_for_many_partitions_is_charged_and_bounded
     host.lab.node.left(conns[1])
     host.lab.turn()
     assert account.bytes == 0
+
+
+@pytest.mark.parametrize("step", ["framing.decode_request", "framing.encode_response", "perform"])
+def test_a_request_for_which_no_memory_is_left_costs_its_own_connection(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is noticed: when it is read, in its handler, or when its answer is written."""
+    lab = Lab()
+    lab.turn()
+    conn, other = lab.connect(PLAIN), lab.connect(PLAIN)
+    request = message("MetadataRequest")(topics=None)
+
+    def lacks(*given: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as short:
+        short.setattr(f"actors.node.api.dispatch.{step}", lacks)
+        lab.send(conn, "Metadata", 9, request)
+        closed = lab.turn().close
+    lab.send(other, "Metadata", 9, request)
+    assert conn in closed and lab.answered(lab.turn()) == [other]
+    assert any("no memory is left" in line and "give the process more" in line for line in lab.world.lines)
+    assert not any("Traceback" in line for line in lab.world.lines)
