@@ -9,6 +9,7 @@
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
 #   make kips       break each row of docs/kips.md      make wheel      a wheel, for machines without a compiler
+#   make schemas    stubs of the messages, after a change of a schema
 #   make clean      take away what was built and fetched
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
@@ -23,7 +24,7 @@ SOURCES := $(wildcard fastpath/*.p[yx][xd] fastpath/*/*.p[yx][xd])
 # Each node is a process: where nothing that is compiled may be kept, each compiles every module anew when it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-slow check build dev wheel lint bench sim mutants kips demo kafka clean help
+.PHONY: run test test-slow check build dev wheel schemas lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -66,6 +67,10 @@ test: dev kafka
 
 test-slow: dev kafka
 	$(PY) -m pytest -m slow $(ARGS)
+
+# What type checkers and editors know of the messages: kept in the repository.
+schemas: build
+	$(PY) -m actors.wire.stubs
 
 lint: dev
 	$(PY) -m ruff check .

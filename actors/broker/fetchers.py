@@ -28,7 +28,7 @@ This file alone decides what a follower asks for and what it does with the answe
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import OffsetsOutOfOrder, Unmarked, Unsettled
@@ -40,8 +40,11 @@ from actors.broker.replication_throttle import ReplicationThrottle
 from actors.broker.sessions import FIRST_EPOCH
 from actors.ports import Disk, DiskFailed, DiskFull, Now
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
 from fastpath.records.batch import CorruptBatch
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import FetchRequest, FetchResponse
 
 VERSION = 17
 BACKOFF_MS = 50
@@ -109,7 +112,7 @@ class Outcome(NamedTuple):
 class Question(NamedTuple):
     """A request in flight. `named`: the partitions whose position it states."""
 
-    request: Any
+    request: Message
     generation: int
     named: frozenset[Key]
 
@@ -212,7 +215,7 @@ class Fetcher:
             self.not_before_ms = mono_ms + BACKOFF_MS
             self._restart()
 
-    def answered(self, question: Question, reply: Any, now: Now) -> Outcome:
+    def answered(self, question: Question, reply: "FetchResponse", now: Now) -> Outcome:
         """Append, truncate, and note what the answer says. The answer of a session that was given up changes nothing.
 
         If an append finds no room, the partition is fetched again later.
@@ -282,7 +285,9 @@ class Fetcher:
 
     # ---- inside
 
-    def _take_one(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
+    def _take_one(
+        self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: Outcome
+    ) -> None:
         offset, epoch, _, _ = asked
         if partition.leader != self.source or partition.leader_epoch != epoch:
             return
@@ -373,7 +378,9 @@ class Fetcher:
         outcome.flush[partition] = None  # what fails half way may have cut a part
         outcome.unlink(partition, partition.restart(offset, now.wall_ms))
 
-    def _refused(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
+    def _refused(
+        self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: Outcome
+    ) -> None:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
             if asked[0] < data.log_start_offset or partition.log.log_end_offset == asked[0]:
                 outcome.reports.append(
@@ -453,7 +460,7 @@ def _nothing() -> Outcome:
     return Outcome([], [], {}, {}, [], [], [])
 
 
-def _by_topic(kind: Any, named: Mapping[Key, str]) -> list[Any]:
+def _by_topic(kind: Any, named: Mapping[Key, str]) -> list["FetchRequest.ForgottenTopic"]:
     topics: dict[bytes, Any] = {}
     for (topic_id, number), name in named.items():
         topic = topics.get(topic_id)

@@ -13,11 +13,14 @@ This file alone decides what a request holds, when the next one leaves, and what
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from actors.broker.isr import Effect, Event, Isr, Proposal, Row, Stage
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631 import AlterIsrRequest, AlterIsrResponse
 
 ENTRIES_MAX = 40_000
 """The bound on array elements of a request, because the controller decides on a request in one go. A thousand
@@ -117,7 +120,7 @@ class IsrProposals:
         self._in_flight = entries
         return self._request(entries, broker_epoch)
 
-    def answered(self, reply: Any, mono_ms: int) -> list[Moved]:
+    def answered(self, reply: "AlterIsrResponse", mono_ms: int) -> list[Moved]:
         """The answer to the request in flight."""
         entries, self._in_flight = self._in_flight or [], None
         if reply.error_code != ErrorCode.NONE:
@@ -153,7 +156,7 @@ class IsrProposals:
             moved.append(Moved(entry.partition, row))
         return moved
 
-    def _request(self, entries: list[Entry], broker_epoch: int) -> Any:
+    def _request(self, entries: list[Entry], broker_epoch: int) -> "AlterIsrRequest":
         kind = message("AlterIsrRequest")
         topics: dict[tuple[str, bytes], Any] = {}
         for partition, proposal, leader_epoch in entries:

@@ -11,7 +11,7 @@ This file alone decides what a request for rules changes. Rules:
 """
 
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.rules import BadRule, Filter, Rule, checked, checked_filter
 from actors.controller.portions import ENTRIES_A_PORTION, LOOKED_AT_ONCE, Flat
@@ -21,6 +21,9 @@ from actors.metadata.ops import EntityGone, EntitySet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateAclsRequest, DeleteAclsRequest
 
 RULES_MAX = 1_000_000
 """A rule takes about half a kilobyte of memory on each node."""
@@ -86,7 +89,7 @@ class RulesGone(Flat):
 RULES_GONE = RulesGone(("filters",), "filter_results", id)
 
 
-def create_acls(state: State, request: Any, now: Now, random: Random) -> Result:
+def create_acls(state: State, request: "CreateAclsRequest", now: Now, random: Random) -> Result:
     """CreateAclsRequest. Errors, of each rule: 42 INVALID_REQUEST; 44 POLICY_VIOLATION beyond RULES_MAX."""
     kind = message("CreateAclsResponse")
     ops: dict[Rule, EntitySet] = {}
@@ -117,7 +120,7 @@ def create_acls(state: State, request: Any, now: Now, random: Random) -> Result:
     return Result(list(ops.values()), kind(results=results))
 
 
-def delete_acls(state: State, request: Any, now: Now, random: Random) -> Result:
+def delete_acls(state: State, request: "DeleteAclsRequest | Looked", now: Now, random: Random) -> Result:
     """DeleteAclsRequest. Errors, of each filter: 42 INVALID_REQUEST, also when there is too much to delete."""
     kind = message("DeleteAclsResponse")
     ops: dict[Any, EntityGone] = {}
@@ -140,16 +143,13 @@ def delete_acls(state: State, request: Any, now: Now, random: Random) -> Result:
             told += len(found)
             for key, rule in found.items():
                 ops[key] = EntityGone(*key)  # type: ignore[misc]
-                result.matching_acls.append(
-                    kind.DeleteAclsMatchingAcl(
-                        error_code=0, error_message=None, **dict(zip(RULE_FIELDS, rule, strict=True))
-                    )
-                )
+                fields: dict[str, Any] = dict(zip(RULE_FIELDS, rule, strict=True))
+                result.matching_acls.append(kind.DeleteAclsMatchingAcl(error_code=0, error_message=None, **fields))
         results.append(result)
     return Result(list(ops.values()), kind(filter_results=results))
 
 
-def _meant(entry: Any) -> Filter:
+def _meant(entry: "DeleteAclsRequest.DeleteAclsFilter") -> Filter:
     return Filter(
         entry.resource_type_filter,
         entry.resource_name_filter,

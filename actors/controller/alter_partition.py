@@ -15,7 +15,7 @@ is told. Rules:
    member that may not join ends in a new leader epoch for the same leader and ISR (`anew`).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.changes import Change, changed
 from actors.controller.isr import alter_isr
@@ -24,6 +24,10 @@ from actors.metadata.image import Image
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631 import AlterIsrRequest, AlterIsrResponse
+    from actors.wire.schemas.rpc import AlterPartitionRequest, AlterPartitionResponse
 
 IDS_FROM = 2
 NEWER = {
@@ -42,7 +46,7 @@ class AlterPartition:
         self._by_id = version >= IDS_FROM
         self._anew = anew
 
-    def __call__(self, state: State, request: Any, now: Now, random: Random) -> Result:
+    def __call__(self, state: State, request: "AlterPartitionRequest", now: Now, random: Random) -> Result:
         """AlterPartitionRequest. Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107."""
         kind = message("AlterPartitionResponse")
         result = alter_isr(state, self._asked(state.image, request), now, random)
@@ -64,7 +68,7 @@ class AlterPartition:
             topics.append(kind.TopicData(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=partitions))
         return Result([*result.ops, *changed(state, list(stopped.values()))], kind(topics=topics))
 
-    def _asked(self, image: Image, request: Any) -> Any:
+    def _asked(self, image: Image, request: "AlterPartitionRequest") -> "AlterIsrRequest":
         """The same in KIP-497's layout."""
         kind = message("AlterIsrRequest")
         topics = []
@@ -75,12 +79,19 @@ class AlterPartition:
             topics.append(kind.TopicData(topic=name, topic_id=topic_id, partitions=partitions))
         return kind(broker_id=request.broker_id, broker_epoch=request.broker_epoch, topics=topics)
 
-    def _topic(self, image: Image, topic: Any) -> tuple[int, bytes]:
+    def _topic(self, image: Image, topic: "AlterPartitionRequest.TopicData") -> tuple[int, bytes]:
         """(row or -1, topic id)."""
         row = image.topic_by_id(topic.topic_id) if self._by_id else image.topic(topic.topic_name)
         return row, (image.topic_id(row) or b"") if row >= 0 else topic.topic_id
 
-    def _answer(self, kind: Any, image: Image, row: int, changed: Any, answered: Any) -> Any:
+    def _answer(
+        self,
+        kind: "type[AlterPartitionResponse]",
+        image: Image,
+        row: int,
+        changed: Any,
+        answered: "AlterIsrResponse.PartitionData",
+    ) -> "AlterPartitionResponse.PartitionData":
         code = CODES[answered.error_code]
         answer = kind.PartitionData(partition_index=answered.partition_id)
         if code is not ErrorCode.NONE:
@@ -93,7 +104,7 @@ class AlterPartition:
         return answer
 
 
-def _merged(request: Any, by_id: bool) -> list[Any]:
+def _merged(request: "AlterPartitionRequest", by_id: bool) -> list["AlterPartitionRequest.TopicData"]:
     """The topics of a request, each once, whichever way it is named."""
     kind = message("AlterPartitionRequest").TopicData
     merged: dict[Any, Any] = {}
@@ -109,7 +120,9 @@ def _merged(request: Any, by_id: bool) -> list[Any]:
     return list(merged.values())
 
 
-def _proposal(kind: Any, sender: int, one: Any) -> Any:
+def _proposal(
+    kind: "type[AlterIsrRequest]", sender: int, one: "AlterPartitionRequest.PartitionData"
+) -> "AlterIsrRequest.PartitionData":
     members = one.new_isr_with_epochs
     return kind.PartitionData(
         partition_id=one.partition_index,

@@ -16,7 +16,7 @@ This file alone decides which change of a setting is legal, and what a topic's s
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.controller.state import Result, State
@@ -28,6 +28,9 @@ from actors.ports import Now, Random
 from actors.settings import CLIENT_METRICS_CONFIGS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterConfigsRequest, CreateTopicsResponse, IncrementalAlterConfigsRequest
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Resource types (A35)."""
@@ -98,7 +101,9 @@ def _lag_error(configs: Mapping[str, str | None]) -> str | None:
     return f"conflict topic config setting {names[0]} ({low}) > {names[1]} ({high})" if low > high else None
 
 
-def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -> list[Any]:
+def effective_topic_configs(
+    state: State, overrides: Mapping[str, str | None]
+) -> list["CreateTopicsResponse.CreatableTopicConfigs"]:
     """Every setting of a new topic, as CreateTopics answers it. Of the internal settings, only those that the topic
     sets. The list may be shared, so the caller must not change it."""
     soft = state.soft
@@ -172,19 +177,24 @@ def without_effect(op: Any) -> str | None:
 # ---- operations
 
 
-def alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
+def alter_configs(state: State, request: "AlterConfigsRequest", now: Now, random: Random) -> Result:
     """AlterConfigsRequest: settings that a resource does not name are removed. Errors: as incremental_alter_configs."""
     return _alter(state, request, message("AlterConfigsResponse"), _replaced)
 
 
-def incremental_alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
+def incremental_alter_configs(
+    state: State, request: "IncrementalAlterConfigsRequest", now: Now, random: Random
+) -> Result:
     """IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17, 44
     POLICY_VIOLATION, 102 BROKER_ID_NOT_REGISTERED."""
     return _alter(state, request, message("IncrementalAlterConfigsResponse"), _changed)
 
 
 def _alter(
-    state: State, request: Any, reply_kind: Any, wanted: Callable[[dict[str, str], Any], dict[str, str | None]]
+    state: State,
+    request: "AlterConfigsRequest | IncrementalAlterConfigsRequest",
+    reply_kind: Any,
+    wanted: Callable[[dict[str, str], Any], dict[str, str | None]],
 ) -> Result:
     reply = reply_kind()
     ops: list[Any] = []
@@ -192,7 +202,8 @@ def _alter(
     times = Counter(named)
     added: Counter[int] = Counter()
     bytes_left = CHANGED_BYTES_MAX
-    for resource, key in zip(request.resources, named, strict=True):
+    resources: list[Any] = list(request.resources)
+    for resource, key in zip(resources, named, strict=True):
         code, text = ErrorCode.NONE, None
         try:
             if times[key] > 1:
@@ -309,7 +320,7 @@ def _check_once(configs: Any) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, "Each config must appear at most once.")
 
 
-def _listed(present: dict[str, str], config: Any) -> str:
+def _listed(present: dict[str, str], config: "IncrementalAlterConfigsRequest.AlterableConfig") -> str:
     key = TOPIC_CONFIGS.get(config.name) or BROKER_CONFIGS.get(config.name)
     if key is None or key.type is not ConfigType.LIST:
         raise Refused(
@@ -319,7 +330,7 @@ def _listed(present: dict[str, str], config: Any) -> str:
     if text is None:
         text = key.text(key.default) or ""
     items = [item.strip() for item in text.split(",") if item.strip()]
-    named = [item.strip() for item in config.value.split(",") if item.strip()]
+    named = [item.strip() for item in (config.value or "").split(",") if item.strip()]
     if config.config_operation == APPEND:
         known = set(items)
         items += [item for item in dict.fromkeys(named) if item not in known]

@@ -4,7 +4,7 @@ Brokers of Apache Kafka ask so in ZooKeeper mode; those of rayft ask by a heartb
 names the partitions that the broker leads still; when it names none the broker may stop.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.soft import Shutdown
 from actors.controller.state import Result, State, broker_epoch_holds
@@ -12,13 +12,16 @@ from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ControlledShutdownRequest
+
 
 def moved_key(broker: int) -> tuple[str, int]:
     """The waiting key that is signalled when all that can be moved away from a broker has been."""
     return ("moved away", broker)
 
 
-def controlled_shutdown(state: State, request: Any, now: Now, random: Random) -> Result:
+def controlled_shutdown(state: State, request: "ControlledShutdownRequest", now: Now, random: Random) -> Result:
     """ControlledShutdownRequest. Others become leaders in slices, as in a shutdown that was asked for by a heartbeat; the
     answer waits until that is done. Errors: 77; 102 for a broker that is not registered."""
     kind = message("ControlledShutdownResponse")

@@ -13,13 +13,21 @@ for: those who take all that they may get leave room for the next ones, less eac
 """
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.state import Result, State
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        CreateDelegationTokenRequest,
+        CreateDelegationTokenResponse,
+        ExpireDelegationTokenRequest,
+        RenewDelegationTokenRequest,
+    )
 
 KIND = "token"
 USER = "User"
@@ -31,7 +39,7 @@ NAME_CHARACTERS_MAX = 1024
 NEVER_MS = (1 << 63) - 1
 
 
-def owner_of(request: Any, requester: str) -> str:
+def owner_of(request: "CreateDelegationTokenRequest", requester: str) -> str:
     """The principal that a new token stands for: the one that the request names, or who asks. In `type:name` the type ends
     at the first colon, so that a type with one is written otherwise: no principal has such a type."""
     if not request.owner_principal_name:
@@ -39,7 +47,7 @@ def owner_of(request: Any, requester: str) -> str:
     return f"{(request.owner_principal_type or USER).replace(':', '_')}:{request.owner_principal_name}"
 
 
-def not_created(code: ErrorCode, owner: str, requester: str, time_ms: int = -1) -> Any:
+def not_created(code: ErrorCode, owner: str, requester: str, time_ms: int = -1) -> "CreateDelegationTokenResponse":
     """The reply to who gets no token."""
     owner_type, _, owner_name = owner.partition(":")
     requester_type, _, requester_name = requester.partition(":")
@@ -76,7 +84,9 @@ def stored(
     )
 
 
-def create_token(state: State, request: Any, now: Now, random: Random, requester: str) -> Result:
+def create_token(
+    state: State, request: "CreateDelegationTokenRequest", now: Now, random: Random, requester: str
+) -> Result:
     """CreateDelegationTokenRequest of the principal `requester`. Errors: 61 DELEGATION_TOKEN_AUTH_DISABLED,
     67 INVALID_PRINCIPAL_TYPE, 42 INVALID_REQUEST for names that are too long, 44 POLICY_VIOLATION for too many tokens."""
     owner = owner_of(request, requester)
@@ -99,7 +109,7 @@ def create_token(state: State, request: Any, now: Now, random: Random, requester
     return Result([op], reply)
 
 
-def _wrong(state: State, request: Any, owner: str, requester: str) -> ErrorCode:
+def _wrong(state: State, request: "CreateDelegationTokenRequest", owner: str, requester: str) -> ErrorCode:
     types = {owner.partition(":")[0], *(one.principal_type for one in request.renewers)}
     if types != {USER}:
         return ErrorCode.INVALID_PRINCIPAL_TYPE
@@ -115,7 +125,9 @@ def _wrong(state: State, request: Any, owner: str, requester: str) -> ErrorCode:
     return ErrorCode.POLICY_VIOLATION if of_requester >= most else ErrorCode.NONE
 
 
-def renew_token(state: State, request: Any, now: Now, random: Random, requester: str) -> Result:
+def renew_token(
+    state: State, request: "RenewDelegationTokenRequest", now: Now, random: Random, requester: str
+) -> Result:
     """RenewDelegationTokenRequest. Errors: 61, 62 DELEGATION_TOKEN_NOT_FOUND, 66 DELEGATION_TOKEN_EXPIRED,
     63 DELEGATION_TOKEN_OWNER_MISMATCH."""
     kind = message("RenewDelegationTokenResponse")
@@ -133,7 +145,9 @@ def renew_token(state: State, request: Any, now: Now, random: Random, requester:
     return Result([op], kind(error_code=0, expiry_timestamp_ms=expires_ms))
 
 
-def expire_token(state: State, request: Any, now: Now, random: Random, requester: str) -> Result:
+def expire_token(
+    state: State, request: "ExpireDelegationTokenRequest", now: Now, random: Random, requester: str
+) -> Result:
     """ExpireDelegationTokenRequest: a period below zero ends the token now. Errors: as of `renew_token`."""
     kind = message("ExpireDelegationTokenResponse")
     token = _found(state, request)
@@ -161,7 +175,9 @@ def expired(token: EntitySet, wall_ms: int) -> bool:
     return bool(fields["max_timestamp"] < wall_ms or fields["expiration_timestamp"] < wall_ms)
 
 
-def _found(state: State, request: Any) -> EntitySet | ErrorCode:
+def _found(
+    state: State, request: "ExpireDelegationTokenRequest | RenewDelegationTokenRequest"
+) -> EntitySet | ErrorCode:
     """The token whose secret a request names."""
     key, tokens, ids = state.options.token_key, state.image.tokens, state.soft.token_ids
     if key is None:

@@ -6,13 +6,16 @@ allowed whatever the topic's setting says, because the request is the permission
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.changes import Change, able, changed, elect
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ElectLeadersRequest
 
 PREFERRED, UNCLEAN = 0, 1
 ROWS_AT_ONCE = 10_000
@@ -21,7 +24,7 @@ ROWS_AT_ONCE = 10_000
 Outcome = tuple[ErrorCode, Change | None]
 
 
-def elect_leaders(state: State, request: Any, now: Now, random: Random) -> Result:
+def elect_leaders(state: State, request: "ElectLeadersRequest", now: Now, random: Random) -> Result:
     """ElectLeadersRequest. topic_partitions null means all partitions; then the reply holds only those that needed an
     election. Errors by partition: 3, 80, 83 ELIGIBLE_LEADERS_NOT_AVAILABLE, 84; top level 42 for an unknown election
     type."""
@@ -62,7 +65,7 @@ def rebalance(state: State, from_row: int) -> Result:
     return Result(changed(state, changes), end if end < image.row_end else -1, atomic=False)
 
 
-def _wanted(state: State, request: Any) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+def _wanted(state: State, request: "ElectLeadersRequest") -> Iterator[tuple[str, list[tuple[int, int]]]]:
     """(topic, [(number, row or -1)])."""
     image = state.image
     if request.topic_partitions is None:

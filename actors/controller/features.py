@@ -13,7 +13,7 @@ This file alone decides which change of a feature's level is allowed. Rules:
 """
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import Refused
 from actors.controller.state import METADATA_FORMAT, Result, State
@@ -32,6 +32,9 @@ from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UpdateFeaturesRequest
+
 OURS: dict[str, tuple[int, int]] = {
     METADATA_FORMAT: (1, 2),
     TRANSACTION_VERSION: TRANSACTION_VERSIONS,
@@ -43,7 +46,7 @@ OURS: dict[str, tuple[int, int]] = {
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
-def update_features(state: State, request: Any, now: Now, random: Random) -> Result:
+def update_features(state: State, request: "UpdateFeaturesRequest", now: Now, random: Random) -> Result:
     """UpdateFeaturesRequest. Errors, by feature and for the whole: 42 INVALID_REQUEST, 95 INVALID_UPDATE_VERSION, 96."""
     kind = message("UpdateFeaturesResponse")
     reply = kind()
@@ -72,7 +75,7 @@ def update_features(state: State, request: Any, now: Now, random: Random) -> Res
     return Result(() if request.validate_only else ops, reply)
 
 
-def _step(state: State, update: Any) -> list[FeatureSet]:
+def _step(state: State, update: "UpdateFeaturesRequest.FeatureUpdateKey") -> list[FeatureSet]:
     name, level = update.feature, update.max_version_level
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise Refused(ErrorCode.INVALID_REQUEST, f"Upgrade type {update.upgrade_type} is unknown.")

@@ -10,13 +10,16 @@ rests on; at levels 1 and 2 its value is also the leader epoch's (G-03), and not
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller.changes import Change, able, changed, completed
 from actors.controller.state import Result, State, broker_epoch_holds
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631 import AlterIsrRequest
 
 NO_ID = bytes(16)
 
@@ -30,7 +33,7 @@ class Proposal(NamedTuple):
     entry: Any
 
 
-def alter_isr(state: State, request: Any, now: Now, random: Random) -> Result:
+def alter_isr(state: State, request: "AlterIsrRequest", now: Now, random: Random) -> Result:
     """AlterIsrRequest, in KIP-497's layout."""
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
         return _top(ErrorCode.STALE_BROKER_EPOCH)
@@ -58,7 +61,7 @@ def _top(code: ErrorCode) -> Result:
     return Result((), message("AlterIsrResponse")(error_code=int(code)))
 
 
-def _first_only(topics: Any) -> list[Any]:
+def _first_only(topics: Any) -> list["AlterIsrRequest.TopicData"]:
     """Entries of a topic that is named twice are answered together."""
     merged: dict[tuple[str, bytes], Any] = {}
     kind = message("AlterIsrRequest").TopicData
@@ -71,7 +74,9 @@ def _first_only(topics: Any) -> list[Any]:
     return list(merged.values())
 
 
-def _proposals(state: State, sender: int, topic: Any, seen: set[int]) -> list[tuple[Any, Proposal]]:
+def _proposals(
+    state: State, sender: int, topic: "AlterIsrRequest.TopicData", seen: set[int]
+) -> list[tuple[Any, Proposal]]:
     """`seen`: rows that the request has named before."""
     image = state.image
     topic_row = image.topic(topic.topic)

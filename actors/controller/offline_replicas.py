@@ -6,12 +6,15 @@ This file alone decides what an answer adds and what it takes back. What follows
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.controller.fencing import unreadable
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import LeaderAndIsrResponse
 
 OFFLINE = int(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -29,7 +32,7 @@ class _Topic(NamedTuple):
     partitions: list[int]
 
 
-def answered_replicas(broker: int, reply: Any) -> AnsweredReplicas:
+def answered_replicas(broker: int, reply: "LeaderAndIsrResponse") -> AnsweredReplicas:
     """LeaderAndIsrResponse, from version 5 on; older ones name no ids, and nothing is learned of them."""
     codes = {
         (topic.topic_id, one.partition_index): one.error_code

@@ -2,7 +2,7 @@
 records."""
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import Refused
 from actors.controller.mutations import Charge, free
@@ -15,8 +15,13 @@ from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreatePartitionsRequest
 
-def create_partitions(state: State, request: Any, now: Now, random: Random, charge: Charge = free) -> Result:
+
+def create_partitions(
+    state: State, request: "CreatePartitionsRequest", now: Now, random: Random, charge: Charge = free
+) -> Result:
     """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS, 89
     THROTTLING_QUOTA_EXCEEDED."""
     reply = message("CreatePartitionsResponse")()
@@ -42,13 +47,13 @@ def create_partitions(state: State, request: Any, now: Now, random: Random, char
     return Result(() if request.validate_only else groups, reply, atomic=False)
 
 
-def growth(topic: Any, image: Image) -> int:
+def growth(topic: "CreatePartitionsRequest.CreatePartitionsTopic", image: Image) -> int:
     """How many partitions an entry of a CreatePartitionsRequest adds to its topic; 0 if there is no such topic."""
     row = image.topic(topic.name)
     return max(0, topic.count - image.partition_count(row)) if row >= 0 else 0
 
 
-def refuse_growth(state: State, request: Any, now: Now, random: Random) -> Result:
+def refuse_growth(state: State, request: "CreatePartitionsRequest", now: Now, random: Random) -> Result:
     """Answers a CreatePartitionsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
     kind = message("CreatePartitionsResponse")
     text = f"One request may create {PARTITIONS_MAX} partitions at most, and this one asks for more."
@@ -58,7 +63,13 @@ def refuse_growth(state: State, request: Any, now: Now, random: Random) -> Resul
     return Result((), kind(results=results))
 
 
-def _grow(state: State, topic: Any, partitions_max: int, placement: Placement, charge: Charge) -> PartitionsSet:
+def _grow(
+    state: State,
+    topic: "CreatePartitionsRequest.CreatePartitionsTopic",
+    partitions_max: int,
+    placement: Placement,
+    charge: Charge,
+) -> PartitionsSet:
     image = state.image
     row = image.topic(topic.name)
     if row < 0:

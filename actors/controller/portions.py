@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from actors.metadata.image import Image
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import changed
+from actors.wire.messages import Message, changed
 
 ENTRIES_A_PORTION = 50
 """The size of a portion: an entry takes 10 to 130 microseconds."""
@@ -34,11 +34,11 @@ class Flat(NamedTuple):
     results: str
     key: Callable[[Any], Hashable]
 
-    def is_long(self, request: Any, image: Image) -> bool:
+    def is_long(self, request: Message, image: Image) -> bool:
         """Whether the request should be cut."""
         return any(len(getattr(request, field) or ()) > ENTRIES_A_PORTION for field in self.fields)
 
-    def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
+    def portions(self, request: Message, image: Image) -> Iterator[Message | None]:
         """The portions, in order. None: none is complete yet, and other requests may run."""
         for field in self.fields:
             entries = getattr(request, field)
@@ -51,11 +51,11 @@ class Flat(NamedTuple):
                     else changed(request, **{other: [] for other in self.fields} | {field: portion})
                 )
 
-    def shown(self, request: Any, reply: Any) -> Any:
+    def shown(self, request: Message, reply: Any) -> Any:
         """The part of a portion's reply that goes into the answer."""
         return reply
 
-    def join(self, reply: Any, more: Any) -> None:
+    def join(self, reply: Message, more: Message) -> None:
         """Add a portion's reply to those before."""
         getattr(reply, self.results).extend(getattr(more, self.results))
 
@@ -74,7 +74,7 @@ class Nested(NamedTuple):
     dropped: ErrorCode | None = None
     """The error whose results are left out when the request is for everything."""
 
-    def is_long(self, request: Any, image: Image) -> bool:
+    def is_long(self, request: Message, image: Image) -> bool:
         """Whether the request should be cut."""
         topics = getattr(request, self.topics)
         if topics is None:
@@ -83,13 +83,13 @@ class Nested(NamedTuple):
             return True
         return sum(len(getattr(topic, self.partitions) or ()) for topic in topics) > ENTRIES_A_PORTION
 
-    def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
+    def portions(self, request: Message, image: Image) -> Iterator[Message | None]:
         """The portions, in order. None: none is complete yet, and other requests may run."""
         topics = getattr(request, self.topics)
         for portion in _portions(self._named(topics)) if topics is not None else _everything(image):
             yield None if portion is None else self._request(request, portion)
 
-    def shown(self, request: Any, reply: Any) -> Any:
+    def shown(self, request: Message, reply: Any) -> Any:
         """The part of a portion's reply that goes into the answer, without results that an answer about everything
         leaves out."""
         if getattr(request, self.topics) is None and self.dropped is not None:
@@ -100,7 +100,7 @@ class Nested(NamedTuple):
             topics[:] = [topic for topic in topics if getattr(topic, self.result_partitions)]
         return reply
 
-    def join(self, reply: Any, more: Any) -> None:
+    def join(self, reply: Message, more: Message) -> None:
         """Add a portion's reply to those before. Its first topic may be the last one of those, whose results it then
         continues."""
         results = getattr(reply, self.results)
@@ -117,12 +117,12 @@ class Nested(NamedTuple):
             for entry in getattr(topic, self.partitions) or ():
                 yield (name, self.key(entry)), (name, entry)
 
-    def _request(self, request: Any, portion: list[tuple[str, Any]]) -> Any:
+    def _request(self, request: Message, portion: list[tuple[str, Any]]) -> Message:
         topics: dict[str, Any] = {}
         struct = next(
             child.cls
             for name, child in zip(request.__layout__.names, request.__layout__.children, strict=True)
-            if name == self.topics
+            if name == self.topics and child is not None
         )
         for name, entry in portion:
             topic = topics.get(name)

@@ -2,18 +2,21 @@
 out of a block of the controller's own, for clients of brokers in ZooKeeper mode that take it for one of those.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.state import Result, State, broker_epoch_holds
 from actors.metadata.ops import ProducerIdsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AllocateProducerIdsRequest
 
 BLOCK = 1000
 
 
-def allocate_producer_ids(state: State, request: Any, now: Now, random: Random) -> Result:
+def allocate_producer_ids(state: State, request: "AllocateProducerIdsRequest", now: Now, random: Random) -> Result:
     """AllocateProducerIdsRequest. Errors: 77 STALE_BROKER_EPOCH; 41 and 31 come from the controller role."""
     reply = message("AllocateProducerIdsResponse")
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
@@ -23,7 +26,7 @@ def allocate_producer_ids(state: State, request: Any, now: Now, random: Random) 
     return Result([op], reply(producer_id_start=start, producer_id_len=BLOCK))
 
 
-def give_producer_id(state: State, request: Any, now: Now, random: Random) -> Result:
+def give_producer_id(state: State, request: Message, now: Now, random: Random) -> Result:
     """InitProducerIdRequest without a transactional id."""
     soft, start = state.soft, state.image.next_producer_id
     ops = []

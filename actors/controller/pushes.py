@@ -18,12 +18,15 @@ Rules:
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller.speech import RAYFT, Speech
 from actors.metadata.image import TOPIC_RESOURCE, Delta, Image
 from actors.metadata.ops import EndPoint
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UpdateMetadataRequest
 
 BROKER_RESOURCE = 4
 PARTITIONS_MAX = 2_000
@@ -517,13 +520,16 @@ def _portions(*sources: Iterable[tuple[Any, Iterator[Any]]]) -> Iterator[list[An
         yield portion
 
 
-def _with(state: Any, partitions: list[Any]) -> Any:
+def _with(
+    state: "UpdateMetadataRequest.UpdateMetadataTopicState",
+    partitions: list["UpdateMetadataRequest.UpdateMetadataPartitionState"],
+) -> "UpdateMetadataRequest.UpdateMetadataTopicState":
     return type(state)(
         topic_name=state.topic_name, topic_id=state.topic_id, settings=state.settings, partition_states=partitions
     )
 
 
-def _endpoints(kind: Any, endpoints: Iterable[EndPoint]) -> list[Any]:
+def _endpoints(kind: Any, endpoints: Iterable[EndPoint]) -> list["UpdateMetadataRequest.UpdateMetadataEndpoint"]:
     return [
         kind.UpdateMetadataEndpoint(
             port=one.port, host=one.host, listener=one.name, security_protocol=one.security_protocol
@@ -532,7 +538,7 @@ def _endpoints(kind: Any, endpoints: Iterable[EndPoint]) -> list[Any]:
     ]
 
 
-def _controller(image: Image, kind: Any, sender: Sender) -> list[Any]:
+def _controller(image: Image, kind: Any, sender: Sender) -> list["UpdateMetadataRequest.UpdateMetadataBroker"]:
     """The controller as one of the brokers. Those make topics by themselves, and fail where some have a rack and others have
     none: it is in the rack of one of them."""
     if not sender.endpoints:
@@ -542,7 +548,7 @@ def _controller(image: Image, kind: Any, sender: Sender) -> list[Any]:
     return [kind.UpdateMetadataBroker(id=sender.controller, endpoints=_endpoints(kind, sender.endpoints), rack=rack)]
 
 
-def _live_brokers(image: Image, kind: Any) -> list[Any]:
+def _live_brokers(image: Image, kind: Any) -> list["UpdateMetadataRequest.UpdateMetadataBroker"]:
     return [
         kind.UpdateMetadataBroker(
             id=broker.id,

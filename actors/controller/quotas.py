@@ -11,7 +11,7 @@ This file alone decides which quotas are legal. Rules:
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.addresses import address
 from actors.controller.configs import Refused
@@ -34,6 +34,9 @@ from actors.quotas.levels import (
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterClientQuotasRequest
+
 QUOTAS_MAX = 10_000
 """Values, each of one key of one entity."""
 
@@ -53,7 +56,7 @@ ADDRESS_KEYS = {CONNECTION: INT}
 FRACTION_MAX = 1e-6
 
 
-def alter_client_quotas(state: State, request: Any, now: Now, random: Random) -> Result:
+def alter_client_quotas(state: State, request: "AlterClientQuotasRequest", now: Now, random: Random) -> Result:
     """AlterClientQuotasRequest. Errors by entity: 42 INVALID_REQUEST, 44 POLICY_VIOLATION."""
     kind = message("AlterClientQuotasResponse")
     reply = kind()

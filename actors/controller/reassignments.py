@@ -9,7 +9,7 @@ This file alone decides what a partition looks like while a reassignment runs, a
 3. It is not completed while no member of the target's ISR could lead. Nobody leads who cannot read its replica.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.changes import able, assigned, choose_leader, finish
 from actors.controller.configs import Refused
@@ -20,10 +20,15 @@ from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
+
 # ---- operations
 
 
-def alter_partition_reassignments(state: State, request: Any, now: Now, random: Random) -> Result:
+def alter_partition_reassignments(
+    state: State, request: "AlterPartitionReassignmentsRequest", now: Now, random: Random
+) -> Result:
     """AlterPartitionReassignmentsRequest. Errors by partition: 3, 38, 39, 42, 85 NO_REASSIGNMENT_IN_PROGRESS."""
     kind = message("AlterPartitionReassignmentsResponse")
     reply = kind(allow_replication_factor_change=request.allow_replication_factor_change)
@@ -51,7 +56,9 @@ def alter_partition_reassignments(state: State, request: Any, now: Now, random: 
     return Result(ops, reply, atomic=False)
 
 
-def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> PartitionsSet | None:
+def _reassign(
+    state: State, name: str, entry: "AlterPartitionReassignmentsRequest.ReassignablePartition", factor_may_change: bool
+) -> PartitionsSet | None:
     image = state.image
     topic_row = image.topic(name)
     row = image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
@@ -105,7 +112,9 @@ def _cancel(state: State, row: int) -> PartitionsSet:
     return assigned(state, row, before, isr, leader)
 
 
-def list_partition_reassignments(state: State, request: Any, now: Now, random: Random) -> Result:
+def list_partition_reassignments(
+    state: State, request: "ListPartitionReassignmentsRequest", now: Now, random: Random
+) -> Result:
     """ListPartitionReassignmentsRequest. topics null means all reassignments that run."""
     image = state.image
     kind = message("ListPartitionReassignmentsResponse")

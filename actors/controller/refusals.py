@@ -5,17 +5,42 @@ R631-136, R500-14).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.registration import UNKNOWN
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v28 import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+    from actors.wire.schemas.rpc import (
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+        AlterConfigsRequest,
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+        CreateAclsRequest,
+        CreateAclsResponse,
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        DeleteAclsRequest,
+        DeleteAclsResponse,
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        ElectLeadersRequest,
+        ElectLeadersResponse,
+        IncrementalAlterConfigsRequest,
+    )
 
 Refusal = Callable[[Any, ErrorCode, int], Any]
 """(request, error code, id of the active controller or -1) -> reply"""
 
 
-def refusal(request: Any, code: ErrorCode, active_controller: int) -> Any:
+def refusal(request: Message, code: ErrorCode, active_controller: int) -> Any:
     """The reply to a request with only the error `code` in it. Raises KeyError for an API that is not refused here."""
     name = request.__schema__.head.name.removesuffix("Request")
     return REFUSALS[name](request, code, active_controller)
@@ -25,13 +50,13 @@ def _top(name: str) -> Refusal:
     return lambda request, code, active: message(f"{name}Response")(error_code=int(code))
 
 
-def _broker_heartbeat(request: Any, code: ErrorCode, active: int) -> Any:
+def _broker_heartbeat(request: "BrokerHeartbeatRequest", code: ErrorCode, active: int) -> "BrokerHeartbeatResponse":
     return message("v28:BrokerHeartbeatResponse")(
         error_code=int(code), active_controller_id=active, next_state=UNKNOWN, broker_epoch=-1, lease_end_time_ms=0
     )
 
 
-def _create_topics(request: Any, code: ErrorCode, active: int) -> Any:
+def _create_topics(request: "CreateTopicsRequest", code: ErrorCode, active: int) -> "CreateTopicsResponse":
     kind = message("CreateTopicsResponse")
     return kind(
         topics=[
@@ -41,7 +66,7 @@ def _create_topics(request: Any, code: ErrorCode, active: int) -> Any:
     )
 
 
-def _delete_topics(request: Any, code: ErrorCode, active: int) -> Any:
+def _delete_topics(request: "DeleteTopicsRequest", code: ErrorCode, active: int) -> "DeleteTopicsResponse":
     kind = message("DeleteTopicsResponse")
     named = [
         kind.DeletableTopicResult(name=name, error_code=int(code)) for name in dict.fromkeys(request.topic_names or ())
@@ -53,13 +78,13 @@ def _delete_topics(request: Any, code: ErrorCode, active: int) -> Any:
     return kind(responses=named + by_id)
 
 
-def _create_partitions(request: Any, code: ErrorCode, active: int) -> Any:
+def _create_partitions(request: "CreatePartitionsRequest", code: ErrorCode, active: int) -> "CreatePartitionsResponse":
     kind = message("CreatePartitionsResponse")
     names = dict.fromkeys(topic.name for topic in request.topics)
     return kind(results=[kind.CreatePartitionsTopicResult(name=name, error_code=int(code)) for name in names])
 
 
-def _elect_leaders(request: Any, code: ErrorCode, active: int) -> Any:
+def _elect_leaders(request: "ElectLeadersRequest", code: ErrorCode, active: int) -> "ElectLeadersResponse":
     kind = message("ElectLeadersResponse")
     return kind(
         error_code=int(code),
@@ -76,7 +101,9 @@ def _elect_leaders(request: Any, code: ErrorCode, active: int) -> Any:
     )
 
 
-def _alter_reassignments(request: Any, code: ErrorCode, active: int) -> Any:
+def _alter_reassignments(
+    request: "AlterPartitionReassignmentsRequest", code: ErrorCode, active: int
+) -> "AlterPartitionReassignmentsResponse":
     kind = message("AlterPartitionReassignmentsResponse")
     return kind(
         error_code=int(code),
@@ -96,14 +123,14 @@ def _alter_reassignments(request: Any, code: ErrorCode, active: int) -> Any:
     )
 
 
-def _create_acls(request: Any, code: ErrorCode, active: int) -> Any:
+def _create_acls(request: "CreateAclsRequest", code: ErrorCode, active: int) -> "CreateAclsResponse":
     kind = message("CreateAclsResponse")
     return kind(
         results=[kind.AclCreationResult(error_code=int(code), error_message=code.text) for _ in request.creations]
     )
 
 
-def _delete_acls(request: Any, code: ErrorCode, active: int) -> Any:
+def _delete_acls(request: "DeleteAclsRequest", code: ErrorCode, active: int) -> "DeleteAclsResponse":
     kind = message("DeleteAclsResponse")
     return kind(
         filter_results=[
@@ -113,9 +140,11 @@ def _delete_acls(request: Any, code: ErrorCode, active: int) -> Any:
     )
 
 
-def _alter_scram_credentials(request: Any, code: ErrorCode, active: int) -> Any:
+def _alter_scram_credentials(
+    request: "AlterUserScramCredentialsRequest", code: ErrorCode, active: int
+) -> "AlterUserScramCredentialsResponse":
     kind = message("AlterUserScramCredentialsResponse")
-    users = dict.fromkeys(entry.name for entry in (*request.deletions, *request.upsertions))
+    users = dict.fromkeys([entry.name for entry in request.deletions] + [entry.name for entry in request.upsertions])
     return kind(
         results=[
             kind.AlterUserScramCredentialsResult(user=user, error_code=int(code), error_message=code.text)
@@ -125,7 +154,7 @@ def _alter_scram_credentials(request: Any, code: ErrorCode, active: int) -> Any:
 
 
 def _alter_configs(name: str) -> Refusal:
-    def reply(request: Any, code: ErrorCode, active: int) -> Any:
+    def reply(request: "AlterConfigsRequest | IncrementalAlterConfigsRequest", code: ErrorCode, active: int) -> Any:
         kind = message(f"{name}Response")
         return kind(
             responses=[
@@ -142,7 +171,9 @@ def _alter_configs(name: str) -> Refusal:
     return reply
 
 
-def _alter_client_quotas(request: Any, code: ErrorCode, active: int) -> Any:
+def _alter_client_quotas(
+    request: "AlterClientQuotasRequest", code: ErrorCode, active: int
+) -> "AlterClientQuotasResponse":
     kind = message("AlterClientQuotasResponse")
     return kind(
         entries=[

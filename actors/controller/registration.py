@@ -9,7 +9,7 @@ Errors (A14): 42 INVALID_REQUEST, 104 INCONSISTENT_CLUSTER_ID, 101 DUPLICATE_BRO
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller import leases
 from actors.controller.fencing import unreadable, without_room
@@ -21,6 +21,9 @@ from actors.metadata.ops import BrokerSet, EndPoint
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v28 import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 UNKNOWN, INITIAL, FENCED, ACTIVE, SHUTDOWN = range(5)
 """BrokerState on the wire (R631-182)."""
@@ -35,7 +38,7 @@ NO_ID = bytes(16)
 class Claim(NamedTuple):
     """One heartbeat, with what the controller knows of its broker id."""
 
-    request: Any
+    request: "BrokerHeartbeatRequest"
     lease: Lease | None
     """The live lease of the id."""
     broker: Any
@@ -50,7 +53,7 @@ class Claim(NamedTuple):
     """The live lease belonged to this process until it gave it up, and it has not been fenced since."""
 
 
-def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
+def broker_heartbeat(state: State, request: "BrokerHeartbeatRequest", now: Now, random: Random) -> Result:
     """Decide on one heartbeat. The reply has level 2's layout; `node/api/handlers/broker_heartbeat.py` writes level
     1's."""
     lease = state.soft.leases.get(request.broker_id)
@@ -99,7 +102,7 @@ def _note_legacy(state: State, claim: Claim, decide: "Decision", now: Now) -> No
     known.listeners = _endpoints(request)
 
 
-def _known_offset(state: State, request: Any) -> int:
+def _known_offset(state: State, request: "BrokerHeartbeatRequest") -> int:
     """The last metadata offset that a broker knows of: what it says, or what this controller has told it. -1: none."""
     if not request.legacy:
         return int(request.cur_metadata_offset)
@@ -111,7 +114,7 @@ def _known_offset(state: State, request: Any) -> int:
 # ---- conditions
 
 
-def _same_process(request: Any, lease: Lease) -> bool:
+def _same_process(request: "BrokerHeartbeatRequest", lease: Lease) -> bool:
     """Whether the request's incarnation is the lease's, if both are known."""
     return NO_ID in (request.incarnation_id, lease.incarnation_id) or request.incarnation_id == lease.incarnation_id
 
@@ -263,7 +266,9 @@ def _always(state: State, claim: Claim, now: Now) -> bool:
 # ---- decisions
 
 
-def _reply(state: State, next_state: int, *, code: ErrorCode = ErrorCode.NONE, epoch: int = -1, end_ms: int = 0) -> Any:
+def _reply(
+    state: State, next_state: int, *, code: ErrorCode = ErrorCode.NONE, epoch: int = -1, end_ms: int = 0
+) -> "BrokerHeartbeatResponse":
     return message("v28:BrokerHeartbeatResponse")(
         error_code=int(code),
         active_controller_id=state.me,
@@ -273,7 +278,7 @@ def _reply(state: State, next_state: int, *, code: ErrorCode = ErrorCode.NONE, e
     )
 
 
-def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> Any:
+def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> "BrokerHeartbeatResponse":
     """The lease as the broker reads it: the broker's own start + the lease period. The controller's clock is not used
     (R631-143)."""
     end_ms = claim.request.lease_start_time_ms + state.options.lease_ms(state.level)
@@ -430,20 +435,20 @@ def _moves_are_known(state: State, broker: int, stopping: Shutdown, now: Now) ->
     return all(lease.offset + 1 >= moved for lease in others)
 
 
-def _features(request: Any) -> tuple[tuple[str, int, int], ...]:
+def _features(request: "BrokerHeartbeatRequest") -> tuple[tuple[str, int, int], ...]:
     if not request.features:
         return FEATURES_UNSAID
     return tuple(sorted((f.name, f.min_supported_version, f.max_supported_version) for f in request.features))
 
 
-def _endpoints(request: Any) -> tuple[EndPoint, ...]:
+def _endpoints(request: "BrokerHeartbeatRequest") -> tuple[EndPoint, ...]:
     return tuple(
         EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
         for listener in request.listeners
     )
 
 
-def _broker_set(request: Any, epoch: int, lease_ms: int) -> BrokerSet:
+def _broker_set(request: "BrokerHeartbeatRequest", epoch: int, lease_ms: int) -> BrokerSet:
     return BrokerSet(
         request.broker_id,
         epoch,

@@ -8,7 +8,7 @@ that come from it, with which nobody can log in. Rules:
 """
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, credential
 from actors.controller.state import Result, State
@@ -17,6 +17,9 @@ from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterUserScramCredentialsRequest
+
 KIND = "scram"
 MECHANISMS = frozenset(Mechanism)
 NAME_CHARACTERS_MAX = 1024
@@ -24,10 +27,16 @@ CREDENTIALS_MAX = 100_000
 """A credential takes about half a kilobyte of memory on each node."""
 
 
-def alter_scram_credentials(state: State, request: Any, now: Now, random: Random) -> Result:
+def alter_scram_credentials(
+    state: State, request: "AlterUserScramCredentialsRequest", now: Now, random: Random
+) -> Result:
     """AlterUserScramCredentialsRequest. Errors, of each user: 33 UNSUPPORTED_SASL_MECHANISM, 91 RESOURCE_NOT_FOUND,
     92 DUPLICATE_RESOURCE, 93 UNACCEPTABLE_CREDENTIAL, 44 POLICY_VIOLATION beyond CREDENTIALS_MAX."""
     kind = message("AlterUserScramCredentialsResponse")
+    entries: list[
+        AlterUserScramCredentialsRequest.ScramCredentialDeletion
+        | AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    ]
     entries = [*request.deletions, *request.upsertions]
     named = Counter((entry.name, entry.mechanism) for entry in entries)
     errors: dict[str, tuple[ErrorCode, str] | None] = {}

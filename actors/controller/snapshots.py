@@ -10,7 +10,7 @@ This file alone decides which controller is told to start a snapshot. Rules:
 4. None of this is ever written to the log (R631-111, R631-125).
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller.options import POLICIES
 from actors.controller.soft import Report, SnapshotSlot
@@ -18,6 +18,9 @@ from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v28 import ControllerHeartbeatRequest
 
 LIMIT_MS = 600_000
 """A snapshot that takes longer has failed (A43)."""
@@ -32,7 +35,7 @@ class Progress(NamedTuple):
     """Whether the voters that keep up are no more than a bare majority (A45)."""
 
 
-def controller_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
+def controller_heartbeat(state: State, request: "ControllerHeartbeatRequest", now: Now, random: Random) -> Result:
     """ControllerHeartbeatRequest: note the report, and answer whether to start. Errors: 42 if the id is not a
     controller's."""
     kind = message("v28:ControllerHeartbeatResponse")

@@ -12,7 +12,7 @@ gets. Rules:
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
 from actors.controller.mutations import Charge, free
@@ -23,6 +23,14 @@ from actors.metadata.topic_names import METADATA_TOPICS, name_error, rival
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+    )
 
 PARTITIONS_MAX = 10_000
 """Partitions that one request may create, the same as in Apache Kafka. A topic is one record batch, whose size is
@@ -39,7 +47,7 @@ class Assignment(NamedTuple):
 
 def create_topics(
     state: State,
-    request: Any,
+    request: "CreateTopicsRequest",
     now: Now,
     random: Random,
     accepted: dict[str, str] | None = None,
@@ -82,7 +90,7 @@ def create_topics(
     return Result([op for group in groups for op in group], reply)
 
 
-def partitions_asked(request: Any, default: int) -> int:
+def partitions_asked(request: "CreateTopicsRequest", default: int) -> int:
     """How many partitions a CreateTopicsRequest asks for, topics that will be refused included. `default`: the number
     for a topic that names none."""
     return sum(
@@ -91,7 +99,7 @@ def partitions_asked(request: Any, default: int) -> int:
     )
 
 
-def refuse_topics(state: State, request: Any, now: Now, random: Random) -> Result:
+def refuse_topics(state: State, request: "CreateTopicsRequest", now: Now, random: Random) -> Result:
     """Answers a CreateTopicsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
     names = dict.fromkeys(topic.name for topic in request.topics)
     text = f"One request may create {PARTITIONS_MAX} partitions at most, and this one asks for more."
@@ -108,7 +116,12 @@ def check_charge(charge: Charge, partitions: int) -> None:
 
 
 def _create(
-    state: State, topic: Any, partitions_max: int, placement: Placement, random: Random, charge: Charge
+    state: State,
+    topic: "CreateTopicsRequest.CreatableTopic",
+    partitions_max: int,
+    placement: Placement,
+    random: Random,
+    charge: Charge,
 ) -> tuple[list[Any], Any]:
     """Ops and result of one topic. Raises Refused."""
     name = topic.name
@@ -172,7 +185,9 @@ def _check_configs(state: State, given: Any, configs: Mapping[str, str | None]) 
         raise Refused(ErrorCode.INVALID_CONFIG, error)
 
 
-def _assignment(state: State, topic: Any, partitions_max: int, placement: Placement) -> Assignment:
+def _assignment(
+    state: State, topic: "CreateTopicsRequest.CreatableTopic", partitions_max: int, placement: Placement
+) -> Assignment:
     if topic.assignments:
         return _manual(state, topic, partitions_max)
     count, factor = topic.num_partitions, topic.replication_factor
@@ -199,7 +214,7 @@ def _assignment(state: State, topic: Any, partitions_max: int, placement: Placem
     return Assignment(replicas, replicas)
 
 
-def _manual(state: State, topic: Any, partitions_max: int) -> Assignment:
+def _manual(state: State, topic: "CreateTopicsRequest.CreatableTopic", partitions_max: int) -> Assignment:
     if topic.replication_factor != -1:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
@@ -280,7 +295,7 @@ def _new_id(state: State, random: Random) -> bytes:
     return topic_id
 
 
-def _refusal(name: str, code: ErrorCode, text: str) -> Any:
+def _refusal(name: str, code: ErrorCode, text: str) -> "CreateTopicsResponse.CreatableTopicResult":
     return message("CreateTopicsResponse").CreatableTopicResult(
         name=name,
         topic_id=NO_ID,
@@ -295,7 +310,9 @@ def _refusal(name: str, code: ErrorCode, text: str) -> Any:
 # ---- deletion
 
 
-def delete_topics(state: State, request: Any, now: Now, random: Random, charge: Charge = free) -> Result:
+def delete_topics(
+    state: State, request: "DeleteTopicsRequest", now: Now, random: Random, charge: Charge = free
+) -> Result:
     """DeleteTopicsRequest, by name (v1-5) or by name or id (v6). Errors by topic: 3, 42, 73 TOPIC_DELETION_DISABLED, 89
     THROTTLING_QUOTA_EXCEEDED, 100 UNKNOWN_TOPIC_ID."""
     wanted = [(topic.name, topic.topic_id) for topic in request.topics or ()]
@@ -344,7 +361,9 @@ def _check_deletion(name: str | None, topic_id: bytes, row: int, times: int) -> 
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
 
-def _deleted(name: str | None, topic_id: bytes, code: ErrorCode, text: str | None) -> Any:
+def _deleted(
+    name: str | None, topic_id: bytes, code: ErrorCode, text: str | None
+) -> "DeleteTopicsResponse.DeletableTopicResult":
     return message("DeleteTopicsResponse").DeletableTopicResult(
         name=name, topic_id=topic_id, error_code=int(code), error_message=text
     )

@@ -1,6 +1,6 @@
 """UnregisterBroker (64): an operator gives a broker up, also where it holds the last copy (A32, G-12)."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller import leases
 from actors.controller.registration import registration_key
@@ -10,8 +10,11 @@ from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UnregisterBrokerRequest
 
-def unregister_broker(state: State, request: Any, now: Now, random: Random) -> Result:
+
+def unregister_broker(state: State, request: "UnregisterBrokerRequest", now: Now, random: Random) -> Result:
     """UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too long.
 
     Registered is meant, fenced or not: what is given up are last copies, which a fenced broker has too. Where fencing has

@@ -17,7 +17,7 @@ from actors.authentication.exchange import Rejected
 from actors.host.door import Door
 from actors.wire import framing
 from actors.wire.errors import WireError
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
 
 TIMEOUT_S = 2.0
 TOPIC = "__cluster_metadata"
@@ -50,7 +50,7 @@ class Partitions(NamedTuple):
     offline: int
 
 
-def ask(address: Address, name: str, request: Any, version: int, timeout_s: float = TIMEOUT_S) -> Any:
+def ask(address: Address, name: str, request: Message, version: int, timeout_s: float = TIMEOUT_S) -> Any:
     """Send one request on a connection of its own. Raises NoAnswer."""
     door = Door(*address)
     try:
@@ -67,7 +67,7 @@ def ask(address: Address, name: str, request: Any, version: int, timeout_s: floa
         raise NoAnswer(f"{door.host}:{door.port} did not answer {name}: {error}") from None
 
 
-def _exchange(sock: socket.socket, name: str, request: Any, version: int) -> Any:
+def _exchange(sock: socket.socket, name: str, request: Message, version: int) -> Any:
     sock.sendall(b"".join(framing.encode_request(name, version, 1, "rayft-status", request)))
     size = int.from_bytes(_exactly(sock, 4), "big", signed=True)
     return framing.decode_response(name, version, memoryview(_exactly(sock, size)))

@@ -20,7 +20,7 @@ from actors.host.cluster_error import ClusterError
 from actors.host.door import Door
 from actors.host.system_random import uuid_text
 from actors.wire.errors import ErrorCode, text
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
 
 AGAIN = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT})
 PAUSE_S = 0.02
@@ -147,7 +147,7 @@ def _until(timeout_s: float, ask: Callable[[], Answer], otherwise: str) -> Answe
 def _change(
     doors: Doors,
     name: str,
-    request: Any,
+    request: Message,
     version: int,
     is_so: Callable[[Members], bool],
     timeout_s: float,
@@ -168,7 +168,7 @@ def _change(
     _until(timeout_s, asked, otherwise)
 
 
-def _rules(doors: Doors, name: str, request: Any, results: str, timeout_s: float, otherwise: str) -> None:
+def _rules(doors: Doors, name: str, request: Message, results: str, timeout_s: float, otherwise: str) -> None:
     def asked() -> None:
         leader_id = _described(doors).leader_id
         (result,) = getattr(probe.ask(doors[leader_id], name, request, 3, ASK_TIMEOUT_S), results)

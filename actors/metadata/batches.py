@@ -10,13 +10,16 @@ Timestamps are the same for all records of a batch. Producer id, epoch and seque
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.metadata.ops import CorruptMetadata
 from actors.ports import Batch, Buffer
 from actors.wire.messages import decode_exact, encode, message
 from fastpath.image.write_records import Writer
 from fastpath.records import batch as records
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.storage import LeaderChangeMessage, VotersRecord
 
 BATCH_BYTES_MAX = 1 << 20
 """The size in bytes at which the batch of a turn is cut, unless one atomic operation is larger."""
@@ -105,13 +108,13 @@ def control_batch(base_offset: int, epoch: int, timestamp_ms: int, controls: Seq
 def _body(control: Control) -> tuple[int, bytes]:
     """(type, value) of a control record."""
     if isinstance(control, LeaderChange):
-        cls = message("LeaderChangeMessage")
-        voters = [cls.Voter(voter_id=voter) for voter in control.voters]
-        granting = [cls.Voter(voter_id=voter) for voter in control.granting]
-        return LEADER_CHANGE, encode(cls(leader_id=control.leader_id, voters=voters, granting_voters=granting), 0)
+        change = message("LeaderChangeMessage")
+        voters = [change.Voter(voter_id=voter) for voter in control.voters]
+        granting = [change.Voter(voter_id=voter) for voter in control.granting]
+        return LEADER_CHANGE, encode(change(leader_id=control.leader_id, voters=voters, granting_voters=granting), 0)
     if isinstance(control, SnapshotHeader):
-        cls = message("SnapshotHeaderRecord")
-        return SNAPSHOT_HEADER, encode(cls(last_contained_log_timestamp=control.last_contained_timestamp_ms), 0)
+        header = message("SnapshotHeaderRecord")(last_contained_log_timestamp=control.last_contained_timestamp_ms)
+        return SNAPSHOT_HEADER, encode(header, 0)
     if isinstance(control, SnapshotFooter):
         return SNAPSHOT_FOOTER, encode(message("SnapshotFooterRecord")(), 0)
     if isinstance(control, KRaftVersion):
@@ -120,7 +123,7 @@ def _body(control: Control) -> tuple[int, bytes]:
     return VOTERS, encode(cls(voters=[_voter(cls, voter) for voter in control.voters]), 0)
 
 
-def _voter(cls: Any, voter: Voter) -> Any:
+def _voter(cls: "type[VotersRecord]", voter: Voter) -> "VotersRecord.Voter":
     endpoints = [cls.Endpoint(name=name, host=host, port=port) for name, host, port in voter.endpoints]
     lowest, highest = voter.kraft_versions
     feature = cls.KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest)
@@ -153,8 +156,8 @@ def controls(data: Buffer, position: int = 0) -> list[tuple[int, Control]]:
     return found
 
 
-def _read_voters(body: Any) -> Voters:
-    def read(voter: Any) -> Voter:
+def _read_voters(body: "VotersRecord") -> Voters:
+    def read(voter: "VotersRecord.Voter") -> Voter:
         feature = voter.k_raft_version_feature
         return Voter(
             voter.voter_id,
@@ -166,7 +169,7 @@ def _read_voters(body: Any) -> Voters:
     return Voters(tuple(read(voter) for voter in body.voters))
 
 
-def _read_leader_change(body: Any) -> LeaderChange:
+def _read_leader_change(body: "LeaderChangeMessage") -> LeaderChange:
     return LeaderChange(
         body.leader_id,
         tuple(voter.voter_id for voter in body.voters),

@@ -19,6 +19,7 @@ from actors.wire.errors import WireError
 from actors.wire.messages import (
     API_VERSIONS,
     Buffer,
+    Message,
     Rpc,
     decode,
     decode_exact,
@@ -29,7 +30,6 @@ from actors.wire.messages import (
     requests,
 )
 from fastpath.messages.headers import plain_request_header
-from fastpath.messages.layout import Message
 
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
@@ -175,7 +175,7 @@ def encode_response(name: str, version: int, correlation_id: int, body: Any) -> 
     return encode_parts(body, version, prefix, framed=True)
 
 
-def _cut_messages(value: Any) -> None:
+def _cut_messages(value: Message) -> None:
     """Cut the error messages in a response or a struct."""
     for name in value.__layout__.names:
         held = getattr(value, name)

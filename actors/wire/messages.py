@@ -17,14 +17,18 @@ Rules:
 
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from actors.wire import schema as notation
 from actors.wire.errors import WireError
 from actors.wire.schema import FOLDER, Field, Head, Schema, Struct, Versions
 from fastpath.messages import decoder, encoder
 from fastpath.messages import plan as plans
-from fastpath.messages.layout import Layout, Message
+from fastpath.messages.layout import Layout
+from fastpath.messages.layout import Message as Message
+
+if TYPE_CHECKING:
+    from actors.wire.named import message as message
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "": ("rpc", "storage", "kip631"),
@@ -42,6 +46,12 @@ FOLDERS: dict[str, tuple[str, ...]] = {
 
 Buffer = bytes | bytearray | memoryview
 """What bytes may be given as, and what they are returned as."""
+
+Records = Any
+"""What a field of type `records` is: a memoryview when decoded; any buffer, or a list of buffers, when encoded."""
+
+M = TypeVar("M")
+"""A message class."""
 
 ZERO_UUID = bytes(16)
 _EMPTY: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": ZERO_UUID}
@@ -88,7 +98,7 @@ def names(prefix: str = "") -> list[str]:
     return sorted(f"{prefix}:{name}" if prefix else name for name in found)
 
 
-@cache
+@cache  # type: ignore[no-redef]
 def message(name: str) -> type[Any]:
     """The class of a message. Raises KeyError for an unknown name."""
     path = find(name)
@@ -229,6 +239,10 @@ def encode_parts(value: Any, version: int, prefix: bytes = b"", framed: bool = F
     return encoder.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
 
 
+@overload
+def decode(cls: type[M], version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> tuple[M, int]: ...
+@overload
+def decode(cls: str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> tuple[Any, int]: ...
 def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> tuple[Any, int]:
     """(message, position behind it). `entries_max`: how many array elements and tagged fields it may have, counted
     together; -1: any number. Raises WireError."""
@@ -237,6 +251,10 @@ def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entri
     return decoder.decode(cls.__plans__.get(version) or plan(cls, version), data, pos, entries_max)
 
 
+@overload
+def decode_exact(cls: type[M], version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> M: ...
+@overload
+def decode_exact(cls: str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> Any: ...
 def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> Any:
     """The message that fills `data` from `pos` to its end. Raises WireError when bytes are left over."""
     if isinstance(cls, str):
@@ -248,7 +266,7 @@ def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0,
     return decoded
 
 
-def changed(request: Any, **fields: Any) -> Any:
+def changed(request: M, **fields: Any) -> M:
     """A copy of a request with some fields changed."""
-    names = request.__layout__.names
+    names = request.__layout__.names  # type: ignore[attr-defined]
     return type(request)(**{name: getattr(request, name) for name in names} | fields)

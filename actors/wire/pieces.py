@@ -13,19 +13,22 @@ cut in `controller/portions.py`.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.wire.messages import changed
+from actors.wire.messages import Message, changed
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterConfigsResponse
 
 
 class Piece(NamedTuple):
     """A part of a request. `inside`: how many lists deep it begins with the rest of an element; 0: with a new one."""
 
-    request: Any
+    request: Message
     inside: int
 
 
-def pieces(request: Any, entries_max: int) -> Iterator[Piece]:
+def pieces(request: Message, entries_max: int) -> Iterator[Piece]:
     """The pieces of a request, one at least. To find one costs as much as it has entries."""
     for piece, _, inside in _pieces(request, entries_max):
         yield Piece(piece, inside)
@@ -91,7 +94,10 @@ def _lists(message: Any) -> tuple[str, ...]:
     return found
 
 
-def _alike(last: Any, first: Any) -> bool:
+def _alike(
+    last: "AlterConfigsResponse.AlterConfigsResourceResponse",
+    first: "AlterConfigsResponse.AlterConfigsResourceResponse",
+) -> bool:
     """Whether two entries of a reply differ in their lists at most."""
     if not hasattr(last, "__layout__"):
         return False

@@ -15,4 +15,6 @@ class Layout:
 
 class Message:
     __layout__: Layout
+    __schema__: Any
+    __message__: str
     def __init__(self, **values: Any) -> None: ...

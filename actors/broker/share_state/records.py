@@ -9,13 +9,16 @@ the coordinator refuses every request for that share partition: to go on without
 acknowledged.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.share_state.state import Batch, State, Update, combine
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.share import ShareSnapshotValue, ShareUpdateValue
 
 SNAPSHOT, UPDATE = 0, 1
 KEYS = {SNAPSHOT: "share:ShareSnapshotKey", UPDATE: "share:ShareUpdateKey"}
@@ -90,7 +93,7 @@ def _key(kind: int, key: SharePartitionKey) -> bytes:
     return kind.to_bytes(2, "big") + encode(named, VERSION)
 
 
-def _state(data: Any) -> State:
+def _state(data: "ShareSnapshotValue") -> State:
     return State(
         data.snapshot_epoch,
         data.state_epoch,
@@ -103,13 +106,13 @@ def _state(data: Any) -> State:
     )
 
 
-def _update(data: Any) -> Update:
+def _update(data: "ShareUpdateValue") -> Update:
     return Update(
         data.snapshot_epoch, data.leader_epoch, data.start_offset, data.delivery_complete_count, tuple(_batches(data))
     )
 
 
-def _batches(data: Any) -> list[Batch]:
+def _batches(data: "ShareSnapshotValue | ShareUpdateValue") -> list[Batch]:
     return [
         Batch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count) for one in data.state_batches
     ]

@@ -19,7 +19,7 @@ schemas"; R631-050 to R631-093.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import v19, v28
@@ -47,6 +47,12 @@ from actors.metadata.ops import (
 from actors.ports import Batch
 from actors.wire.messages import decode_exact, encode, message
 from fastpath.image.read_records import CorruptRecord, expand
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v19 import BrokerRecord as V19BrokerRecord
+    from actors.wire.schemas.kip631.v19 import TopicRecord as V19TopicRecord
+    from actors.wire.schemas.kip631.v28 import BrokerRecord as V28BrokerRecord
+    from actors.wire.schemas.kip631.v28 import TopicRecord as V28TopicRecord
 
 VERSION = 0
 """The only version that the draft records have."""
@@ -153,7 +159,7 @@ def _write_broker(level: Level, op: BrokerSet) -> tuple[int, Any]:
     return 0, body
 
 
-def _read_broker(level: Level, body: Any) -> Op:
+def _read_broker(level: Level, body: "V19BrokerRecord | V28BrokerRecord") -> Op:
     if not body.end_points and level.empty_broker_is_gone:
         return BrokerGone(body.broker_id, body.broker_epoch)
     return BrokerSet(
@@ -175,7 +181,7 @@ def _write_topic(level: Level, op: TopicSet) -> tuple[int, Any]:
     return 1, message(level.types[1])(name=op.name, topic_id=op.id, deleting=op.deleting)
 
 
-def _read_topic(level: Level, body: Any) -> Op:
+def _read_topic(level: Level, body: "V19TopicRecord | V28TopicRecord") -> Op:
     if body.deleting and level.deleting_is_gone:
         return TopicGone(body.topic_id, body.name)
     return TopicSet(body.name, body.topic_id, body.deleting)

@@ -4,9 +4,14 @@ This file alone decides the key of each kind, and how a message becomes an immut
 struct as its values in the order of its fields.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.metadata.ops import EntityGone, EntitySet
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.extensions import (
+        ClientQuotaRecord,
+    )
 
 KEYS: dict[str, tuple[str, ...]] = {
     "acl": (
@@ -53,7 +58,7 @@ def key_of(kind: str, body: Any) -> tuple[object, ...]:
     return tuple(frozen(getattr(body, name)) for name in KEYS[kind])
 
 
-def quota(body: Any) -> EntitySet | EntityGone:
+def quota(body: "ClientQuotaRecord") -> EntitySet | EntityGone:
     """The op of a quota record. The same record type sets a quota and removes it."""
     return entity_gone("quota", body) if body.remove else entity_set("quota", body)
 

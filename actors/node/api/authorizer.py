@@ -16,7 +16,7 @@ few lines are written, the others are counted (`runtime/peer_lines.py`).
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, OPERATIONS, Operation, Resource
@@ -27,6 +27,9 @@ from actors.node.runtime.calls import Call, Refusals
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.slices import Pace
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 NOT_ASKED = -(1 << 31)
 """Authorized operations in an answer whose request did not ask for them (KIP-430)."""
@@ -221,7 +224,12 @@ CONFIGURED = {
 """Type of a resource with settings -> what has to be allowed, and the error otherwise. Any other belongs to the cluster."""
 
 
-def config_error(authorizer: Authorizer, call: Call, operation: Operation, resource: Any) -> ErrorCode:
+def config_error(
+    authorizer: Authorizer,
+    call: Call,
+    operation: Operation,
+    resource: "DescribeConfigsRequest.DescribeConfigsResource | IncrementalAlterConfigsRequest.AlterConfigsResource",
+) -> ErrorCode:
     """The error with which settings of a resource are denied; NONE: they are not."""
     kind, code = CONFIGURED.get(resource.resource_type, (Resource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     name = CLUSTER_NAME if kind is Resource.CLUSTER else resource.resource_name

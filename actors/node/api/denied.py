@@ -5,17 +5,29 @@ Every reply of Kafka carries its error in its own place. Operations of the contr
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.refusals import REFUSALS, refusal
 from actors.node.runtime.calls import Api
 from actors.wire.errors import ErrorCode, text
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        AlterReplicaLogDirsRequest,
+        DescribeClientQuotasRequest,
+        DescribeClientQuotasResponse,
+        DescribeConfigsRequest,
+        DescribeConfigsResponse,
+        FetchRequest,
+        FetchResponse,
+        WriteTxnMarkersRequest,
+    )
 
 CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-def denied(api: Api, request: Any) -> Any:
+def denied(api: Api, request: Message) -> Any:
     """The reply to a request that is denied."""
     if api.name in REFUSALS:
         return refusal(request, CODE, -1)
@@ -23,7 +35,7 @@ def denied(api: Api, request: Any) -> Any:
     return found(request) if found is not None else message(f"{api.name}Response")(error_code=int(CODE))
 
 
-def _alter_replica_log_dirs(request: Any) -> Any:
+def _alter_replica_log_dirs(request: "AlterReplicaLogDirsRequest") -> Any:
     kind = message("AlterReplicaLogDirsResponse")
     return kind(
         results=[
@@ -40,7 +52,7 @@ def _alter_replica_log_dirs(request: Any) -> Any:
     )
 
 
-def _fetch(request: Any) -> Any:
+def _fetch(request: "FetchRequest") -> "FetchResponse":
     """Partitions are repeated for those who cannot read an error of the whole: below version 7."""
     kind = message("FetchResponse")
     return kind(
@@ -61,7 +73,7 @@ def _fetch(request: Any) -> Any:
     )
 
 
-def _write_txn_markers(request: Any) -> Any:
+def _write_txn_markers(request: "WriteTxnMarkersRequest") -> Any:
     kind = message("WriteTxnMarkersResponse")
     return kind(
         markers=[
@@ -105,7 +117,7 @@ def _share_state(name: str, topic_result: str) -> Callable[[Any], Any]:
     return reply
 
 
-def _describe_configs(request: Any) -> Any:
+def _describe_configs(request: "DescribeConfigsRequest") -> "DescribeConfigsResponse":
     kind = message("DescribeConfigsResponse")
     return kind(
         results=[
@@ -121,7 +133,7 @@ def _describe_configs(request: Any) -> Any:
     )
 
 
-def _describe_client_quotas(request: Any) -> Any:
+def _describe_client_quotas(request: "DescribeClientQuotasRequest") -> "DescribeClientQuotasResponse":
     return message("DescribeClientQuotasResponse")(error_code=int(CODE), error_message=None, entries=None)
 
 

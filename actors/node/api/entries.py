@@ -11,18 +11,18 @@ from actors.controller.refusals import refusal
 from actors.node.runtime.answers import Answer, Done, mapped
 from actors.node.runtime.slices import Pace, Steps, go_on
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import changed
+from actors.wire.messages import Message, changed
 
 Judge = Callable[[Any], ErrorCode]
 """Entry -> NONE, or the error with which it is denied."""
 
 
-def allowed_entries(request: Any, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Answer:
+def allowed_entries(request: Message, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Answer:
     """The answer to a request whose entries are judged one by one, in slices. `submit` does what is left of the request."""
     return go_on(_judged(request, cut, judge, submit))
 
 
-def _judged(request: Any, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Steps:
+def _judged(request: Message, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Steps:
     refused: Any = None
     left: dict[str, Sequence[Any]] = {}
     pace = Pace()
@@ -53,7 +53,7 @@ def _judged(request: Any, cut: Flat, judge: Judge, submit: Callable[[Any], Answe
     return Done(refused)
 
 
-def _refused(request: Any, cut: Flat, field: str, denied: Mapping[ErrorCode, list[Any]], before: Any) -> Any:
+def _refused(request: Message, cut: Flat, field: str, denied: Mapping[ErrorCode, list[Any]], before: Any) -> Any:
     """`before`, the reply to what was denied in earlier slices, with what was denied in this one."""
     for code, entries in denied.items():
         more = refusal(changed(request, **{other: [] for other in cut.fields} | {field: entries}), code, -1)

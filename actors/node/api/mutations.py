@@ -8,9 +8,10 @@ from actors.controller.state import Operation
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.answers import Answer, mapped
 from actors.node.runtime.calls import Call
+from actors.wire.messages import Message
 
 
-def charged(role: ControllerRole, operation: Any, request: Any, call: Call, cut: Cut, strict_from: int) -> Answer:
+def charged(role: ControllerRole, operation: Any, request: Message, call: Call, cut: Cut, strict_from: int) -> Answer:
     """Run an operation that takes a `charge`. `strict_from`: see `ControllerRole.mutation_quota`."""
     quota = role.mutation_quota(call, strict_from)
     if quota is None:

@@ -14,7 +14,7 @@ fenced, a topic is deleted, the leadership moves. This file alone decides what o
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.coordination import Record, size_of
@@ -25,6 +25,14 @@ from actors.node.runtime.answers import Answer, Done, mapped
 from actors.node.runtime.calls import Call
 from actors.node.runtime.slices import Pace, Steps
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitResponse,
+    )
 
 Offset = tuple[str, int, CommittedOffset]
 """Topic, partition, and what is committed for it."""
@@ -75,7 +83,13 @@ class _Accepted(NamedTuple):
     record: Record
 
 
-def committed(context: BrokerContext, request: Any, call: Call, terms: Terms, shape: Shape) -> Steps:
+def committed(
+    context: BrokerContext,
+    request: "OffsetCommitRequest | TxnOffsetCommitRequest",
+    call: Call,
+    terms: Terms,
+    shape: Shape,
+) -> Steps:
     """Look at all entries, ask everything again, write; the answer comes when the offsets are committed to the log."""
     error, epoch = terms.error(), _leader_epoch(context, terms)
     if error not in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH):
@@ -119,7 +133,9 @@ def committed(context: BrokerContext, request: Any, call: Call, terms: Terms, sh
     return _written(context, terms, [one for _, _, accepted in looked for one in accepted], reply)
 
 
-def refused(request: Any, error: ErrorCode, by_id: bool, shape: Shape) -> Generator[None, None, Any]:
+def refused(
+    request: "OffsetCommitRequest | TxnOffsetCommitRequest", error: ErrorCode, by_id: bool, shape: Shape
+) -> Generator[None, None, Any]:
     """The reply with the same error for each partition."""
     reply, pace = shape.reply(), Pace()
     for topic in request.topics:
@@ -157,11 +173,16 @@ def _error_now(
     return ErrorCode.NONE
 
 
-def _written(context: BrokerContext, terms: Terms, accepted: list[_Accepted], reply: Any) -> Answer:
+def _written(
+    context: BrokerContext,
+    terms: Terms,
+    accepted: list[_Accepted],
+    reply: "OffsetCommitResponse | TxnOffsetCommitResponse",
+) -> Answer:
     if not accepted:
         return Done(reply)
 
-    def ended(code: ErrorCode) -> Any:
+    def ended(code: ErrorCode) -> "OffsetCommitResponse | TxnOffsetCommitResponse":
         for one in accepted:
             one.data.error_code = code
         return reply
@@ -170,7 +191,12 @@ def _written(context: BrokerContext, terms: Terms, accepted: list[_Accepted], re
     return mapped(context.groups.commit(lambda then: terms.write(offsets, records, then), lambda code: code), ended)
 
 
-def _place(context: BrokerContext, call: Call, topic: Any, by_id: bool) -> _Place:
+def _place(
+    context: BrokerContext,
+    call: Call,
+    topic: Any,
+    by_id: bool,
+) -> _Place:
     image = context.cache.image
     row = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     if by_id and row < 0:
@@ -183,7 +209,11 @@ def _place(context: BrokerContext, call: Call, topic: Any, by_id: bool) -> _Plac
     return _Place(ErrorCode.NONE, name, row, image.topic_id(row))
 
 
-def _error(context: BrokerContext, place: _Place, one: Any) -> ErrorCode:
+def _error(
+    context: BrokerContext,
+    place: _Place,
+    one: "OffsetCommitRequest.OffsetCommitRequestPartition | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition",
+) -> ErrorCode:
     """What is wrong with one partition of the request."""
     if place.error is not ErrorCode.NONE:
         return place.error
@@ -194,7 +224,13 @@ def _error(context: BrokerContext, place: _Place, one: Any) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _accepted(context: BrokerContext, group_id: str, place: _Place, one: Any, data: Any) -> _Accepted:
+def _accepted(
+    context: BrokerContext,
+    group_id: str,
+    place: _Place,
+    one: "OffsetCommitRequest.OffsetCommitRequestPartition | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition",
+    data: "OffsetCommitResponse.OffsetCommitResponsePartition | TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition",
+) -> _Accepted:
     offset = CommittedOffset(
         one.committed_offset,
         one.committed_leader_epoch,
@@ -205,7 +241,11 @@ def _accepted(context: BrokerContext, group_id: str, place: _Place, one: Any, da
     return _Accepted(data, (place.name, one.partition_index, offset), record)
 
 
-def _shown(topic: Any, by_id: bool, shape: Shape) -> Any:
+def _shown(
+    topic: Any,
+    by_id: bool,
+    shape: Shape,
+) -> Any:
     named = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
     return shape.topic(**named, partitions=[])
 

@@ -19,6 +19,7 @@ from actors.node.net.channels import ChannelError
 from actors.node.net.connections import ANONYMOUS, Connection, Slot
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call, Listener, Served
+from actors.wire.messages import Message
 
 CONNECTION = 0
 """No number of a connection: the host counts from 1, and this node's own dials are below zero."""
@@ -36,7 +37,12 @@ class OwnRequests:
         self._apis = {api.name: (api, self._call(api)) for api in rows if api.right.checked is Checked.WHOLE}
         """What may be asked, by name, and how it is: in the newest version."""
 
-    def ask(self, name: str, request: Any, then: Callable[[Any], None]) -> None:
+    def ask(
+        self,
+        name: str,
+        request: Message | None,
+        then: Callable[[Any], None],
+    ) -> None:
         """`then` is told the reply, or a ChannelError. Raises KeyError: brokers do not ask one another for that."""
         api, call = self._apis[name]
         slot = Slot(self._connection, 0, api)
@@ -55,7 +61,13 @@ class _OwnRun(Run):
     __slots__ = ("_then",)
 
     def __init__(
-        self, dispatch: Dispatch, slot: Slot, api: Api, request: Any, call: Call, then: Callable[[Any], None]
+        self,
+        dispatch: Dispatch,
+        slot: Slot,
+        api: Api,
+        request: Message | None,
+        call: Call,
+        then: Callable[[Any], None],
     ) -> None:
         super().__init__(dispatch, slot, api, call.api_version, 0, request, call)
         self._then = then

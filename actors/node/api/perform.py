@@ -5,8 +5,6 @@ What is checked here is a right to the request as a whole, and whether somebody 
 single resources are checked by handlers (`rights.py`).
 """
 
-from typing import Any
-
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Checked
 from actors.node.api.contexts import Context
@@ -15,13 +13,14 @@ from actors.node.api.speakers import kinds, named
 from actors.node.net.long_refusals import answered_in_pieces
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call
+from actors.wire.messages import Message
 
 WHOLE = Checked.WHOLE
 NODES_DO, CLUSTER = Operation.CLUSTER_ACTION, Resource.CLUSTER
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 
 
-def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
+def perform(context: Context, api: Api, request: Message, call: Call) -> Answer:
     """The answer of the API's handler, if the principal may ask for it. Raises what the handler raises."""
     right = api.right
     if (right.checked is WHOLE or right.door) and not _may(context, api, request, call):
@@ -29,7 +28,7 @@ def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
     return api.handler(context, request, call)
 
 
-def _may(context: Context, api: Api, request: Any, call: Call) -> bool:
+def _may(context: Context, api: Api, request: Message, call: Call) -> bool:
     """Whether the principal may ask for all of the request: as a node for itself, or by its rights."""
     right, may, ids = api.right, context.authorizer, named(call.principal)
     if right.door and not may.allowed(call, NODES_DO, CLUSTER):
@@ -48,7 +47,7 @@ def _may(context: Context, api: Api, request: Any, call: Call) -> bool:
     return may.allowed(call, right.operation, right.resource)
 
 
-def _other(context: Context, api: Api, request: Any, ids: frozenset[int]) -> str | None:
+def _other(context: Context, api: Api, request: Message, ids: frozenset[int]) -> str | None:
     """Why a request is none that these nodes ask for themselves; None: it is one."""
     right = api.right
     spoken = ids if right.speaks is None else set(right.speaks(request)) or ids

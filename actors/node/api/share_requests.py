@@ -1,6 +1,6 @@
 """What ShareFetch and ShareAcknowledge have in common: who may ask, and where a partition's leader is (KIP-932)."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
@@ -10,11 +10,14 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.runtime.calls import Call
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ShareAcknowledgeRequest, ShareFetchRequest
+
 MEMBER_ID_CHARACTERS_MAX = 36
 NEVER_MS = 1 << 62
 
 
-def admitted(context: BrokerContext, request: Any, call: Call) -> Owner:
+def admitted(context: BrokerContext, request: "ShareAcknowledgeRequest | ShareFetchRequest", call: Call) -> Owner:
     """Whose request it is. Raises Refused: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
     if context.cache.image.feature(SHARE_VERSION) < 1:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "share groups need share.version 1: kafka-features.sh upgrade")

@@ -18,9 +18,12 @@ A principal of another form speaks for every node, if its rights allow it to be 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.rights import NO_NODE, NODES, Node
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import FetchRequest, FetchSnapshotRequest
 
 _BEGINNING = "User:rayft-node-"
 _NAMES = re.compile(r"User:rayft-node((?:-[0-9]{1,10})+)")
@@ -76,13 +79,13 @@ def of_partitions(field: str) -> Speaks:
     return speakers
 
 
-def of_fetch(request: Any) -> Iterator[int]:
+def of_fetch(request: "FetchRequest") -> Iterator[int]:
     """Whose fetch it is: the field has moved (KIP-903). Below zero it is nobody's."""
     state = request.replica_state
     id = request.replica_id if state is None or state.replica_id < 0 else state.replica_id
     return iter((id,) if id >= 0 else ())
 
 
-def of_snapshot(request: Any) -> Iterator[int]:
+def of_snapshot(request: "FetchSnapshotRequest") -> Iterator[int]:
     """Whose fetch of a snapshot it is. Below zero it is nobody's."""
     return iter((request.replica_id,) if request.replica_id >= 0 else ())

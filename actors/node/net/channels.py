@@ -17,7 +17,7 @@ the newest version that both sides know.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authentication.exchange import Rejected
 from actors.node.net.dial_login import DialLogins
@@ -29,7 +29,10 @@ from actors.ports import Buffer
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.errors import text as error_text
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
 
 Reply = Any
 Then = Callable[[Any], None]
@@ -237,7 +240,7 @@ class Channels:
     def controller(
         self,
         name: str,
-        request: Any,
+        request: Message,
         then: Then,
         timeout_ms: int = 30_000,
         *,
@@ -274,7 +277,7 @@ class Channels:
         purpose: Hashable,
         address: tuple[str, int],
         name: str,
-        request: Any,
+        request: Message,
         then: Then,
         timeout_ms: int = 30_000,
         version: int | None = None,
@@ -301,7 +304,13 @@ class Channels:
         finally:
             self._called -= 1
 
-    def itself(self, name: str, request: Any, then: Then, timeout_ms: int = 30_000) -> None:
+    def itself(
+        self,
+        name: str,
+        request: Message,
+        then: Then,
+        timeout_ms: int = 30_000,
+    ) -> None:
         """Ask this node, without a connection. `then` gets the reply or a ChannelError, in a later turn."""
         assert self.ask_itself is not None, name
         asked = _Request(name, -1, lambda correlation, client_id, version: [], then)
@@ -496,7 +505,7 @@ class Channels:
         mechanism, login = found
         conn = channel.conn
 
-        def chosen(reply: Any) -> None:
+        def chosen(reply: "SaslHandshakeResponse | ChannelError") -> None:
             if self._failed(channel, conn, reply, mechanism):
                 return
             self._say(channel, SASL_AUTHENTICATE, login.first(), answered)
@@ -522,6 +531,7 @@ class Channels:
 
     def _say(self, channel: Channel, name: str, said: Any, then: Then) -> None:
         """Send a message of a login. It goes before the requests that wait for the channel to open."""
+        request: SaslHandshakeRequest | SaslAuthenticateRequest
         if name == SASL_HANDSHAKE:
             version, request = SASL_HANDSHAKE_VERSION, message("SaslHandshakeRequest")(mechanism=said)
         else:

@@ -7,7 +7,7 @@ it came, and where the broker makes one for it, as for topics that are created b
 
 import ipaddress
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.runtime.calls import Call
@@ -15,6 +15,9 @@ from actors.ports import Buffer
 from actors.wire import framing
 from actors.wire.errors import ErrorCode, WireError, text
 from actors.wire.messages import encode, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateTopicsRequest, EnvelopeRequest, EnvelopeResponse
 
 PRINCIPAL_VERSION = b"\x00\x00"
 
@@ -35,7 +38,7 @@ def address_bytes(host: str) -> bytes:
         return b"\x7f\x00\x00\x01"
 
 
-def envelope(call: Call, request: Buffer) -> Any:
+def envelope(call: Call, request: Buffer) -> "EnvelopeRequest":
     """The Envelope of a request, header included, of the client that asks with `call`."""
     return message("EnvelopeRequest")(
         request_data=request,
@@ -45,13 +48,18 @@ def envelope(call: Call, request: Buffer) -> Any:
 
 
 def ask_in_the_name_of(
-    call: Call, channels: Channels, name: str, request: Any, then: Callable[[Any], None], timeout_ms: int
+    call: Call,
+    channels: Channels,
+    name: str,
+    request: "CreateTopicsRequest",
+    then: Callable[[Any], None],
+    timeout_ms: int,
 ) -> None:
     """Ask the active controller what the broker wants for the client of `call`. `then` gets the reply or a ChannelError."""
     version = framing.latest_version(name)
     frame = b"".join(framing.encode_request(name, version, 0, call.client_id, request))[4:]
 
-    def told(reply: Any) -> None:
+    def told(reply: "EnvelopeResponse | ChannelError") -> None:
         if isinstance(reply, ChannelError):
             then(reply)
         elif reply.error_code != ErrorCode.NONE or reply.response_data is None:

@@ -13,7 +13,7 @@ the wire is in `codec/`; what they mean is raft's. Calls are answered in the ord
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.quorum.addresses import Address
@@ -50,6 +50,10 @@ from actors.raft.messages import (
     VoteRequest,
 )
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import BeginQuorumEpochRequest as BeginQuorumEpochRequestData
+    from actors.wire.schemas.rpc import BeginQuorumEpochResponse
 
 FINAL = (Error.INVALID_REQUEST, Error.UNSUPPORTED_VERSION, Error.DUPLICATE_VOTER, Error.VOTER_NOT_FOUND)
 """What refuses a change of this controller's own entry and does not pass with time."""
@@ -115,7 +119,9 @@ class Transport:
         """Raft's answer to a request of a peer."""
         self._runtime.waiting.answer(call, response)
 
-    def hear_of_leader(self, told: BeginQuorumEpochRequest, endpoints: Sequence[Any]) -> None:
+    def hear_of_leader(
+        self, told: BeginQuorumEpochRequest, endpoints: Sequence["BeginQuorumEpochRequestData.LeaderEndpoint"]
+    ) -> None:
         """A leader that this replica would follow says where it is reached."""
         if self._raft.follows(told):
             for endpoint in endpoints[:1]:
@@ -131,7 +137,7 @@ class Transport:
             else:
                 self.answer(number, message)  # type: ignore[arg-type]
 
-    def send(self, target: int, request: Any) -> None:
+    def send(self, target: int, request: Message) -> None:
         """Raft's request to another replica."""
         if isinstance(request, ProbeRequest):
             self._probe(target, request)
@@ -174,7 +180,7 @@ class Transport:
             told = BeginQuorumEpochRequest(request.serial, request.voter.key, self._identity.me.id, request.epoch)
             body = begin_quorum_epoch.write_request(self._identity, told)
 
-            def said(reply: Any) -> None:
+            def said(reply: "BeginQuorumEpochResponse | ChannelError") -> None:
                 if isinstance(reply, ChannelError):
                     ended(Failed(request.serial))
                 else:
@@ -198,7 +204,7 @@ class Transport:
         if target == self._fetches_from:
             self._raft.link_lost(target, refused, self._runtime.now)
 
-    def _answered(self, target: int, request: Any, codec: Any, reply: Any) -> None:
+    def _answered(self, target: int, request: Message, codec: Any, reply: Any) -> None:
         response: Message | None = None
         if not isinstance(reply, ChannelError):
             if reply.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:

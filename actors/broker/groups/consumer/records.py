@@ -7,7 +7,7 @@ says now follows from the group and its key (`record`), so whoever changes a gro
 Values of later versions cannot be read: WireError, and the coordinator leaves such a group alone.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.consumer.state import (
@@ -26,6 +26,13 @@ from actors.broker.groups.consumer.state import (
 from actors.broker.groups.records import Line
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.group import (
+        ConsumerGroupCurrentMemberAssignmentValue,
+        ConsumerGroupMemberMetadataValue,
+        ConsumerGroupTargetAssignmentMemberValue,
+    )
 
 CLASSIC, GROUP, PARTITIONS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 2, 3, 4, 5, 6, 7, 8, 16
 """Kinds of records. CLASSIC is that of a classic group of the name, which is only ever removed here."""
@@ -154,7 +161,7 @@ def _replay_member(group: ConsumerGroup, key: Key, data: Any) -> None:
         )
 
 
-def _subscription(data: Any) -> Subscription:
+def _subscription(data: "ConsumerGroupMemberMetadataValue") -> Subscription:
     classic = data.classic_member_metadata
     return Subscription(
         data.instance_id,
@@ -237,7 +244,7 @@ def _member_fields(told: Subscription) -> dict[str, Any]:
     }
 
 
-def _target_fields(target: Target) -> list[Any]:
+def _target_fields(target: Target) -> list["ConsumerGroupTargetAssignmentMemberValue.TopicPartition"]:
     kind = message(VALUES[TARGET])
     return [
         kind.TopicPartition(topic_id=topic_id, partitions=sorted(partitions))
@@ -245,7 +252,7 @@ def _target_fields(target: Target) -> list[Any]:
     ]
 
 
-def _held_fields(held: Held) -> list[Any]:
+def _held_fields(held: Held) -> list["ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions"]:
     kind = message(VALUES[CURRENT])
     return [
         kind.TopicPartitions(

@@ -8,7 +8,7 @@ Values of later versions cannot be read: WireError, and the coordinator leaves s
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.records import Line, version, versioned
@@ -24,6 +24,16 @@ from actors.broker.groups.share.state import (
 )
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.group import (
+        ShareGroupCurrentMemberAssignmentValue,
+        ShareGroupMemberMetadataValue,
+        ShareGroupMetadataValue,
+        ShareGroupStatePartitionMetadataValue,
+        ShareGroupTargetAssignmentMemberValue,
+        ShareGroupTargetAssignmentMetadataValue,
+    )
 
 MEMBER, GROUP, TARGET_EPOCH, TARGET, CURRENT, STATE = 10, 11, 12, 13, 14, 15
 """Kinds of records. STATE: which share partitions have begun."""
@@ -90,24 +100,24 @@ def replay(group: ShareGroup, key: Key, data: Any) -> None:
 # ---- replay
 
 
-def _replay_group(group: ShareGroup, name: str, data: Any) -> None:
+def _replay_group(group: ShareGroup, name: str, data: "ShareGroupMetadataValue | None") -> None:
     group.epoch = data.epoch if data is not None else FIRST_EPOCH
     group.metadata_hash = data.metadata_hash if data is not None else 0
 
 
-def _replay_target_epoch(group: ShareGroup, name: str, data: Any) -> None:
+def _replay_target_epoch(group: ShareGroup, name: str, data: "ShareGroupTargetAssignmentMetadataValue | None") -> None:
     group.target_epoch = data.assignment_epoch if data is not None else FIRST_EPOCH
     group.target_wall_ms = data.assignment_timestamp if data is not None else 0
 
 
-def _replay_target(group: ShareGroup, name: str, data: Any) -> None:
+def _replay_target(group: ShareGroup, name: str, data: "ShareGroupTargetAssignmentMemberValue | None") -> None:
     if data is None:
         group.targets.pop(name, None)
     else:
         group.targets[name] = _partitions(data.topic_partitions)
 
 
-def _replay_member(group: ShareGroup, name: str, data: Any) -> None:
+def _replay_member(group: ShareGroup, name: str, data: "ShareGroupMemberMetadataValue | None") -> None:
     if data is None:
         group.members.pop(name, None)
     else:
@@ -116,7 +126,7 @@ def _replay_member(group: ShareGroup, name: str, data: Any) -> None:
         member.subscription = Subscription(data.rack_id, data.client_id, data.client_host, topics)
 
 
-def _replay_current(group: ShareGroup, name: str, data: Any) -> None:
+def _replay_current(group: ShareGroup, name: str, data: "ShareGroupCurrentMemberAssignmentValue | None") -> None:
     if data is None:
         member = group.members.get(name)
         if member is not None:
@@ -127,7 +137,7 @@ def _replay_current(group: ShareGroup, name: str, data: Any) -> None:
     member.assigned = _partitions(data.assigned_partitions)
 
 
-def _replay_state(group: ShareGroup, name: str, data: Any) -> None:
+def _replay_state(group: ShareGroup, name: str, data: "ShareGroupStatePartitionMetadataValue | None") -> None:
     group.initializing = {} if data is None else _begun(data.initializing_topics)
     group.initialized = {} if data is None else _begun(data.initialized_topics)
     group.deleting = {} if data is None else {bytes(one.topic_id): one.topic_name for one in data.deleting_topics}
@@ -201,7 +211,7 @@ def _state(group: ShareGroup, name: str) -> dict[str, Any] | None:
         return None
     kind = message("group:ShareGroupStatePartitionMetadataValue")
 
-    def infos(topics: Mapping[bytes, Begun]) -> list[Any]:
+    def infos(topics: Mapping[bytes, Begun]) -> list["ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo"]:
         return [
             kind.TopicPartitionsInfo(topic_id=id, topic_name=begun.name, partitions=sorted(begun.partitions))
             for id, begun in sorted(topics.items())
@@ -226,5 +236,9 @@ _FIELDS: dict[int, Callable[[ShareGroup, str], dict[str, Any] | None]] = {
 }
 
 
-def _topics(kind: Any, target: Target) -> list[Any]:
+def _topics(
+    kind: Any, target: Target
+) -> list[
+    "ShareGroupCurrentMemberAssignmentValue.TopicPartitions | ShareGroupTargetAssignmentMemberValue.TopicPartition"
+]:
     return [kind(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in sorted(target.items())]

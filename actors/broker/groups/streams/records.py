@@ -8,7 +8,7 @@ Values of later versions cannot be read: WireError, and the coordinator leaves s
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.records import Line
@@ -28,6 +28,14 @@ from actors.broker.groups.streams.state import (
 from actors.broker.groups.streams.topology import Topic, Topology, topology
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.group import (
+        StreamsGroupCurrentMemberAssignmentValue,
+        StreamsGroupMemberMetadataValue,
+        StreamsGroupTargetAssignmentMemberValue,
+        StreamsGroupTopologyValue,
+    )
 
 CLASSIC, GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 2, 17, 19, 20, 21, 22, 23
 """Kinds of records. CLASSIC is that of a classic group of the name, which is only ever removed here."""
@@ -134,7 +142,7 @@ def _replay_member(group: StreamsGroup, key: Key, data: Any) -> None:
         member.current = NEW if data is None else _current(data)
 
 
-def _description(data: Any) -> Description:
+def _description(data: "StreamsGroupMemberMetadataValue") -> Description:
     return Description(
         data.instance_id,
         data.rack_id,
@@ -148,7 +156,7 @@ def _description(data: Any) -> Description:
     )
 
 
-def _current(data: Any) -> Current:
+def _current(data: "StreamsGroupCurrentMemberAssignmentValue") -> Current:
     pending = data.active_tasks_pending_revocation, data.standby_tasks_pending_revocation
     return Current(
         data.member_epoch,
@@ -159,11 +167,15 @@ def _current(data: Any) -> Current:
     )
 
 
-def _sets(tasks: Iterable[Any]) -> TaskSets:
+def _sets(
+    tasks: Iterable[
+        "StreamsGroupCurrentMemberAssignmentValue.TaskIds | StreamsGroupTargetAssignmentMemberValue.TaskIds"
+    ],
+) -> TaskSets:
     return {one.subtopology_id: frozenset(one.partitions) for one in tasks if one.partitions}
 
 
-def _epochs(tasks: Iterable[Any], epoch: int) -> Epochs:
+def _epochs(tasks: Iterable["StreamsGroupCurrentMemberAssignmentValue.TaskIds"], epoch: int) -> Epochs:
     """`epoch`: the member's, where Kafka before 4.3 has written no other."""
     held = {}
     for one in tasks:
@@ -245,14 +257,16 @@ def _current_fields(current: Current) -> dict[str, Any]:
     return fields
 
 
-def _listed(kind: Any, sets: TaskSets) -> list[Any]:
+def _listed(
+    kind: Any, sets: TaskSets
+) -> list["StreamsGroupCurrentMemberAssignmentValue.TaskIds | StreamsGroupTargetAssignmentMemberValue.TaskIds"]:
     return [kind.TaskIds(subtopology_id=one, partitions=sorted(numbers)) for one, numbers in sorted(sets.items())]
 
 
 def _topology_fields(given: Topology) -> dict[str, Any]:
     kind = message(VALUES[TOPOLOGY])
 
-    def topics(of: tuple[Topic, ...]) -> list[Any]:
+    def topics(of: tuple[Topic, ...]) -> list["StreamsGroupTopologyValue.TopicInfo"]:
         return [
             kind.TopicInfo(
                 name=topic.name,

@@ -12,11 +12,15 @@ This file alone decides which topology is malformed, whatever topics exist: STRE
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.broker.groups.streams.answers import Refused
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.group import StreamsGroupTopologyValue
+    from actors.wire.schemas.rpc import StreamsGroupHeartbeatRequest
 
 TEXT_CHARACTERS_MAX = 1024
 """Of a subtopology's id, and of a setting of an internal topic."""
@@ -94,7 +98,7 @@ class Topology:
         return {topic: one.id for one in self.subtopologies for topic in one.read()}
 
 
-def topology(data: Any) -> Topology:
+def topology(data: "StreamsGroupHeartbeatRequest.Topology | StreamsGroupTopologyValue") -> Topology:
     """A topology out of a heartbeat or of its record, which have the same fields. Nothing is checked."""
     return Topology(
         data.epoch, tuple(sorted((_subtopology(one) for one in data.subtopologies), key=lambda one: one.id))
@@ -118,7 +122,9 @@ def check(given: Topology) -> None:
     _check_names(given)
 
 
-def _subtopology(data: Any) -> Subtopology:
+def _subtopology(
+    data: "StreamsGroupHeartbeatRequest.Subtopology | StreamsGroupTopologyValue.Subtopology",
+) -> Subtopology:
     return Subtopology(
         data.subtopology_id,
         tuple(data.source_topics),
@@ -133,7 +139,9 @@ def _subtopology(data: Any) -> Subtopology:
     )
 
 
-def _topics(data: Iterable[Any]) -> tuple[Topic, ...]:
+def _topics(
+    data: Iterable["StreamsGroupHeartbeatRequest.TopicInfo | StreamsGroupTopologyValue.TopicInfo"],
+) -> tuple[Topic, ...]:
     return tuple(
         Topic(
             one.name,

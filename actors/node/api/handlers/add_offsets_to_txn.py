@@ -10,7 +10,7 @@ INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.metadata.topic_names import OFFSETS_TOPIC
@@ -21,12 +21,15 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
 FENCED_FROM = 2
 CLASSIC = 0
 
 
 @rpc(25, "AddOffsetsToTxn", range(0, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def add_offsets_to_txn(context: BrokerContext, request: Any, call: Call) -> Answer:
+def add_offsets_to_txn(context: BrokerContext, request: "AddOffsetsToTxnRequest", call: Call) -> Answer:
     """Add the group's partition."""
     if not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
         return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, call))
@@ -55,7 +58,7 @@ def add_offsets_to_txn(context: BrokerContext, request: Any, call: Call) -> Answ
     )
 
 
-def _reply(error: ErrorCode, call: Call) -> Any:
+def _reply(error: ErrorCode, call: Call) -> "AddOffsetsToTxnResponse":
     if error is ErrorCode.PRODUCER_FENCED and call.api_version < FENCED_FROM:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     return message("AddOffsetsToTxnResponse")(error_code=error)

@@ -16,7 +16,7 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, 
 
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.state import TopicPartition
@@ -28,6 +28,9 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.node.runtime.slices import Pace, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 BATCHED_FROM = 4
 FENCED_FROM = 2
@@ -47,7 +50,7 @@ class _Transaction(NamedTuple):
 
 @rpc(24, "AddPartitionsToTxn", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
-def add_partitions_to_txn(context: BrokerContext, request: Any, call: Call) -> Steps:
+def add_partitions_to_txn(context: BrokerContext, request: "AddPartitionsToTxnRequest", call: Call) -> Steps:
     """Add, or verify."""
     batched = call.api_version >= BATCHED_FROM
     if batched:
@@ -147,7 +150,9 @@ def _place_error(context: BrokerContext, partition: TopicPartition, allowed: set
     return ErrorCode.NONE
 
 
-def _results(kind: Any, one: _Transaction, codes: Sequence[ErrorCode], pace: Pace) -> Generator[None, None, list[Any]]:
+def _results(
+    kind: "type[AddPartitionsToTxnResponse]", one: _Transaction, codes: Sequence[ErrorCode], pace: Pace
+) -> Generator[None, None, list[Any]]:
     topics: dict[str, Any] = {}
     for (name, number), code in zip(one.partitions, codes, strict=True):
         topic = topics.get(name)

@@ -3,7 +3,7 @@
 Errors: 77 STALE_BROKER_EPOCH; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.node.api.contexts import ControllerContext
@@ -11,8 +11,11 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Lane, Listener
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AllocateProducerIdsRequest
+
 
 @rpc(67, "AllocateProducerIds", range(1), listeners=[Listener.CONTROLLER, Listener.BRIDGE], lane=Lane.CONTROL)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "AllocateProducerIdsRequest", call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(allocate_producer_ids, request, call)

@@ -4,7 +4,7 @@ Brokers pass it on; the active controller does it (`controller/configs.py`).
 Errors: 3, 29, 30, 31, 40, 42, 44, 102 by resource; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation
 from actors.controller.configs import alter_configs
@@ -16,9 +16,12 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterConfigsRequest
+
 
 @rpc(33, "AlterConfigs", range(3), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "AlterConfigsRequest", call: Call) -> Answer:
     """On a controller."""
     return allowed_entries(
         request,
@@ -29,6 +32,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
 
 
 @rpc(33, "AlterConfigs", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "AlterConfigsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

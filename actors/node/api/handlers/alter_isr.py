@@ -6,7 +6,7 @@ live epoch of the broker counts as sent by it: anybody can write its id. Errors:
 74, 95.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.isr import alter_isr
 from actors.node.api.contexts import ControllerContext
@@ -14,14 +14,20 @@ from actors.node.api.table import DRAFTS, rpc
 from actors.node.runtime.answers import Answer, Close
 from actors.node.runtime.calls import Call, Lane, Listener
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631 import AlterIsrRequest
+    from actors.wire.schemas.rpc import AlterPartitionRequest
+
 
 @rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "AlterIsrRequest", call: Call) -> Answer:
     """On a controller."""
     return in_order(context, request, call) or context.role.submit(alter_isr, request, call)
 
 
-def in_order(context: ControllerContext, request: Any, call: Call) -> Close | None:
+def in_order(
+    context: ControllerContext, request: "AlterIsrRequest | AlterPartitionRequest", call: Call
+) -> Close | None:
     """None: the request came on the newest connection of its broker; older ones are closed."""
     role = context.role
     lease = role.soft.leases.get(request.broker_id)

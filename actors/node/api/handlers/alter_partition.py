@@ -9,7 +9,7 @@ Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107.
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.alter_partition import IDS_FROM, AlterPartition
 from actors.node.api.contexts import ControllerContext
@@ -20,12 +20,15 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterPartitionRequest
+
 AGAIN_MS = 200
 operation = cache(AlterPartition)
 
 
 @rpc(56, "AlterPartition", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "AlterPartitionRequest", call: Call) -> Answer:
     """On a controller. Before version 2 a member that may not join yet has a moment's time to become one that may: what is
     refused for that reason is decided a second time, and for good."""
     answer = in_order(context, request, call) or context.role.submit(operation(call.api_version), request, call)
@@ -54,7 +57,7 @@ def _partitions(reply: Any) -> Iterator[Any]:
     return (one for topic in reply.topics for one in topic.partitions)
 
 
-def _rest(request: Any, reply: Any) -> Any:
+def _rest(request: "AlterPartitionRequest", reply: Any) -> Any:
     """The request with what the reply has refused for a member's sake. Before version 2 topics have names."""
     refused = {
         (topic.topic_name, one.partition_index) for topic in reply.topics for one in topic.partitions if _refused(one)

@@ -4,7 +4,7 @@ Brokers pass it on; the active controller does it (`controller/reassignments.py`
 Errors: 3, 38, 39, 42, 85 by partition; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.portions import REASSIGNED
 from actors.controller.reassignments import alter_partition_reassignments
@@ -13,9 +13,12 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterPartitionReassignmentsRequest
+
 
 @rpc(45, "AlterPartitionReassignments", range(2), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "AlterPartitionReassignmentsRequest", call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(alter_partition_reassignments, request, call, REASSIGNED)
 
@@ -27,6 +30,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     listeners=[Listener.CLIENT, Listener.INTER_BROKER],
     writes=Subject.METADATA,
 )
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "AlterPartitionReassignmentsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

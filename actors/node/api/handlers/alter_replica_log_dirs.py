@@ -9,7 +9,7 @@ directory is), INVALID_TOPIC_EXCEPTION (the name is too long for a move), UNKNOW
 (it is not on this broker).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -18,10 +18,13 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterReplicaLogDirsRequest
+
 
 @rpc(34, "AlterReplicaLogDirs", range(1, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
-def alter_replica_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps:
+def alter_replica_log_dirs(context: BrokerContext, request: "AlterReplicaLogDirsRequest", call: Call) -> Steps:
     """Begin every move; topics in the order of their first mention."""
     kind = message("AlterReplicaLogDirsResponse")
     results: dict[str, Any] = {}

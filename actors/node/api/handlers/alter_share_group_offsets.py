@@ -8,7 +8,7 @@ partition that is named twice), and what its share coordinator says.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.share.beginnings import Place, Told
@@ -21,9 +21,12 @@ from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import ZERO_UUID, message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
+
 
 @rpc(91, "AlterShareGroupOffsets", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
-def alter_share_group_offsets(context: BrokerContext, request: Any, call: Call) -> Answer:
+def alter_share_group_offsets(context: BrokerContext, request: "AlterShareGroupOffsetsRequest", call: Call) -> Answer:
     """Have share partitions begin anew; answer when their share coordinators have."""
     kind = message("AlterShareGroupOffsetsResponse")
     why = denied(context, call, Operation.READ, request.group_id)
@@ -43,7 +46,7 @@ def alter_share_group_offsets(context: BrokerContext, request: Any, call: Call) 
 
     whole: list[Told] = []
 
-    def reply(error: ErrorCode) -> Any:
+    def reply(error: ErrorCode) -> "AlterShareGroupOffsetsResponse":
         if whole[0].error is not ErrorCode.NONE:
             return kind(error_code=whole[0].error, error_message=whole[0].message)
         return kind(responses=_responses(context, kind, request, refused, found))
@@ -52,7 +55,7 @@ def alter_share_group_offsets(context: BrokerContext, request: Any, call: Call) 
 
 
 def _sorted(
-    context: BrokerContext, call: Call, request: Any
+    context: BrokerContext, call: Call, request: "AlterShareGroupOffsetsRequest"
 ) -> tuple[dict[tuple[str, int], ErrorCode], dict[bytes, Begun], dict[Place, int]]:
     """What is refused, and what is to begin anew: topics with their partitions, and offsets."""
     refused: dict[tuple[str, int], ErrorCode] = {}
@@ -83,11 +86,11 @@ def _sorted(
 
 def _responses(
     context: BrokerContext,
-    kind: Any,
-    request: Any,
+    kind: "type[AlterShareGroupOffsetsResponse]",
+    request: "AlterShareGroupOffsetsRequest",
     refused: Mapping[tuple[str, int], ErrorCode],
     found: Mapping[Place, Told],
-) -> list[Any]:
+) -> list["AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic"]:
     image = context.cache.image
     responses = []
     for topic in request.topics:

@@ -9,7 +9,7 @@ Errors: UNSUPPORTED_VERSION, INVALID_REQUEST (software name or version that is n
 
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.metadata.features import (
     GROUP_VERSION,
@@ -27,6 +27,9 @@ from actors.node.runtime.answers import Answer, Done, Last
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ApiVersionsRequest, ApiVersionsResponse
 
 KEY = 18
 NAMED_FROM = 3
@@ -50,7 +53,7 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @rpc(KEY, "ApiVersions", range(0, 5), listeners=tuple(Listener), lane=Lane.DATA)
-def api_versions(context: Context, request: Any, call: Call) -> Answer:
+def api_versions(context: Context, request: "ApiVersionsRequest | None", call: Call) -> Answer:
     """Say what this listener serves."""
     response = message("ApiVersionsResponse")
     connection = context.requests.connections.get(call.connection)
@@ -110,7 +113,9 @@ def _hidden(context: Context, telemetry: bool) -> tuple[int, ...]:
 
 
 @cache
-def _served(family: str, listener: Listener, hidden: tuple[int, ...], pushed: bool) -> list[Any]:
+def _served(
+    family: str, listener: Listener, hidden: tuple[int, ...], pushed: bool
+) -> list["ApiVersionsResponse.ApiVersion"]:
     """Every API of a listener with its versions. Nobody changes the list: a new client asks for it first of all."""
     kind = message("ApiVersionsResponse").ApiVersion
     rows = sorted(served(family, pushed)[listener].items())

@@ -3,7 +3,7 @@
 Versions and errors: `quorum/codec/begin_quorum_epoch.py`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.table import rpc
@@ -12,9 +12,12 @@ from actors.node.quorum.codec.partition import Refusal
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Lane, Listener
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import BeginQuorumEpochRequest
+
 
 @rpc(53, codec.NAME, range(0, 2), listeners=(Listener.CONTROLLER,), lane=Lane.CONTROL)
-def begin_quorum_epoch(context: ControllerContext, request: Any, call: Call) -> Answer:
+def begin_quorum_epoch(context: ControllerContext, request: "BeginQuorumEpochRequest", call: Call) -> Answer:
     """Ask raft; its answer leaves when the epoch is durable."""
     quorum = context.quorum
     asked = codec.read_request(quorum.identity, request, call.api_version)

@@ -6,7 +6,7 @@ arrives from the holder of a lease on an older one than its newest was stuck the
 Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.bridge.stages import Progress, progress
 from actors.controller.refusals import refusal
@@ -19,9 +19,14 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v19 import BrokerHeartbeatResponse as V19BrokerHeartbeatResponse
+    from actors.wire.schemas.kip631.v28 import BrokerHeartbeatRequest
+    from actors.wire.schemas.kip631.v28 import BrokerHeartbeatResponse as V28BrokerHeartbeatResponse
+
 
 @rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "BrokerHeartbeatRequest", call: Call) -> Answer:
     """On a controller."""
     role = context.role
     held = role.soft.leases.get(request.broker_id)
@@ -31,7 +36,7 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     if request.legacy:
         role.cannot_tell(request.broker_id)
 
-    def told(reply: Any) -> Any:
+    def told(reply: "V28BrokerHeartbeatResponse") -> "V19BrokerHeartbeatResponse | V28BrokerHeartbeatResponse":
         lease = role.soft.leases.get(request.broker_id)
         if lease is not None and reply.broker_epoch == lease.epoch:
             lease.connection = max(lease.connection, call.connection)
@@ -41,11 +46,11 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     return mapped(role.submit(broker_heartbeat, request, call), told)
 
 
-def _of_the_holder(request: Any, held: Lease) -> bool:
+def _of_the_holder(request: "BrokerHeartbeatRequest", held: Lease) -> bool:
     return bool(request.broker_epoch == held.epoch or request.incarnation_id == held.incarnation_id != NO_ID)
 
 
-def _with_driver(context: ControllerContext, reply: Any) -> Any:
+def _with_driver(context: ControllerContext, reply: "V28BrokerHeartbeatResponse") -> "V28BrokerHeartbeatResponse":
     """Where clients reach this controller, which brokers in ZooKeeper mode name to them; null: it is about to drive them,
     and they name the one before."""
     role = context.role
@@ -56,7 +61,7 @@ def _with_driver(context: ControllerContext, reply: Any) -> Any:
     return reply
 
 
-def _level_1(reply: Any) -> Any:
+def _level_1(reply: "V28BrokerHeartbeatResponse") -> "V19BrokerHeartbeatResponse":
     return message("v19:BrokerHeartbeatResponse")(
         error_code=reply.error_code,
         active_controller_id=reply.active_controller_id,
@@ -67,6 +72,6 @@ def _level_1(reply: Any) -> Any:
 
 
 @rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
-def refuse(context: BrokerContext, request: Any, call: Call) -> Answer:
+def refuse(context: BrokerContext, request: "BrokerHeartbeatRequest", call: Call) -> Answer:
     """On a broker."""
     return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

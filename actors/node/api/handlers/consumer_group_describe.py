@@ -8,7 +8,7 @@ TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_
 """
 
 from collections.abc import Collection, Generator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.consumer.state import ConsumerGroup
@@ -21,12 +21,15 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+
 CLASSIC, CONSUMER = 0, 1
 
 
 @rpc(69, "ConsumerGroupDescribe", range(0, 2), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def consumer_group_describe(context: BrokerContext, request: Any, call: Call) -> Steps:
+def consumer_group_describe(context: BrokerContext, request: "ConsumerGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("ConsumerGroupDescribeResponse")
     groups = []
@@ -66,7 +69,12 @@ def _group(context: BrokerContext, call: Call, id: str) -> ConsumerGroup | tuple
 
 
 def _describe(
-    context: BrokerContext, call: Call, kind: Any, group: ConsumerGroup, operations: int, pace: Pace
+    context: BrokerContext,
+    call: Call,
+    kind: "type[ConsumerGroupDescribeResponse]",
+    group: ConsumerGroup,
+    operations: int,
+    pace: Pace,
 ) -> Generator[None, None, Any]:
     default = context.groups.machine.settings.consumer.assignors[0]
     shown = kind.DescribedGroup(
@@ -111,8 +119,11 @@ def _describe(
 
 
 def _assignment(
-    context: BrokerContext, kind: Any, assigned: Mapping[bytes, Collection[int]], named: dict[str, bool]
-) -> Any:
+    context: BrokerContext,
+    kind: "type[ConsumerGroupDescribeResponse]",
+    assigned: Mapping[bytes, Collection[int]],
+    named: dict[str, bool],
+) -> "ConsumerGroupDescribeResponse.Assignment":
     """Partitions by topic. `named` gathers the topics."""
     topics = []
     for topic_id, partitions in sorted(assigned.items()):

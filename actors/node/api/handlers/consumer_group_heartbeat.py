@@ -9,7 +9,7 @@ GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
 """
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.consumer.requests import Beat
@@ -21,9 +21,12 @@ from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ConsumerGroupHeartbeatRequest
+
 
 @rpc(68, "ConsumerGroupHeartbeat", range(0, 2), listeners=(Listener.CLIENT,))
-def consumer_group_heartbeat(context: BrokerContext, request: Any, call: Call) -> Answer:
+def consumer_group_heartbeat(context: BrokerContext, request: "ConsumerGroupHeartbeatRequest", call: Call) -> Answer:
     """Hand it to the coordinator, and wait for its verdict."""
     kind = message("ConsumerGroupHeartbeatResponse")
     groups, may = context.groups, context.authorizer

@@ -2,7 +2,7 @@
 metadata only. Errors: 31, 41, 77, 102.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.controlled_shutdown import controlled_shutdown
 from actors.node.api.contexts import ControllerContext
@@ -10,9 +10,12 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Lane, Listener
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ControlledShutdownRequest
+
 
 @rpc(7, "ControlledShutdown", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
 @rpc(7, "ControlledShutdown", range(4), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL, pushed=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "ControlledShutdownRequest", call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(controlled_shutdown, request, call)

@@ -4,7 +4,7 @@ Level 1 answers without ThrottleTimeMs (R631-197). A broker always answers NOT_C
 Errors: 42 for an id that no controller has; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.controller.refusals import refusal
 from actors.controller.snapshots import controller_heartbeat
@@ -13,11 +13,14 @@ from actors.node.api.table import DRAFTS, rpc
 from actors.node.runtime.answers import Answer, Done, mapped
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import Message, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v28 import ControllerHeartbeatRequest
 
 
 @rpc(51, "ControllerHeartbeat", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "ControllerHeartbeatRequest", call: Call) -> Answer:
     """On a controller."""
     answer = context.role.submit(controller_heartbeat, request, call)
     return mapped(answer, _level_1) if context.role.layout_level(call) == 1 else answer
@@ -28,6 +31,6 @@ def _level_1(reply: Any) -> Any:
 
 
 @rpc(51, "ControllerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
-def refuse(context: BrokerContext, request: Any, call: Call) -> Answer:
+def refuse(context: BrokerContext, request: Message, call: Call) -> Answer:
     """On a broker."""
     return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

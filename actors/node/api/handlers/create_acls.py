@@ -4,7 +4,7 @@ Brokers pass it on; the active controller does it (`controller/acls.py`).
 Errors, of each rule: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 44, 54 SECURITY_DISABLED; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.acls import create_acls
 from actors.controller.portions import RULES_MADE
@@ -16,9 +16,12 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateAclsRequest
+
 
 @rpc(30, "CreateAcls", range(1, 4), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "CreateAclsRequest", call: Call) -> Answer:
     """On a controller."""
     if not context.authorizer.enabled:
         return answered_in_pieces(request, lambda piece: refusal(piece, ErrorCode.SECURITY_DISABLED, -1))
@@ -26,6 +29,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
 
 
 @rpc(30, "CreateAcls", range(1, 4), listeners=[Listener.CLIENT], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "CreateAclsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

@@ -7,7 +7,7 @@ on a standby.
 """
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.controller.delegation_tokens import create_token, not_created, owner_of
@@ -18,12 +18,15 @@ from actors.node.runtime.answers import Answer, Done, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateDelegationTokenRequest
+
 KEY, NAME, VERSIONS = 38, "CreateDelegationToken", range(1, 4)
 REFUSED, DENIED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
 
 
 @rpc(KEY, NAME, VERSIONS, listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "CreateDelegationTokenRequest", call: Call) -> Answer:
     """On a controller."""
     owner = owner_of(request, call.principal)
     if not may_ask(context, call):
@@ -34,7 +37,7 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
 
 
 @rpc(KEY, NAME, VERSIONS, listeners=[Listener.CLIENT], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "CreateDelegationTokenRequest", call: Call) -> Answer:
     """On a broker."""
     if not may_ask(context, call):
         return Done(not_created(REFUSED, owner_of(request, call.principal), call.principal))

@@ -5,7 +5,7 @@ One request may add `PARTITIONS_MAX` partitions, in however many portions it is 
 Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.controller.partitions import create_partitions, growth, refuse_growth
@@ -19,22 +19,25 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreatePartitionsRequest
+
 STRICT_FROM = 3
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "CreatePartitionsRequest", call: Call) -> Answer:
     """On a controller."""
     grown: dict[str, int] = {}  # counted where entries are judged, which is in slices
 
-    def judge(topic: Any) -> ErrorCode:
+    def judge(topic: "CreatePartitionsRequest.CreatePartitionsTopic") -> ErrorCode:
         if not context.authorizer.allowed(call, Operation.ALTER, Resource.TOPIC, topic.name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         grown[topic.name] = growth(topic, context.role.image)
         return ErrorCode.NONE
 
-    def submit(allowed: Any) -> Answer:
+    def submit(allowed: "CreatePartitionsRequest") -> Answer:
         if sum(grown.values()) > PARTITIONS_MAX:
             return context.role.submit(refuse_growth, allowed, call, TOPICS_GROWN)
         return charged(context.role, create_partitions, allowed, call, TOPICS_GROWN, STRICT_FROM)
@@ -43,6 +46,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
 
 
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "CreatePartitionsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

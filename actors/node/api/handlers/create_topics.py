@@ -5,7 +5,7 @@ Errors: 17, 29, 36, 37, 38, 39, 40, 42, 44 by topic, 89 over the quota; 41 NOT_C
 """
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.controller.portions import TOPICS_MADE
@@ -18,22 +18,25 @@ from actors.node.runtime.answers import Answer, Forward, mapped
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateTopicsRequest, CreateTopicsResponse
+
 STRICT_FROM = 6
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 @rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "CreateTopicsRequest", call: Call) -> Answer:
     """On a controller."""
     role, may = context.role, context.authorizer
     everything = may.shown(call, Operation.CREATE, Resource.CLUSTER)
 
-    def judge(topic: Any) -> ErrorCode:
+    def judge(topic: "CreateTopicsRequest.CreatableTopic") -> ErrorCode:
         if everything or may.allowed(call, Operation.CREATE, Resource.TOPIC, topic.name):
             return ErrorCode.NONE
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    def submit(allowed: Any) -> Answer:
+    def submit(allowed: "CreateTopicsRequest") -> Answer:
         fits = partitions_asked(allowed, role.options.partitions_default) <= PARTITIONS_MAX
         if not fits:
             return role.submit(refuse_topics, allowed, call, TOPICS_MADE)
@@ -43,7 +46,7 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     return allowed_entries(request, TOPICS_MADE, judge, submit)
 
 
-def _hidden(context: ControllerContext, call: Call, reply: Any) -> Any:
+def _hidden(context: ControllerContext, call: Call, reply: "CreateTopicsResponse") -> "CreateTopicsResponse":
     """Settings of a new topic are for those who may describe them (KIP-525)."""
     for topic in reply.topics:
         if topic.error_code == ErrorCode.NONE and not context.authorizer.shown(
@@ -63,6 +66,6 @@ def _hidden(context: ControllerContext, call: Call, reply: Any) -> Any:
     writes=Subject.METADATA,
     pipelined=True,
 )
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "CreateTopicsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

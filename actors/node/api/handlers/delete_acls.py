@@ -4,7 +4,7 @@ Brokers pass it on; the active controller does it (`controller/acls.py`).
 Errors, of each filter: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLED; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.acls import RULES_GONE, delete_acls
 from actors.controller.refusals import refusal
@@ -15,9 +15,12 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DeleteAclsRequest
+
 
 @rpc(31, "DeleteAcls", range(1, 4), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "DeleteAclsRequest", call: Call) -> Answer:
     """On a controller."""
     if not context.authorizer.enabled:
         return answered_in_pieces(request, lambda piece: refusal(piece, ErrorCode.SECURITY_DISABLED, -1))
@@ -25,6 +28,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
 
 
 @rpc(31, "DeleteAcls", range(1, 4), listeners=[Listener.CLIENT], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "DeleteAclsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

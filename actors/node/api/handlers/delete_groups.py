@@ -5,7 +5,7 @@ COORDINATOR_NOT_AVAILABLE (it is being deleted, or that could not be written), G
 """
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
@@ -16,10 +16,13 @@ from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, in_slices, 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DeleteGroupsRequest
+
 
 @rpc(42, "DeleteGroups", range(0, 3), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 @in_slices
-def delete_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
+def delete_groups(context: BrokerContext, request: "DeleteGroupsRequest", call: Call) -> Steps:
     """Remove empty groups and their offsets; answer once that is committed. Many are removed in portions, a slice each."""
     names = list(dict.fromkeys(request.groups_names))
     deleted: list[Answer] = []

@@ -7,7 +7,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE,
 compacted only), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
@@ -20,6 +20,9 @@ from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DeleteRecordsRequest, DeleteRecordsResponse
 
 HIGH_WATERMARK = -1
 POLL_MS = 50
@@ -34,7 +37,7 @@ class _Pending(NamedTuple):
 
 @rpc(21, "DeleteRecords", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, writes=Subject.RECORDS)
 @in_slices
-def delete_records(context: BrokerContext, request: Any, call: Call) -> Steps:
+def delete_records(context: BrokerContext, request: "DeleteRecordsRequest", call: Call) -> Steps:
     """Move log starts, wait for the followers."""
     kind = message("DeleteRecordsResponse")
     response, pending = kind(), []
@@ -61,7 +64,12 @@ def delete_records(context: BrokerContext, request: Any, call: Call) -> Steps:
     return (yield from _wait(context, response, pending, deadline_ms))
 
 
-def _delete(context: BrokerContext, topic: str, one: Any, data: Any) -> _Pending:
+def _delete(
+    context: BrokerContext,
+    topic: str,
+    one: "DeleteRecordsRequest.DeleteRecordsPartition",
+    data: "DeleteRecordsResponse.DeleteRecordsPartitionResult",
+) -> _Pending:
     partition = context.replicas.get(topic, one.partition_index)
     if partition is None:
         raise Refused(context.lookups.absent(topic, one.partition_index))
@@ -78,7 +86,9 @@ def _delete(context: BrokerContext, topic: str, one: Any, data: Any) -> _Pending
     return _Pending(partition, offset, data)
 
 
-def _wait(context: BrokerContext, response: Any, pending: list[_Pending], deadline_ms: int) -> Steps:
+def _wait(
+    context: BrokerContext, response: "DeleteRecordsResponse", pending: list[_Pending], deadline_ms: int
+) -> Steps:
     waiting = []
     pace = Pace()
     for one in pending:

@@ -8,7 +8,7 @@ share coordinator says.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.share.beginnings import Told
@@ -21,10 +21,13 @@ from actors.node.runtime.slices import Steps, in_slices
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import ZERO_UUID, message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
+
 
 @rpc(92, "DeleteShareGroupOffsets", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 @in_slices
-def delete_share_group_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
+def delete_share_group_offsets(context: BrokerContext, request: "DeleteShareGroupOffsetsRequest", call: Call) -> Steps:
     """Have share partitions of topics end; answer when their share coordinators have forgotten them."""
     kind = message("DeleteShareGroupOffsetsResponse")
     why = denied(context, call, Operation.DELETE, request.group_id)
@@ -45,7 +48,7 @@ def delete_share_group_offsets(context: BrokerContext, request: Any, call: Call)
 
         context.groups.machine.kinds.share.administration.delete_offsets(request.group_id, allowed, told)
 
-    def reply(error: ErrorCode) -> Any:
+    def reply(error: ErrorCode) -> "DeleteShareGroupOffsetsResponse":
         if whole[0].error is not ErrorCode.NONE:
             return kind(error_code=whole[0].error, error_message=whole[0].message)
         image = context.cache.image

@@ -4,7 +4,7 @@ Brokers pass it on; the active controller does it (`controller/topics.py`). v6 t
 Errors: 3, 29, 42, 73, 100 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.controller.portions import TOPICS_GONE
@@ -17,35 +17,39 @@ from actors.node.runtime.answers import Answer, Forward, mapped
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DeleteTopicsRequest
+
 STRICT_FROM = 5
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 @rpc(20, "DeleteTopics", range(1, 7), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "DeleteTopicsRequest", call: Call) -> Answer:
     """On a controller."""
     image, may = context.role.image, context.authorizer
     everything = may.shown(call, Operation.DELETE, Resource.CLUSTER)
     told: dict[bytes, str] = {}
     """Names of topics that are denied by id, to somebody who may describe them."""
 
-    def judge(topic: Any) -> ErrorCode:
-        name = topic if isinstance(topic, str) else topic.name
-        by_id = name is None
-        if by_id:
-            row = image.topic_by_id(topic.topic_id)
+    def judge(topic: "DeleteTopicsRequest.DeleteTopicState | str") -> ErrorCode:
+        topic_id = None if isinstance(topic, str) or topic.name is not None else topic.topic_id
+        if topic_id is not None:
+            row = image.topic_by_id(topic_id)
             name = image.topic_name(row) if row >= 0 else None
+        else:
+            name = topic if isinstance(topic, str) else topic.name
         if everything or name is None:
             return ErrorCode.NONE
         described = may.shown(call, Operation.DESCRIBE, Resource.TOPIC, name)
-        known = by_id or image.topic(name) >= 0
+        known = topic_id is not None or image.topic(name) >= 0
         if may.allowed(call, Operation.DELETE, Resource.TOPIC, name) and (known or described):
             return ErrorCode.NONE
-        if by_id and described:
-            told[bytes(topic.topic_id)] = name
+        if topic_id is not None and described:
+            told[bytes(topic_id)] = name
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    def submit(allowed: Any) -> Answer:
+    def submit(allowed: "DeleteTopicsRequest") -> Answer:
         return charged(context.role, delete_topics, allowed, call, TOPICS_GONE, STRICT_FROM)
 
     def named(reply: Any) -> Any:
@@ -66,6 +70,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     writes=Subject.METADATA,
     pipelined=True,
 )
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "DeleteTopicsRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

@@ -5,7 +5,7 @@ Brokers and controllers answer from what they have replayed.
 Errors: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLED.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.rules import BadRule, Filter, checked_filter
 from actors.metadata.image import Image
@@ -17,22 +17,25 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeAclsRequest
+
 
 @rpc(29, "DescribeAcls", range(1, 4), listeners=[Listener.CLIENT], reads=Subject.METADATA)
 @in_slices
-def on_a_broker(context: BrokerContext, request: Any, call: Call) -> Steps:
+def on_a_broker(context: BrokerContext, request: "DescribeAclsRequest", call: Call) -> Steps:
     """On a broker."""
     return _described(context, context.cache.image, request, call)
 
 
 @rpc(29, "DescribeAcls", range(1, 4), listeners=[Listener.CONTROLLER, Listener.BRIDGE])
 @in_slices
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+def on_a_controller(context: ControllerContext, request: "DescribeAclsRequest", call: Call) -> Steps:
     """On a controller."""
     return _described(context, context.role.image, request, call)
 
 
-def _described(context: Context, image: Image, request: Any, call: Call) -> Steps:
+def _described(context: Context, image: Image, request: "DescribeAclsRequest", call: Call) -> Steps:
     kind = message("DescribeAclsResponse")
     if not context.authorizer.enabled:
         return _error(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")

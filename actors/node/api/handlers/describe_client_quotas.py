@@ -9,7 +9,7 @@ Errors: INVALID_REQUEST, UNSUPPORTED_VERSION (a type of entity that nobody knows
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
@@ -19,6 +19,9 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.quotas.levels import CLIENT_ID, IP, USER, Limits
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 EXACT, DEFAULT, SPECIFIED = range(3)
 NAMES = {EXACT: "MATCH_TYPE_EXACT", DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
@@ -33,26 +36,26 @@ class _Invalid(Exception):
 
 @rpc(48, "DescribeClientQuotas", range(2), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 @in_slices
-def describe_client_quotas(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_client_quotas(context: BrokerContext, request: "DescribeClientQuotasRequest", call: Call) -> Steps:
     """Quotas of each entity that is asked for."""
     return _described(context.quotas.limits, request)
 
 
 @rpc(48, "DescribeClientQuotas", range(2), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 @in_slices
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+def on_a_controller(context: ControllerContext, request: "DescribeClientQuotasRequest", call: Call) -> Steps:
     """The same as a controller knows them, for clients of brokers in ZooKeeper mode."""
     return _described(Limits(context.role.image.every("quota")), request)
 
 
-def _described(limits: Limits, request: Any) -> Steps:
+def _described(limits: Limits, request: "DescribeClientQuotasRequest") -> Steps:
     kind = message("DescribeClientQuotasResponse")
     try:
         wanted = _wanted(request)
     except _Invalid as error:
         code, text = error.args
         return Done(kind(error_code=code, error_message=text, entries=None))
-    reply = kind(entries=[])
+    entries: list[DescribeClientQuotasResponse.EntryData] = []
     pace = Pace()
     for entity, values in list(limits.by_entity.items()):
         if pace.over():
@@ -61,16 +64,16 @@ def _described(limits: Limits, request: Any) -> Steps:
         if request.strict and len(names) != len(wanted):
             continue
         if all(type in names and matches(names[type]) for type, matches in wanted.items()):
-            reply.entries.append(
+            entries.append(
                 kind.EntryData(
                     entity=[kind.EntityData(entity_type=type, entity_name=name) for type, name in entity],
                     values=[kind.ValueData(key=key, value=value) for key, value in values.items()],
                 )
             )
-    return Done(reply)
+    return Done(kind(entries=entries))
 
 
-def _wanted(request: Any) -> dict[str, Matches]:
+def _wanted(request: "DescribeClientQuotasRequest") -> dict[str, Matches]:
     """What is asked of each type. Raises _Invalid."""
     wanted: dict[str, Matches] = {}
     for one in request.components:

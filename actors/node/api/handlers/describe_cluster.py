@@ -6,7 +6,7 @@ Version notes: 1 endpoint type (1 brokers), 2 fenced brokers (the drafts keep no
 Errors: UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE (controllers are described by controllers).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -17,24 +17,27 @@ from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeClusterRequest
+
 BROKERS, CONTROLLERS = 1, 2
 NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 @rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
-def describe_cluster(context: BrokerContext, request: Any, call: Call) -> Answer:
+def describe_cluster(context: BrokerContext, request: "DescribeClusterRequest", call: Call) -> Answer:
     """Name the brokers."""
     return _brokers(context, request, call)
 
 
 @rpc(60, "DescribeCluster", range(0, 3), listeners=[Listener.BRIDGE], lane=Lane.DATA)
-def describe_to_clients(context: ControllerContext, request: Any, call: Call) -> Answer:
+def describe_to_clients(context: ControllerContext, request: "DescribeClusterRequest", call: Call) -> Answer:
     """Name the brokers and this controller to clients of brokers in ZooKeeper mode."""
     shown = shown_by_controller(context)
     return NOT_DRIVING if shown is None else _brokers(shown, request, call)
 
 
-def _brokers(context: Shown, request: Any, call: Call) -> Answer:
+def _brokers(context: Shown, request: "DescribeClusterRequest", call: Call) -> Answer:
     kind = message("DescribeClusterResponse")
     if request.endpoint_type != BROKERS:
         return _other(request.endpoint_type, BROKERS)
@@ -61,7 +64,7 @@ def _brokers(context: Shown, request: Any, call: Call) -> Answer:
 
 
 @rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CONTROLLER,), lane=Lane.DATA)
-def describe_controllers(context: ControllerContext, request: Any, call: Call) -> Answer:
+def describe_controllers(context: ControllerContext, request: "DescribeClusterRequest", call: Call) -> Answer:
     """Name the controllers; any of them can, so a tool that knows one finds the active one."""
     kind = message("DescribeClusterResponse")
     if request.endpoint_type != CONTROLLERS:

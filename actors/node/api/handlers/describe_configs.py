@@ -15,7 +15,7 @@ INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation
 from actors.config import NodeConfig
@@ -42,6 +42,9 @@ from actors.settings import (
 )
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeConfigsRequest, DescribeConfigsResponse
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 INTERNAL = "internal."
@@ -80,7 +83,7 @@ class Shown(NamedTuple):
 
 @rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 @in_slices
-def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_configs(context: BrokerContext, request: "DescribeConfigsRequest", call: Call) -> Steps:
     """Settings of each resource, as a broker knows them."""
     reply = yield from _describe(
         Node(context.cache.me, context.config, context.cache.image, context.authorizer), request, call
@@ -90,7 +93,7 @@ def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
 
 @rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CONTROLLER, Listener.BRIDGE), lane=Lane.DATA)
 @in_slices
-def describe_on_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+def describe_on_controller(context: ControllerContext, request: "DescribeConfigsRequest", call: Call) -> Steps:
     """The same as a controller knows them. The active one answers when what it has written is committed."""
     role = context.role
     reply = yield from _describe(
@@ -99,7 +102,7 @@ def describe_on_controller(context: ControllerContext, request: Any, call: Call)
     return Held(role.image.next_offset - 1, reply) if role.active else Done(reply)
 
 
-def _describe(node: Node, request: Any, call: Call) -> Generator[None, None, Any]:
+def _describe(node: Node, request: "DescribeConfigsRequest", call: Call) -> Generator[None, None, Any]:
     kind = message("DescribeConfigsResponse")
     pace = Pace()
     asked: dict[tuple[int, str, tuple[str, ...]], Any] = {}
@@ -117,7 +120,14 @@ def _describe(node: Node, request: Any, call: Call) -> Generator[None, None, Any
     return reply
 
 
-def _result(node: Node, kind: Any, one: Any, request: Any, call: Call, pace: Pace) -> Generator[None, None, Any]:
+def _result(
+    node: Node,
+    kind: "type[DescribeConfigsResponse]",
+    one: "DescribeConfigsRequest.DescribeConfigsResource",
+    request: "DescribeConfigsRequest",
+    call: Call,
+    pace: Pace,
+) -> Generator[None, None, Any]:
     result = kind.DescribeConfigsResult(
         error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
     )
@@ -276,7 +286,13 @@ def _of_subscription(key: ConfigKey, given: Mapping[str, str]) -> Shown:
     return Shown(key.text(key.default), DEFAULT, [])
 
 
-def _config(kind: Any, key: ConfigKey, shown: Shown, request: Any, resource_type: int) -> Any:
+def _config(
+    kind: "type[DescribeConfigsResponse]",
+    key: ConfigKey,
+    shown: Shown,
+    request: "DescribeConfigsRequest",
+    resource_type: int,
+) -> "DescribeConfigsResponse.DescribeConfigsResourceResult":
     hidden = key.sensitive or key.type is ConfigType.PASSWORD
     return kind.DescribeConfigsResourceResult(
         name=key.name,

@@ -5,7 +5,7 @@ on the token, and those of users for whom one has DESCRIBE_TOKENS. Others are le
 Errors: 61 DELEGATION_TOKEN_AUTH_DISABLED, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
@@ -17,10 +17,13 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+
 
 @rpc(41, "DescribeDelegationToken", range(1, 4), listeners=[Listener.CLIENT], reads=Subject.METADATA)
 @in_slices
-def describe_delegation_token(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_delegation_token(context: BrokerContext, request: "DescribeDelegationTokenRequest", call: Call) -> Steps:
     """Tokens of the owners and renewers that the request names; of all if it names none (null)."""
     kind = message("DescribeDelegationTokenResponse")
     if not may_ask(context, call):
@@ -47,7 +50,9 @@ def describe_delegation_token(context: BrokerContext, request: Any, call: Call) 
     return Done(kind(error_code=0, tokens=tokens))
 
 
-def _described(kind: Any, fields: dict[str, Any], hmac: bytes) -> Any:
+def _described(
+    kind: "type[DescribeDelegationTokenResponse]", fields: dict[str, Any], hmac: bytes
+) -> "DescribeDelegationTokenResponse.DescribedDelegationToken":
     owner_type, _, owner = fields["owner"].partition(":")
     requester_type, _, requester = fields["requester"].partition(":")
     parts = [one.partition(":") for one in fields["renewers"]]

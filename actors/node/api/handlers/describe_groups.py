@@ -7,7 +7,7 @@ Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRES
 own.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.classic.state import Group, GroupState
@@ -20,12 +20,15 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeGroupsRequest, DescribeGroupsResponse
+
 NOT_FOUND_VERSION = 6
 
 
 @rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_groups(context: BrokerContext, request: "DescribeGroupsRequest", call: Call) -> Steps:
     """Show groups with their members."""
     Response = message("DescribeGroupsResponse")
     groups = []
@@ -59,7 +62,9 @@ def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Done(Response(groups=groups))
 
 
-def _describe(Response: Any, group: Group, operations: int) -> Any:
+def _describe(
+    Response: "type[DescribeGroupsResponse]", group: Group, operations: int
+) -> "DescribeGroupsResponse.DescribedGroup":
     """A group with its members. Their protocol, metadata and assignments belong to a stable group alone."""
     chosen = group.protocol if group.state is GroupState.STABLE else None
     return Response.DescribedGroup(

@@ -8,7 +8,7 @@ Errors, by directory: KAFKA_STORAGE_ERROR for one that is offline.
 Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes, 5 cordoned (no directory is).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.partition import Partition
@@ -21,9 +21,12 @@ from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeLogDirsRequest, DescribeLogDirsResponse
+
 
 @rpc(35, "DescribeLogDirs", range(1, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+def on_a_controller(context: ControllerContext, request: "DescribeLogDirsRequest", call: Call) -> Answer:
     """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
     return Done(message("DescribeLogDirsResponse")())
 
@@ -37,7 +40,7 @@ def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Ans
     reads=Subject.RECORDS | Subject.METADATA,
 )
 @in_slices
-def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_log_dirs(context: BrokerContext, request: "DescribeLogDirsRequest", call: Call) -> Steps:
     """Every directory, with the partitions asked for."""
     kind = message("DescribeLogDirsResponse")
     wanted: set[tuple[str, int]] | None = None
@@ -75,10 +78,10 @@ def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps
             for log in (partition.log, context.storage.futures.get(partition)):
                 if log is None or log.disk is not disk:
                     continue
-                topic = topics.get(partition.topic)
-                if topic is None:
-                    topic = topics[partition.topic] = kind.DescribeLogDirsTopic(name=partition.topic, partitions=[])
-                topic.partitions.append(_one(kind, partition, log))
+                shown = topics.get(partition.topic)
+                if shown is None:
+                    shown = topics[partition.topic] = kind.DescribeLogDirsTopic(name=partition.topic, partitions=[])
+                shown.partitions.append(_one(kind, partition, log))
         results.append(
             kind.DescribeLogDirsResult(
                 log_dir=path,
@@ -90,7 +93,9 @@ def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps
     return Done(kind(results=results))
 
 
-def _one(kind: Any, partition: Partition, log: PartitionLog) -> Any:
+def _one(
+    kind: "type[DescribeLogDirsResponse]", partition: Partition, log: PartitionLog
+) -> "DescribeLogDirsResponse.DescribeLogDirsPartition":
     future = log is not partition.log
     behind = partition.log.log_end_offset if future else partition.high_watermark
     return kind.DescribeLogDirsPartition(

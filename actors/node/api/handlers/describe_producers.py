@@ -7,7 +7,7 @@ Errors, by partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NO
 KAFKA_STORAGE_ERROR.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.log.producers import Producer
@@ -19,10 +19,13 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeProducersRequest, DescribeProducersResponse
+
 
 @rpc(61, "DescribeProducers", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.RECORDS)
 @in_slices
-def describe_producers(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_producers(context: BrokerContext, request: "DescribeProducersRequest", call: Call) -> Steps:
     """The producers of each partition asked for, once each."""
     kind = message("DescribeProducersResponse")
     wanted: dict[str, dict[int, None]] = {}
@@ -59,7 +62,9 @@ def describe_producers(context: BrokerContext, request: Any, call: Call) -> Step
     return Done(response)
 
 
-def _state(kind: Any, producer_id: int, producer: Producer) -> Any:
+def _state(
+    kind: "type[DescribeProducersResponse]", producer_id: int, producer: Producer
+) -> "DescribeProducersResponse.ProducerState":
     return kind.ProducerState(
         producer_id=producer_id,
         producer_epoch=producer.epoch,

@@ -7,7 +7,7 @@ Version notes: 1 fetch and caught-up times (KIP-836), 2 directory ids, nodes wit
 Errors: INVALID_REQUEST (whole request); UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (partition).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.api.contexts import Context
 from actors.node.api.table import ON_A_CONTROLLER, rpc
@@ -19,6 +19,9 @@ from actors.raft import Error, ReplicaState, Role
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeQuorumRequest, DescribeQuorumResponse
+
 NAMES = frozenset(TOPICS.values())
 
 
@@ -29,7 +32,7 @@ NAMES = frozenset(TOPICS.values())
     listeners=(Listener.CLIENT, Listener.INTER_BROKER, Listener.CONTROLLER),
     enveloped=True,
 )
-def describe_quorum(context: Context, request: Any, call: Call) -> Answer:
+def describe_quorum(context: Context, request: "DescribeQuorumRequest", call: Call) -> Answer:
     """Answer as the leader, or say who is."""
     quorum = context.quorum
     if quorum.raft.role is not Role.LEADER and call.listener not in ON_A_CONTROLLER:
@@ -50,7 +53,7 @@ def describe_quorum(context: Context, request: Any, call: Call) -> Answer:
     return Done(cls(topics=[cls.TopicData(topic_name=topic.topic_name, partitions=[partition])], nodes=nodes))
 
 
-def _describe(quorum: Quorum, cls: Any, partition: Any) -> None:
+def _describe(quorum: Quorum, cls: Any, partition: "DescribeQuorumResponse.PartitionData") -> None:
     found = quorum.raft.describe()
     partition.leader_id = found.leader_id
     partition.leader_epoch = found.epoch
@@ -63,7 +66,7 @@ def _describe(quorum: Quorum, cls: Any, partition: Any) -> None:
         partition.error_message = "This controller does not lead the quorum."
 
 
-def _state(cls: Any, state: ReplicaState) -> Any:
+def _state(cls: "type[DescribeQuorumResponse]", state: ReplicaState) -> "DescribeQuorumResponse.ReplicaState":
     return cls.ReplicaState(
         replica_id=state.key.id,
         replica_directory_id=state.key.directory_id,
@@ -73,7 +76,7 @@ def _state(cls: Any, state: ReplicaState) -> Any:
     )
 
 
-def _nodes(quorum: Quorum, cls: Any) -> list[Any]:
+def _nodes(quorum: Quorum, cls: Any) -> list["DescribeQuorumResponse.Node"]:
     """Where the voters are, as far as it is known."""
     nodes = []
     for voter in quorum.identity.voters.voters.members:

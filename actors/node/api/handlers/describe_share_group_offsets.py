@@ -9,7 +9,7 @@ leader says whose end the lag is counted from.
 """
 
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.share.state import ShareGroup
@@ -24,6 +24,13 @@ from actors.node.runtime.slices import Pace, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import ZERO_UUID, message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        DescribeShareGroupOffsetsRequest,
+        DescribeShareGroupOffsetsResponse,
+        ReadShareGroupStateSummaryResponse,
+    )
+
 NO_OFFSET, NO_COUNT, NO_LAG = -1, -1, -1
 
 
@@ -36,7 +43,9 @@ class _Place(NamedTuple):
 
 @rpc(90, "DescribeShareGroupOffsets", range(0, 2), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def describe_share_group_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_share_group_offsets(
+    context: BrokerContext, request: "DescribeShareGroupOffsetsRequest", call: Call
+) -> Steps:
     """Ask share coordinators, then leaders, and show what they have told."""
     kind = message("DescribeShareGroupOffsetsResponse")
     answers: list[Answer] = []
@@ -46,14 +55,22 @@ def describe_share_group_offsets(context: BrokerContext, request: Any, call: Cal
         if pace.over():
             yield
 
-    def finish(groups: list[Any]) -> Generator[None, None, Any]:
+    def finish(
+        groups: list["DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup"],
+    ) -> Generator[None, None, Any]:
         yield from ()
         return kind(groups=groups)
 
     return joined(answers, finish)
 
 
-def _describe(context: BrokerContext, call: Call, kind: Any, one: Any, pace: Pace) -> Generator[None, None, Answer]:
+def _describe(
+    context: BrokerContext,
+    call: Call,
+    kind: "type[DescribeShareGroupOffsetsResponse]",
+    one: "DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup",
+    pace: Pace,
+) -> Generator[None, None, Answer]:
     """One group; the reply is its part of the response."""
     why = denied(context, call, Operation.DESCRIBE, one.group_id)
     group = None if why is not None else context.groups.machine.find(one.group_id)
@@ -83,7 +100,7 @@ def _describe(context: BrokerContext, call: Call, kind: Any, one: Any, pace: Pac
 
         _ask(context, places, told, summed_up)
 
-    def reply(error: ErrorCode) -> Any:
+    def reply(error: ErrorCode) -> "DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup":
         topics = [*_topics(kind, places, told, ends), *others]
         return kind.DescribeShareGroupOffsetsResponseGroup(group_id=one.group_id, topics=topics)
 
@@ -105,12 +122,16 @@ def _all(context: BrokerContext, call: Call, group: Any, pace: Pace) -> Generato
 
 
 def _named(
-    context: BrokerContext, call: Call, kind: Any, one: Any, pace: Pace
+    context: BrokerContext,
+    call: Call,
+    kind: "type[DescribeShareGroupOffsetsResponse]",
+    one: "DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup",
+    pace: Pace,
 ) -> Generator[None, None, tuple[list[_Place], list[Any]]]:
     """What the request names: partitions to be asked about, and topics that are answered without."""
     places: dict[_Place, None] = {}
     others = []
-    for topic in one.topics:
+    for topic in one.topics or ():
         if pace.over():
             yield
         image = context.cache.image
@@ -146,7 +167,12 @@ def _beyond(
     return told
 
 
-def _unknown(kind: Any, topic: Any, code: ErrorCode, pace: Pace) -> Generator[None, None, Any]:
+def _unknown(
+    kind: "type[DescribeShareGroupOffsetsResponse]",
+    topic: "DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic",
+    code: ErrorCode,
+    pace: Pace,
+) -> Generator[None, None, Any]:
     shown = kind.DescribeShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, partitions=[])
     for number in topic.partitions:
         shown.partitions.append(
@@ -168,7 +194,7 @@ def _ask(
     """Ask about each share partition of which nothing is told yet; `then` when all are answered."""
     waiting = {place.key for place in places} - told.keys()
 
-    def answered(key: SharePartitionKey, result: Any) -> None:
+    def answered(key: SharePartitionKey, result: "ReadShareGroupStateSummaryResponse.PartitionResult") -> None:
         told[key] = result
         waiting.discard(key)
         if not waiting:
@@ -180,17 +206,17 @@ def _ask(
         context.share_persister.summary(key, -1, lambda result, key=key: answered(key, result))  # type: ignore[misc]
 
 
-def _has_lag(result: Any) -> bool:
+def _has_lag(result: "ReadShareGroupStateSummaryResponse.PartitionResult") -> bool:
     known = result.start_offset != NO_OFFSET and result.delivery_complete_count != NO_COUNT
     return not result.error_code and known
 
 
 def _topics(
-    kind: Any,
+    kind: "type[DescribeShareGroupOffsetsResponse]",
     places: Iterable[_Place],
     told: dict[SharePartitionKey, Any],
     ends: dict[tuple[str, int], int | ErrorCode],
-) -> list[Any]:
+) -> list["DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic"]:
     topics: dict[tuple[str, bytes], list[Any]] = {}
     for place in places:
         result, end = told[place.key], ends.get((place.topic, place.key.number), NO_OFFSET)
@@ -201,7 +227,12 @@ def _topics(
     ]
 
 
-def _partition(kind: Any, place: _Place, result: Any, end: int | ErrorCode) -> Any:
+def _partition(
+    kind: "type[DescribeShareGroupOffsetsResponse]",
+    place: _Place,
+    result: "ReadShareGroupStateSummaryResponse.PartitionResult",
+    end: int | ErrorCode,
+) -> "DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition":
     shown = kind.DescribeShareGroupOffsetsResponsePartition(partition_index=place.key.number, start_offset=NO_OFFSET)
     if isinstance(end, ErrorCode):
         shown.start_offset, shown.error_code, shown.error_message = 0, end, text(end)

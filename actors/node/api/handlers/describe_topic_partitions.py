@@ -8,7 +8,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABL
 
 from bisect import bisect_left
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.metadata.topic_names import INTERNAL_TOPICS
@@ -19,14 +19,17 @@ from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices, put_in_order
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import ZERO_UUID, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
 GONE = -1
 
 
 @rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 @in_slices
-def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_topic_partitions(context: BrokerContext, request: "DescribeTopicPartitionsRequest", call: Call) -> Steps:
     """One page of partitions."""
     kind = message("DescribeTopicPartitionsResponse")
     cursor, everything = request.cursor, not request.topics
@@ -82,7 +85,7 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         topic = kind.DescribeTopicPartitionsResponseTopic(
             name=name,
-            topic_id=image.topic_id(row),
+            topic_id=image.topic_id(row) or ZERO_UUID,
             is_internal=name in INTERNAL_TOPICS,
             partitions=[],
             topic_authorized_operations=may.operations(call, Resource.TOPIC, name),
@@ -114,7 +117,13 @@ def _first_names(
 
 
 def _partitions(
-    context: BrokerContext, kind: Any, topic: Any, row: int, start: int, most: int, pace: Pace
+    context: BrokerContext,
+    kind: "type[DescribeTopicPartitionsResponse]",
+    topic: Any,
+    row: int,
+    start: int,
+    most: int,
+    pace: Pace,
 ) -> Generator[None, None, int | None]:
     """Put the partitions of a topic into its part of the answer. The number of the next one, if `most` are there; None: they
     are all; GONE: the topic was deleted meanwhile."""
@@ -132,7 +141,9 @@ def _partitions(
     return None
 
 
-def _partition(context: BrokerContext, kind: Any, row: int) -> Any:
+def _partition(
+    context: BrokerContext, kind: "type[DescribeTopicPartitionsResponse]", row: int
+) -> "DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition":
     # As in Metadata: fenced and absent are one to a client.
     image, alive = context.cache.image, context.cluster.unfenced
     leader, replicas = image.leader(row), image.replicas(row)

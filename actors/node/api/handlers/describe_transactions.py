@@ -5,7 +5,7 @@ Errors, of each id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST (empt
 COORDINATOR_LOAD_IN_PROGRESS, TRANSACTIONAL_ID_NOT_FOUND, UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
@@ -16,10 +16,13 @@ from actors.node.runtime.slices import Pace, Steps, in_slices, put_in_order
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeTransactionsRequest
+
 
 @rpc(65, "DescribeTransactions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
-def describe_transactions(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_transactions(context: BrokerContext, request: "DescribeTransactionsRequest", call: Call) -> Steps:
     """Show transactions."""
     kind = message("DescribeTransactionsResponse")
     reply = kind()

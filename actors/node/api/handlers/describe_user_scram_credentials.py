@@ -5,7 +5,7 @@ Errors: 31 CLUSTER_AUTHORIZATION_FAILED; of a user: 91, 92.
 """
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.metadata.image import Image
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -16,22 +16,27 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import DescribeUserScramCredentialsRequest
+
 
 @rpc(50, "DescribeUserScramCredentials", range(1), listeners=[Listener.CLIENT], reads=Subject.METADATA)
 @in_slices
-def describe_user_scram_credentials(context: BrokerContext, request: Any, call: Call) -> Steps:
+def describe_user_scram_credentials(
+    context: BrokerContext, request: "DescribeUserScramCredentialsRequest", call: Call
+) -> Steps:
     """Users in the order of the request; all of them if it names none."""
     return _described(context.cache.image, request)
 
 
 @rpc(50, "DescribeUserScramCredentials", range(1), listeners=[Listener.BRIDGE])
 @in_slices
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+def on_a_controller(context: ControllerContext, request: "DescribeUserScramCredentialsRequest", call: Call) -> Steps:
     """The same as a controller knows them, for clients of brokers in ZooKeeper mode."""
     return _described(context.role.image, request)
 
 
-def _described(image: Image, request: Any) -> Steps:
+def _described(image: Image, request: "DescribeUserScramCredentialsRequest") -> Steps:
     kind = message("DescribeUserScramCredentialsResponse")
     infos: dict[str, list[Any]] = {}
     for op in image.every("scram"):

@@ -11,7 +11,7 @@ INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, NOT_COORDINA
 COORDINATOR_NOT_AVAILABLE, UNSUPPORTED_VERSION.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.coordinator import Producer
@@ -23,12 +23,15 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import EndTxnRequest, EndTxnResponse
+
 FENCED_FROM = 2
 RAISES_FROM = 5
 
 
 @rpc(26, "EndTxn", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def end_txn(context: BrokerContext, request: Any, call: Call) -> Answer:
+def end_txn(context: BrokerContext, request: "EndTxnRequest", call: Call) -> Answer:
     """End the transaction."""
     if not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -36,7 +39,7 @@ def end_txn(context: BrokerContext, request: Any, call: Call) -> Answer:
     transactions, version = context.transactions, call.api_version
     end = End(request.producer_id, request.producer_epoch, request.committed, 2 if version >= RAISES_FROM else 0)
 
-    def reply(verdict: Producer) -> Any:
+    def reply(verdict: Producer) -> "EndTxnResponse":
         kind = message("EndTxnResponse")
         error = verdict.error
         if error is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:

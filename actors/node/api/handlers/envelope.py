@@ -7,7 +7,7 @@ Errors: -1 UNKNOWN_SERVER_ERROR where the inner request's handler fails; 35, 42,
 """
 
 import ipaddress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.addresses import canonical
 from actors.node.api.contexts import ControllerContext
@@ -19,16 +19,19 @@ from actors.wire import framing
 from actors.wire.errors import ErrorCode, WireError
 from actors.wire.messages import decode, message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import EnvelopeRequest, EnvelopeResponse
+
 ENVELOPE = 58
 
 
-def broken() -> Any:
+def broken() -> "EnvelopeResponse":
     """The reply where what a client asks for breaks: a broker's other clients ask on the same connection."""
-    return _error(ErrorCode.UNKNOWN_SERVER_ERROR).reply
+    return _reply(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @rpc(ENVELOPE, "Envelope", range(1), listeners=[Listener.CONTROLLER], broken=broken)
-def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
+def unwrap(context: ControllerContext, request: "EnvelopeRequest", call: Call) -> Answer:
     """On a controller."""
     if not context.role.active:
         return _error(ErrorCode.NOT_CONTROLLER)
@@ -68,9 +71,9 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
         ),
     )
 
-    def wrap(reply: Any) -> Any:
+    def wrap(reply: Any) -> "EnvelopeResponse":
         if not context.role.active:
-            return _error(ErrorCode.NOT_CONTROLLER).reply  # while the request waited; the next controller knows
+            return _reply(ErrorCode.NOT_CONTROLLER)  # while the request waited; the next controller knows
         data = b"".join(framing.encode_response(api.name, version, header.correlation_id, reply))
         return message("EnvelopeResponse")(response_data=data[4:], error_code=0)
 
@@ -88,4 +91,8 @@ def _principal(data: Any) -> tuple[str, bool]:
 
 
 def _error(code: ErrorCode) -> Done:
-    return Done(message("EnvelopeResponse")(response_data=None, error_code=int(code)))
+    return Done(_reply(code))
+
+
+def _reply(code: ErrorCode) -> "EnvelopeResponse":
+    return message("EnvelopeResponse")(response_data=None, error_code=int(code))

@@ -22,7 +22,7 @@ INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, UNSUPPORTED_COMPRESSI
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Node
@@ -44,6 +44,9 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import CorruptBatch
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import FetchRequest, FetchResponse
+
 IDS_FROM = 13
 ZSTD_FROM = 10
 RACK_FROM = 11
@@ -59,7 +62,7 @@ _RESPONSE = message("FetchResponse")
 @rpc(
     1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
 )
-def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
+def fetch(context: BrokerContext, request: "FetchRequest", call: Call) -> Answer:
     """Answer at once, or park until enough bytes have come."""
     replica, broker_epoch = _replica(context, request, call.api_version)
     if replica < 0 and not context.lookups.serving:
@@ -120,7 +123,7 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     return go_on(attempt.first(request))
 
 
-def _denied(request: Any, call: Call) -> Steps:
+def _denied(request: "FetchRequest", call: Call) -> Steps:
     """The answer to somebody who says that it is a replica, and may not be one."""
     reply, pace = _RESPONSE(), Pace()
     for topic in request.topics:
@@ -172,7 +175,7 @@ def _near(context: BrokerContext, rack: str, listener: str) -> Near:
     return near
 
 
-def _replica(context: BrokerContext, request: Any, version: int) -> tuple[int, int]:
+def _replica(context: BrokerContext, request: "FetchRequest", version: int) -> tuple[int, int]:
     """(who asks or -1, its broker epoch). Before version 15 a request does not tell the epoch, and brokers in ZooKeeper mode
     need not tell it later: they ask in their present life. Another broker that does not tell it is served like a client."""
     if version < STATE_FROM:
@@ -187,7 +190,7 @@ def _replica(context: BrokerContext, request: Any, version: int) -> tuple[int, i
     return replica, epoch
 
 
-def _taken_in(context: BrokerContext, session: Session, request: Any, uses_ids: bool) -> bool:
+def _taken_in(context: BrokerContext, session: Session, request: "FetchRequest", uses_ids: bool) -> bool:
     """Take in at once what a request says that is shorter than a slice, as nearly all are. False: it is not."""
     topics = request.topics
     if not topics:
@@ -212,7 +215,9 @@ def _attach_anew(context: BrokerContext, session: Session) -> None:
         context.replicas.attach(entry)
 
 
-def _update(context: BrokerContext, session: Session, request: Any, uses_ids: bool) -> Generator[None, None, None]:
+def _update(
+    context: BrokerContext, session: Session, request: "FetchRequest", uses_ids: bool
+) -> Generator[None, None, None]:
     """Take in what the request says. A session that ends, or goes on, between two slices takes in no more."""
     epoch, kept = session.epoch, True
     wanted = _wanted(request, uses_ids)
@@ -241,7 +246,7 @@ def _update(context: BrokerContext, session: Session, request: Any, uses_ids: bo
         _attach_anew(context, session)
 
 
-def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
+def _wanted(request: "FetchRequest", uses_ids: bool) -> Iterator[Wanted]:
     for topic in request.topics:
         name = topic.topic_id if uses_ids else topic.topic
         for one in topic.partitions:
@@ -256,7 +261,7 @@ def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
             )
 
 
-def _forgotten(request: Any, uses_ids: bool) -> Iterator[tuple[bytes | str, int]]:
+def _forgotten(request: "FetchRequest", uses_ids: bool) -> Iterator[tuple[bytes | str, int]]:
     for topic in request.forgotten_topics_data:
         for number in topic.partitions:
             yield (topic.topic_id if uses_ids else topic.topic), number
@@ -304,7 +309,7 @@ class _Fetch:
     def __init__(
         self,
         context: BrokerContext,
-        request: Any,
+        request: "FetchRequest",
         session: Session,
         incremental: bool,
         reader: Reader,
@@ -345,7 +350,7 @@ class _Fetch:
             self._bytes_max = int(room)
             self._bytes_min = min(self._bytes_min, self._bytes_max)
 
-    def first(self, request: Any) -> Steps:
+    def first(self, request: "FetchRequest") -> Steps:
         """Take in what the request says, then look for the first time."""
         yield from _update(self._context, self._session, request, self._uses_ids)
         return (yield from self.steps(False))
@@ -533,7 +538,7 @@ class _Fetch:
                 topic.partitions.append(data)
                 entry.told_high_watermark = found.high_watermark
                 if found.aborted:
-                    data.aborted_transactions += _aborted(found.aborted[:ENTRIES_A_SLICE])
+                    data.aborted_transactions = _aborted(found.aborted[:ENTRIES_A_SLICE])
                     if len(found.aborted) > ENTRIES_A_SLICE:
                         reply.long.append((data, found.aborted))
                 if found.error in MOVED:
@@ -557,8 +562,8 @@ class _Fetch:
             )
         return Done(response)
 
-    def _topic(self, topic: bytes | str) -> Any:
-        if self._uses_ids:
+    def _topic(self, topic: bytes | str) -> "FetchResponse.FetchableTopicResponse":
+        if isinstance(topic, bytes):  # by id, from version 13 on
             return _RESPONSE.FetchableTopicResponse(topic_id=topic, partitions=[])
         return _RESPONSE.FetchableTopicResponse(topic=topic, partitions=[])
 
@@ -575,7 +580,7 @@ def _soil(session: Session, looks: Sequence[Look]) -> None:
         session.dirty = dict.fromkeys(found.entry for found in looks) | session.dirty
 
 
-def _partition_data(found: Look, committed_only: bool) -> Any:
+def _partition_data(found: Look, committed_only: bool) -> "FetchResponse.PartitionData":
     data = _RESPONSE.PartitionData(
         partition_index=found.entry.number,
         error_code=found.error,
@@ -594,7 +599,7 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
     return data
 
 
-def _aborted(some: Sequence[tuple[int, int]]) -> list[Any]:
+def _aborted(some: Sequence[tuple[int, int]]) -> list["FetchResponse.AbortedTransaction"]:
     return [
         _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
         for producer_id, first_offset in some

@@ -10,7 +10,7 @@ transactional id, or a share partition that is none: INVALID_REQUEST.
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.coordination import partition_of
@@ -23,6 +23,9 @@ from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import FindCoordinatorRequest
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED = 4
@@ -40,14 +43,14 @@ TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC, SHARE: SHARE_ST
 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=(Listener.CLIENT,))
 @in_slices
-def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
+def find_coordinator(context: BrokerContext, request: "FindCoordinatorRequest", call: Call) -> Steps:
     """Name the broker that coordinates each key; a key once, however often it is named."""
     return _found(context, partial(_partition_here, context), request, call)
 
 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=[Listener.BRIDGE])
 @in_slices
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+def on_a_controller(context: ControllerContext, request: "FindCoordinatorRequest", call: Call) -> Steps:
     """The same to clients of brokers in ZooKeeper mode. Those brokers make the coordinators' topics when they are asked."""
     shown = shown_by_controller(context)
     if shown is None:
@@ -71,7 +74,9 @@ def _partition_there(shown: Shown, key_type: int, topic: str, key: str) -> int:
     return partition_of(key, shown.cache.image.partition_count(row)) if row >= 0 else -1
 
 
-def _found(context: Shown, number_of: Callable[[int, str, str], int], request: Any, call: Call) -> Steps:
+def _found(
+    context: Shown, number_of: Callable[[int, str, str], int], request: "FindCoordinatorRequest", call: Call
+) -> Steps:
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
         error, id, host, port = _find(context, number_of, request.key_type, request.key, call)

@@ -5,7 +5,7 @@ Behaviour: a client without an instance id is given one. Not in ApiVersions wher
 Errors: THROTTLING_QUOTA_EXCEEDED (it comes before its time), UNSUPPORTED_VERSION (no metrics are taken here).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.broker.telemetry.clients import CODECS
 from actors.node.api.contexts import BrokerContext
@@ -15,9 +15,14 @@ from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import GetTelemetrySubscriptionsRequest
+
 
 @rpc(71, "GetTelemetrySubscriptions", range(0, 1), listeners=(Listener.CLIENT,))
-def get_telemetry_subscriptions(context: BrokerContext, request: Any, call: Call) -> Answer:
+def get_telemetry_subscriptions(
+    context: BrokerContext, request: "GetTelemetrySubscriptionsRequest", call: Call
+) -> Answer:
     """Say what a client is asked for."""
     Response, telemetry = message("GetTelemetrySubscriptionsResponse"), context.telemetry
     if not telemetry.on:

@@ -5,7 +5,7 @@ Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, 
 ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
@@ -15,9 +15,12 @@ from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import HeartbeatRequest
+
 
 @rpc(12, "Heartbeat", range(0, 5), listeners=(Listener.CLIENT,))
-def heartbeat(context: BrokerContext, request: Any, call: Call) -> Answer:
+def heartbeat(context: BrokerContext, request: "HeartbeatRequest", call: Call) -> Answer:
     """Keep the member's session."""
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
         return Done(message("HeartbeatResponse")(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))

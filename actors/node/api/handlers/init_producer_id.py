@@ -15,7 +15,7 @@ CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_P
 memory for transactional ids), UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.coordinator import Producer
@@ -30,24 +30,27 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import InitProducerIdRequest, InitProducerIdResponse
+
 WAIT_MS = 1000
 RECOVERS_FROM = 3
 FENCED_FROM = 4
 
 
 @rpc(22, "InitProducerId", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def init_producer_id(context: BrokerContext, request: Any, call: Call) -> Answer:
+def init_producer_id(context: BrokerContext, request: "InitProducerIdRequest", call: Call) -> Answer:
     """Give the next id, or the next epoch."""
     refused = _refused(context.authorizer, request, call)
     if refused is not ErrorCode.NONE:
         return Done(_reply(refused))
     if request.transactional_id is not None:
-        return _transactional(context, request, call)
+        return _transactional(context, request.transactional_id, request, call)
     return _give(context, context.runtime.now.mono_ms + WAIT_MS, False)
 
 
 @rpc(22, "InitProducerId", range(0, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+def on_a_controller(context: ControllerContext, request: "InitProducerIdRequest", call: Call) -> Answer:
     """Give the next id to a client of brokers in ZooKeeper mode. A controller coordinates no transactional id."""
     refused = _refused(context.authorizer, request, call)
     if refused is ErrorCode.NONE and request.transactional_id is not None:
@@ -59,7 +62,7 @@ def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Ans
     return context.role.submit(give_producer_id, request, call)
 
 
-def _refused(may: Authorizer, request: Any, call: Call) -> ErrorCode:
+def _refused(may: Authorizer, request: "InitProducerIdRequest", call: Call) -> ErrorCode:
     if request.transactional_id is not None:
         allowed = may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
         return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -72,7 +75,7 @@ def _refused(may: Authorizer, request: Any, call: Call) -> ErrorCode:
     return ErrorCode.INVALID_REQUEST if alone else ErrorCode.NONE
 
 
-def _transactional(context: BrokerContext, request: Any, call: Call) -> Answer:
+def _transactional(context: BrokerContext, id: str, request: "InitProducerIdRequest", call: Call) -> Answer:
     transactions, version = context.transactions, call.api_version
     recovers = version >= RECOVERS_FROM
     init = Init(
@@ -81,7 +84,7 @@ def _transactional(context: BrokerContext, request: Any, call: Call) -> Answer:
         request.producer_epoch if recovers else -1,
     )
 
-    def reply(verdict: Producer) -> Any:
+    def reply(verdict: Producer) -> "InitProducerIdResponse":
         error = verdict.error
         if error is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
@@ -89,7 +92,7 @@ def _transactional(context: BrokerContext, request: Any, call: Call) -> Answer:
 
     return transactions.ask(
         call.connection,
-        lambda ticket: transactions.machine.init(request.transactional_id, ticket, init, context.runtime.now),
+        lambda ticket: transactions.machine.init(id, ticket, init, context.runtime.now),
         reply,
     )
 
@@ -105,5 +108,5 @@ def _give(context: BrokerContext, deadline_ms: int, expired: bool) -> Answer:
     return Parked([context.producer_ids.key], deadline_ms, lambda late: _give(context, deadline_ms, late))
 
 
-def _reply(error: ErrorCode, producer_id: int = -1, producer_epoch: int = -1) -> Any:
+def _reply(error: ErrorCode, producer_id: int = -1, producer_epoch: int = -1) -> "InitProducerIdResponse":
     return message("InitProducerIdResponse")(error_code=error, producer_id=producer_id, producer_epoch=producer_epoch)

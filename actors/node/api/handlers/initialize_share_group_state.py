@@ -4,7 +4,7 @@ Errors, by partition: INVALID_REQUEST, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROG
 UNKNOWN_TOPIC_OR_PARTITION, FENCED_STATE_EPOCH, UNSUPPORTED_VERSION (what the log has of it cannot be read here).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share_state import answered
@@ -12,12 +12,17 @@ from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import InitializeShareGroupStateRequest
+
 NAME = "InitializeShareGroupState"
 
 
 @rpc(83, NAME, range(0, 1), listeners=(Listener.CLIENT, Listener.INTER_BROKER))
 @in_slices
-def initialize_share_group_state(context: BrokerContext, request: Any, call: Call) -> Steps:
+def initialize_share_group_state(
+    context: BrokerContext, request: "InitializeShareGroupStateRequest", call: Call
+) -> Steps:
     """Remember where each share partition begins."""
     machine = context.share_state.machine
     return (

@@ -8,7 +8,7 @@ FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED.
 """
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest
@@ -19,12 +19,15 @@ from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import JoinGroupRequest, JoinGroupResponse
+
 NAME_CHARACTERS_MAX = 255
 """So much of a client's name stands in a member id, which must itself fit into a string."""
 
 
 @rpc(11, "JoinGroup", range(0, 10), listeners=(Listener.CLIENT,))
-def join_group(context: BrokerContext, request: Any, call: Call) -> Answer:
+def join_group(context: BrokerContext, request: "JoinGroupRequest", call: Call) -> Answer:
     """Wait for the end of the join phase."""
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
         return Done(message("JoinGroupResponse")(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]))
@@ -51,7 +54,7 @@ def join_group(context: BrokerContext, request: Any, call: Call) -> Answer:
     )
 
 
-def _reply(verdict: Any, version: int) -> Any:
+def _reply(verdict: Any, version: int) -> "JoinGroupResponse":
     assert isinstance(verdict, Joined)
     Response = message("JoinGroupResponse")
     members = [

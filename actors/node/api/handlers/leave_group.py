@@ -6,7 +6,7 @@ UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID a member (at the top before version 3).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
@@ -16,9 +16,12 @@ from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import LeaveGroupRequest, LeaveGroupResponse
+
 
 @rpc(13, "LeaveGroup", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
-def leave_group(context: BrokerContext, request: Any, call: Call) -> Answer:
+def leave_group(context: BrokerContext, request: "LeaveGroupRequest", call: Call) -> Answer:
     """Take members out; the rest rebalances. Answered when the log says so, of groups that keep their members there."""
     groups = context.groups
     Response = message("LeaveGroupResponse")
@@ -34,10 +37,12 @@ def leave_group(context: BrokerContext, request: Any, call: Call) -> Answer:
         nonlocal codes
         codes = groups.machine.leave(request.group_id, members, context.runtime.now, then)
 
-    def reply(error: ErrorCode) -> Any:
+    def reply(error: ErrorCode) -> "LeaveGroupResponse":
         """`error`: why it could not be written."""
-        if error is not ErrorCode.NONE or isinstance(codes, ErrorCode):
-            return Response(error_code=error or codes)
+        if error is not ErrorCode.NONE:
+            return Response(error_code=error)
+        if isinstance(codes, ErrorCode):
+            return Response(error_code=codes)
         if call.api_version < 3:
             return Response(error_code=codes[0])
         return Response(

@@ -6,7 +6,7 @@ list of types means all. Version 0 asks for client metrics only. A broker shows 
 Errors: UNSUPPORTED_VERSION (a type that nobody knows).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -15,13 +15,16 @@ from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ListConfigResourcesRequest
+
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 """In the order of the answer."""
 
 
 @rpc(74, "ListConfigResources", range(0, 2), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
-def list_config_resources(context: BrokerContext, request: Any, call: Call) -> Answer:
+def list_config_resources(context: BrokerContext, request: "ListConfigResourcesRequest", call: Call) -> Answer:
     """Names, by type."""
     kind = message("ListConfigResourcesResponse")
     wanted = set(request.resource_types) or set(TYPES) if call.api_version > 0 else {CLIENT_METRICS}

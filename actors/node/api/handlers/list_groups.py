@@ -5,7 +5,7 @@ Version notes: 4 filter by state (KIP-518); 5 filter by type (KIP-848): classic,
 Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -16,16 +16,19 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ListGroupsRequest
+
 
 @rpc(16, "ListGroups", range(0, 6), listeners=[Listener.BRIDGE])
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+def on_a_controller(context: ControllerContext, request: "ListGroupsRequest", call: Call) -> Answer:
     """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
     return Done(message("ListGroupsResponse")())
 
 
 @rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def list_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
+def list_groups(context: BrokerContext, request: "ListGroupsRequest", call: Call) -> Steps:
     """List groups."""
     Response = message("ListGroupsResponse")
     machine = context.groups.machine

@@ -15,7 +15,7 @@ version does not know), INVALID_REQUEST (a partition named twice).
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
@@ -30,6 +30,9 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ListOffsetsRequest, ListOffsetsResponse
 
 CONSUMER, DEBUGGER = -1, -2
 NOT_AVAILABLE_FROM = 5
@@ -47,7 +50,7 @@ SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
     reads=Subject.RECORDS,
 )
 @in_slices
-def list_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
+def list_offsets(context: BrokerContext, request: "ListOffsetsRequest", call: Call) -> Steps:
     """Find every offset asked for; at once where no batch has to be read."""
     if request.replica_id < 0 and not context.lookups.serving:
         return Close("this broker is fenced")
@@ -91,7 +94,13 @@ def list_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Later(job, lambda results: _searched(response, searches, results), WorkKind.RECORDS)
 
 
-def _find(context: BrokerContext, topic: str, one: Any, request: Any, version: int) -> Any:
+def _find(
+    context: BrokerContext,
+    topic: str,
+    one: "ListOffsetsRequest.ListOffsetsPartition",
+    request: "ListOffsetsRequest",
+    version: int,
+) -> Any:
     replica = request.replica_id
     partition = context.replicas.get(topic, one.partition_index)
     if partition is None:
@@ -125,7 +134,7 @@ def _all(searches: Sequence[TimeSearch]) -> JobSteps[list[TimeOffset | ErrorCode
     return results
 
 
-def _searched(response: Any, searches: list[tuple[Any, TimeSearch]], results: Any) -> Answer:
+def _searched(response: "ListOffsetsResponse", searches: list[tuple[Any, TimeSearch]], results: Any) -> Answer:
     if isinstance(results, Exception):
         results = [ErrorCode.KAFKA_STORAGE_ERROR] * len(searches)
     for (data, _), found in zip(searches, results, strict=True):
@@ -136,6 +145,6 @@ def _searched(response: Any, searches: list[tuple[Any, TimeSearch]], results: An
     return Done(response)
 
 
-def _fill(data: Any, found: TimeOffset | None) -> None:
+def _fill(data: "ListOffsetsResponse.ListOffsetsPartitionResponse", found: TimeOffset | None) -> None:
     if found is not None:
         data.offset, data.timestamp, data.leader_epoch = found.offset, found.timestamp, found.epoch

@@ -7,7 +7,7 @@ Version notes: 0 filters by state and producer id; a state that does not exist i
 Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading, INVALID_REGULAR_EXPRESSION.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.patterns import Pattern, Refused
@@ -20,18 +20,21 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ListTransactionsRequest
+
 DURATION_FROM, PATTERN_FROM = 1, 2
 
 
 @rpc(66, "ListTransactions", range(0, 3), listeners=[Listener.BRIDGE], lane=Lane.DATA)
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Answer:
+def on_a_controller(context: ControllerContext, request: "ListTransactionsRequest", call: Call) -> Answer:
     """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
     return Done(message("ListTransactionsResponse")())
 
 
 @rpc(66, "ListTransactions", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
-def list_transactions(context: BrokerContext, request: Any, call: Call) -> Steps:
+def list_transactions(context: BrokerContext, request: "ListTransactionsRequest", call: Call) -> Steps:
     """List transactions."""
     kind = message("ListTransactionsResponse")
     machine = context.transactions.machine

@@ -16,7 +16,7 @@ neither a name nor an id.
 
 import re
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.controller.topics import create_topics
@@ -31,6 +31,9 @@ from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import MetadataRequest, MetadataResponse
 
 NULL_IS_ALL_FROM = 1
 AUTO_CREATE_FROM = 4
@@ -58,7 +61,7 @@ LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
     reads=Subject.METADATA,
 )
 @in_slices
-def metadata(context: BrokerContext, request: Any, call: Call) -> Steps:
+def metadata(context: BrokerContext, request: "MetadataRequest", call: Call) -> Steps:
     """Describe the cluster and the topics asked for."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
@@ -74,7 +77,7 @@ def metadata(context: BrokerContext, request: Any, call: Call) -> Steps:
 
 @rpc(3, "Metadata", range(0, 14), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 @in_slices
-def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+def on_a_controller(context: ControllerContext, request: "MetadataRequest", call: Call) -> Steps:
     """The same to clients of brokers in ZooKeeper mode. A topic that does not exist is made; who asks again finds it."""
     wanted = yield from _wanted(request, call.api_version)
     if wanted is SENSELESS:
@@ -90,7 +93,7 @@ def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Ste
     return (yield from _reply(shown, request, call, wanted))
 
 
-def _wanted(request: Any, version: int) -> Generator[None, None, Wanted]:
+def _wanted(request: "MetadataRequest", version: int) -> Generator[None, None, Wanted]:
     """What a request asks for; SENSELESS: it cannot be said."""
     if request.topics is None or not (request.topics or version >= NULL_IS_ALL_FROM):
         return None
@@ -105,7 +108,9 @@ def _wanted(request: Any, version: int) -> Generator[None, None, Wanted]:
     return list(named)
 
 
-def _missing(context: Shown, request: Any, call: Call, wanted: Wanted) -> Generator[None, None, list[str]]:
+def _missing(
+    context: Shown, request: "MetadataRequest", call: Call, wanted: Wanted
+) -> Generator[None, None, list[str]]:
     """Topics that are to be made."""
     missing: list[str] = []
     if not wanted or not _makes(context, request, call.api_version):
@@ -123,7 +128,7 @@ def _missing(context: Shown, request: Any, call: Call, wanted: Wanted) -> Genera
     return missing
 
 
-def _settled(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> Answer:
+def _settled(context: BrokerContext, request: "MetadataRequest", call: Call, wanted: Wanted) -> Answer:
     """The answer, once no leader in it is in doubt."""
     now_ms = context.runtime.now.mono_ms
     until_ms = max(
@@ -156,12 +161,12 @@ def _senseless(name: str | None, topic_id: bytes, version: int) -> bool:
     return (name is None or topic_id != NO_ID) if version < IDS_FROM else (name is None and topic_id == NO_ID)
 
 
-def _refusal(request: Any, version: int) -> Steps:
+def _refusal(request: "MetadataRequest", version: int) -> Steps:
     kind = message("MetadataResponse")
     code = ErrorCode.INVALID_REQUEST
     reply = kind(brokers=[], topics=[], error_code=code if version >= TOP_ERROR_FROM else ErrorCode.NONE)
     pace = Pace()
-    for one in request.topics:
+    for one in request.topics or ():
         reply.topics.append(
             kind.MetadataResponseTopic(error_code=code, name=one.name or "", topic_id=one.topic_id, partitions=[])
         )
@@ -176,7 +181,7 @@ class _Wait:
     def __init__(
         self,
         context: BrokerContext,
-        request: Any,
+        request: "MetadataRequest",
         call: Call,
         wanted: Wanted,
         missing: list[str],
@@ -201,7 +206,7 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(context: Shown, request: Any, call: Call, wanted: Wanted) -> Steps:
+def _reply(context: Shown, request: "MetadataRequest", call: Call, wanted: Wanted) -> Steps:
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
@@ -235,7 +240,7 @@ def _reply(context: Shown, request: Any, call: Call, wanted: Wanted) -> Steps:
     return Done(reply)
 
 
-def _makes(context: Shown, request: Any, version: int) -> bool:
+def _makes(context: Shown, request: "MetadataRequest", version: int) -> bool:
     """Whether topics that do not exist are to be made."""
     wanted: bool = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
     return wanted and context.config.value("auto.create.topics.enable")  # type: ignore[no-any-return]
@@ -250,8 +255,8 @@ def _may_make(context: Shown, call: Call, name: str) -> bool:
 
 def _denied(
     context: Shown,
-    kind: Any,
-    request: Any,
+    kind: "type[MetadataResponse]",
+    request: "MetadataRequest",
     call: Call,
     found: int | tuple[str | None, bytes],
     wanted: Wanted,
@@ -308,7 +313,9 @@ def _found(image: Any, wanted: Wanted) -> Iterator[tuple[int | tuple[str | None,
         yield row if row >= 0 else (name, topic_id), name is None
 
 
-def _absent(kind: Any, name: str | None, topic_id: bytes) -> Any:
+def _absent(
+    kind: "type[MetadataResponse]", name: str | None, topic_id: bytes
+) -> "MetadataResponse.MetadataResponseTopic":
     if topic_id != NO_ID:
         return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -316,7 +323,7 @@ def _absent(kind: Any, name: str | None, topic_id: bytes) -> Any:
 
 
 def _topic(
-    context: Shown, kind: Any, request: Any, call: Call, row: int, pace: Pace
+    context: Shown, kind: "type[MetadataResponse]", request: "MetadataRequest", call: Call, row: int, pace: Pace
 ) -> Generator[None, None, Any | None]:
     """A topic with its partitions; None: it was deleted meanwhile."""
     image = context.cache.image
@@ -335,7 +342,9 @@ def _topic(
     return topic
 
 
-def _partition(context: Shown, kind: Any, call: Call, row: int) -> Any:
+def _partition(
+    context: Shown, kind: "type[MetadataResponse]", call: Call, row: int
+) -> "MetadataResponse.MetadataResponsePartition":
     # A leader that is fenced or absent is no leader to a client, and its replica counts as offline.
     image, alive = context.cache.image, context.cluster.unfenced
     leader, replicas = image.leader(row), image.replicas(row)

@@ -13,7 +13,7 @@ OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, UNKNOWN_TOPIC_OR_PARTITIO
 own.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.streams.state import StreamsGroup
@@ -26,6 +26,9 @@ from actors.node.runtime.slices import go_on
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import OffsetCommitRequest
+
 TOPIC_IDS = 10
 NOT_FOUND_FROM = 9
 _RESPONSE = message("OffsetCommitResponse")
@@ -33,7 +36,7 @@ _SHAPE = Shape(_RESPONSE, _RESPONSE.OffsetCommitResponseTopic, _RESPONSE.OffsetC
 
 
 @rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,), writes=Subject.GROUPS, pipelined=True)
-def offset_commit(context: BrokerContext, request: Any, call: Call) -> Answer:
+def offset_commit(context: BrokerContext, request: "OffsetCommitRequest", call: Call) -> Answer:
     """Write the offsets; answer once they are committed."""
     machine = context.groups.machine
     id, member, epoch = request.group_id, request.member_id, request.generation_id_or_member_epoch
@@ -49,7 +52,7 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Answer:
     return go_on(committed(context, request, call, terms, _SHAPE))
 
 
-def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
+def _error(context: BrokerContext, request: "OffsetCommitRequest", call: Call) -> ErrorCode:
     """What is wrong with the member that commits."""
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -7,7 +7,7 @@ GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group that is no consumer group and has m
 TOPIC_AUTHORIZATION_FAILED, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.shard import AnyGroup
@@ -18,9 +18,12 @@ from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import OffsetDeleteRequest
+
 
 @rpc(47, "OffsetDelete", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
-def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
+def offset_delete(context: BrokerContext, request: "OffsetDeleteRequest", call: Call) -> Answer:
     """Remove committed offsets of topics that no member subscribes to."""
     groups, image = context.groups, context.cache.image
     Response = message("OffsetDeleteResponse")

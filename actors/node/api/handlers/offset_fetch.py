@@ -12,7 +12,7 @@ UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says -1 and no er
 """
 
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.records import CommittedOffset
@@ -25,6 +25,9 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import OffsetFetchRequest
+
 STABLE, GROUPS, MEMBERS, TOPIC_IDS = 7, 8, 9, 10
 NOTHING = CommittedOffset(-1, -1, "", -1)
 UNSTABLE = CommittedOffset(-1, -1, "", -2)
@@ -33,7 +36,7 @@ UNSTABLE = CommittedOffset(-1, -1, "", -2)
 
 @rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
+def offset_fetch(context: BrokerContext, request: "OffsetFetchRequest", call: Call) -> Steps:
     """Read committed offsets."""
     Response = message("OffsetFetchResponse")
     version, pace = call.api_version, Pace()
@@ -73,7 +76,9 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Done(Response(groups=groups))
 
 
-def _stale(context: BrokerContext, call: Call, request: Any, pace: Pace) -> Generator[None, None, dict[str, ErrorCode]]:
+def _stale(
+    context: BrokerContext, call: Call, request: "OffsetFetchRequest", pace: Pace
+) -> Generator[None, None, dict[str, ErrorCode]]:
     """Groups of which the one that asks is no member, or not in that epoch."""
     found: dict[str, ErrorCode] = {}
     for asked in request.groups:
@@ -88,7 +93,7 @@ def _stale(context: BrokerContext, call: Call, request: Any, pace: Pace) -> Gene
     return found
 
 
-def _by_group(request: Any, pace: Pace) -> Generator[None, None, dict[str, list[Any] | None]]:
+def _by_group(request: "OffsetFetchRequest", pace: Pace) -> Generator[None, None, dict[str, list[Any] | None]]:
     """Topics that are asked for; None: all."""
     wanted: dict[str, list[Any] | None] = {}
     for group in request.groups:

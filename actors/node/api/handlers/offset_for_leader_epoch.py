@@ -5,7 +5,7 @@ Version notes: 3 replica id, 4 flexible.
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
@@ -17,6 +17,9 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
 
 @rpc(
     23,
@@ -27,7 +30,7 @@ from actors.wire.messages import message
     reads=Subject.RECORDS,
 )
 @in_slices
-def offset_for_leader_epoch(context: BrokerContext, request: Any, call: Call) -> Steps:
+def offset_for_leader_epoch(context: BrokerContext, request: "OffsetForLeaderEpochRequest", call: Call) -> Steps:
     """The end offset of each epoch asked for."""
     kind = message("OffsetForLeaderEpochResponse")
     reply = kind()
@@ -48,7 +51,12 @@ def offset_for_leader_epoch(context: BrokerContext, request: Any, call: Call) ->
     return Done(reply)
 
 
-def _end(context: BrokerContext, kind: Any, topic: str, one: Any) -> Any:
+def _end(
+    context: BrokerContext,
+    kind: "type[OffsetForLeaderEpochResponse]",
+    topic: str,
+    one: "OffsetForLeaderEpochRequest.OffsetForLeaderPartition",
+) -> "OffsetForLeaderEpochResponse.EpochEndOffset":
     partition = context.replicas.get(topic, one.partition)
     try:
         if partition is None:

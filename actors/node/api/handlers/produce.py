@@ -21,7 +21,7 @@ INVALID_PRODUCER_ID_MAPPING.
 """
 
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker import admission
@@ -41,6 +41,9 @@ from actors.node.runtime.waiting import FAR_MS
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import changed, message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ProduceRequest, ProduceResponse
 
 IDS_FROM = 13
 LEADER_FROM = 10
@@ -88,7 +91,7 @@ class _Pending(NamedTuple):
     writes=Subject.RECORDS,
     pipelined=True,
 )
-def produce(context: BrokerContext, request: Any, call: Call) -> Answer:
+def produce(context: BrokerContext, request: "ProduceRequest", call: Call) -> Answer:
     """Append, then answer as `acks` says."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
@@ -97,7 +100,7 @@ def produce(context: BrokerContext, request: Any, call: Call) -> Answer:
     return _begun(context, request, call)
 
 
-def _authorized(context: BrokerContext, request: Any, call: Call) -> Steps:
+def _authorized(context: BrokerContext, request: "ProduceRequest", call: Call) -> Steps:
     """What may be written is; the topics that may not be are answered beside it."""
     may, id = context.authorizer, request.transactional_id
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -140,7 +143,7 @@ def _authorized(context: BrokerContext, request: Any, call: Call) -> Steps:
     return mapped(_begun(context, changed(request, topic_data=kept), call), joined)
 
 
-def _begun(context: BrokerContext, request: Any, call: Call, *, refused: bool = False) -> Answer:
+def _begun(context: BrokerContext, request: "ProduceRequest", call: Call, *, refused: bool = False) -> Answer:
     """Append what may be. `refused`: something of the request was refused already."""
     order, plain = context.produced, request.transactional_id is None and not context.cluster.recompresses
     if plain and order.free(call.connection) and _plain(request):
@@ -148,7 +151,7 @@ def _begun(context: BrokerContext, request: Any, call: Call, *, refused: bool = 
     return _Request(context, request, call, refused).begin()
 
 
-def _plain(request: Any) -> bool:
+def _plain(request: "ProduceRequest") -> bool:
     """Whether no batch of a request is compressed. A long request is not looked through at once."""
     entries = 0
     for topic in request.topic_data:
@@ -165,7 +168,7 @@ class _Request:
 
     __slots__ = ("_call", "_check", "_context", "_refused", "_request", "_verdicts")
 
-    def __init__(self, context: BrokerContext, request: Any, call: Call, refused: bool) -> None:
+    def __init__(self, context: BrokerContext, request: "ProduceRequest", call: Call, refused: bool) -> None:
         self._refused = refused
         self._context = context
         self._request = request
@@ -284,7 +287,7 @@ class _Request:
         return _appended(self._context, self._request, self._call, self._verdicts, self._check, refused=self._refused)
 
 
-def _question(one: Any, partition: Partition, claims: Claims) -> Question:
+def _question(one: "ProduceRequest.PartitionProduceData", partition: Partition, claims: Claims) -> Question:
     return Question(id(one), partition, claims.producer_id, claims.producer_epoch, claims.base_sequence)
 
 
@@ -294,7 +297,7 @@ def _client(version: int) -> Client:
 
 def _appended(
     context: BrokerContext,
-    request: Any,
+    request: "ProduceRequest",
     call: Call,
     verdicts: dict[int, Inspection | Refused],
     check: Check | None,
@@ -308,11 +311,13 @@ def _appended(
     moved: dict[int, None] = {}
     pace = Pace()
     for topic in request.topic_data:
-        name = topic.topic_id if version >= IDS_FROM else topic.name
+        name: bytes | str
         if version >= IDS_FROM:
-            answer = _RESPONSE.TopicProduceResponse(topic_id=name, partition_responses=[])
+            name = topic.topic_id
+            answer = _RESPONSE.TopicProduceResponse(topic_id=topic.topic_id, partition_responses=[])
         else:
-            answer = _RESPONSE.TopicProduceResponse(name=name, partition_responses=[])
+            name = topic.name
+            answer = _RESPONSE.TopicProduceResponse(name=topic.name, partition_responses=[])
         response.responses.append(answer)
         for one in topic.partition_data:
             try:
@@ -346,13 +351,13 @@ def _appended(
 def _append(
     context: BrokerContext,
     topic: bytes | str,
-    one: Any,
-    request: Any,
+    one: "ProduceRequest.PartitionProduceData",
+    request: "ProduceRequest",
     version: int,
     verdicts: dict[int, Inspection | Refused],
     check: Check | None,
     pending: list[_Pending],
-) -> Any:
+) -> "ProduceResponse.PartitionProduceResponse":
     acks, records = request.acks, one.records
     partition, claims = _admitted(context, topic, one, request, version)
     log, wall_ms = partition.log, context.runtime.now.wall_ms
@@ -390,7 +395,9 @@ def _append(
     return data
 
 
-def _judged(one: Any, log: PartitionLog, refused: Refused) -> Any:
+def _judged(
+    one: "ProduceRequest.PartitionProduceData", log: PartitionLog, refused: Refused
+) -> "ProduceResponse.PartitionProduceResponse":
     """The answer to a batch that this log does not take; any other refusal is raised again."""
     if refused.code not in JUDGED:
         raise refused
@@ -400,7 +407,11 @@ def _judged(one: Any, log: PartitionLog, refused: Refused) -> Any:
 
 
 def _admitted(
-    context: BrokerContext, topic: bytes | str, one: Any, request: Any, version: int
+    context: BrokerContext,
+    topic: bytes | str,
+    one: "ProduceRequest.PartitionProduceData",
+    request: "ProduceRequest",
+    version: int,
 ) -> tuple[Partition, Claims]:
     """The partition, if it may be appended to, and what the batch claims, if it has the right form and size."""
     if not -1 <= request.acks <= 1:
@@ -415,7 +426,7 @@ def _admitted(
     return partition, claims
 
 
-def _refusal(index: int, refused: Refused) -> Any:
+def _refusal(index: int, refused: Refused) -> "ProduceResponse.PartitionProduceResponse":
     return _RESPONSE.PartitionProduceResponse(
         index=index,
         error_code=refused.code,
@@ -428,7 +439,7 @@ def _refusal(index: int, refused: Refused) -> Any:
     )
 
 
-def _name_leader(data: Any, leader: Leader, moved: dict[int, None]) -> None:
+def _name_leader(data: "ProduceResponse.PartitionProduceResponse", leader: Leader, moved: dict[int, None]) -> None:
     moved[leader.id] = None
     data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
 
@@ -438,7 +449,9 @@ class _Wait:
 
     __slots__ = ("_context", "_deadline_ms", "_pending", "_response")
 
-    def __init__(self, context: BrokerContext, response: Any, pending: list[_Pending], deadline_ms: int) -> None:
+    def __init__(
+        self, context: BrokerContext, response: "ProduceResponse", pending: list[_Pending], deadline_ms: int
+    ) -> None:
         self._context = context
         self._response = response
         self._pending = pending

@@ -5,7 +5,7 @@ UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE, INVA
 much), UNSUPPORTED_VERSION (no metrics are taken here).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.broker.telemetry.otlp import Malformed
 from actors.node.api.contexts import BrokerContext
@@ -18,9 +18,12 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.compression import CompressionError
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import PushTelemetryRequest
+
 
 @rpc(72, "PushTelemetry", range(0, 1), listeners=(Listener.CLIENT,))
-def push_telemetry(context: BrokerContext, request: Any, call: Call) -> Answer:
+def push_telemetry(context: BrokerContext, request: "PushTelemetryRequest", call: Call) -> Answer:
     """Take in what a client tells of itself."""
     Response, telemetry = message("PushTelemetryResponse"), context.telemetry
     if not telemetry.on:

@@ -6,7 +6,7 @@ COORDINATOR_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNSU
 cannot be read here).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share_state import answered
@@ -14,12 +14,15 @@ from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ReadShareGroupStateRequest
+
 NAME = "ReadShareGroupState"
 
 
 @rpc(84, NAME, range(0, 1), listeners=(Listener.CLIENT, Listener.INTER_BROKER))
 @in_slices
-def read_share_group_state(context: BrokerContext, request: Any, call: Call) -> Steps:
+def read_share_group_state(context: BrokerContext, request: "ReadShareGroupStateRequest", call: Call) -> Steps:
     """Tell what is remembered of each share partition, once that is committed."""
     machine = context.share_state.machine
     return (

@@ -6,7 +6,7 @@ Errors, by partition: INVALID_REQUEST, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROG
 UNKNOWN_TOPIC_OR_PARTITION, UNSUPPORTED_VERSION (what the log has of it cannot be read here).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share_state import answered
@@ -14,12 +14,17 @@ from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ReadShareGroupStateSummaryRequest
+
 NAME = "ReadShareGroupStateSummary"
 
 
 @rpc(87, NAME, range(0, 2), listeners=(Listener.CLIENT, Listener.INTER_BROKER))
 @in_slices
-def read_share_group_state_summary(context: BrokerContext, request: Any, call: Call) -> Steps:
+def read_share_group_state_summary(
+    context: BrokerContext, request: "ReadShareGroupStateSummaryRequest", call: Call
+) -> Steps:
     """Tell epochs, start offset and completed deliveries of each share partition, once they are committed."""
     machine = context.share_state.machine
     return (

@@ -6,7 +6,7 @@ Errors: 61, 62, 63, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, 66; 41 NOT_CONTROLL
 """
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.delegation_tokens import renew_token
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -17,11 +17,14 @@ from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import RenewDelegationTokenRequest
+
 KEY, NAME, VERSIONS = 39, "RenewDelegationToken", range(1, 3)
 
 
 @rpc(KEY, NAME, VERSIONS, listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "RenewDelegationTokenRequest", call: Call) -> Answer:
     """On a controller."""
     if not may_ask(context, call):
         return _not_allowed()
@@ -29,7 +32,7 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
 
 
 @rpc(KEY, NAME, VERSIONS, listeners=[Listener.CLIENT], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "RenewDelegationTokenRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward() if may_ask(context, call) else _not_allowed()
 

@@ -10,7 +10,7 @@ Errors: 34 ILLEGAL_SASL_STATE (no SaslHandshake before), 58 SASL_AUTHENTICATION_
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, Exchange, Rejected, Said
 from actors.node.api.contexts import Context
@@ -22,11 +22,14 @@ from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import SaslAuthenticateRequest
+
 LIFETIME_FROM = 1
 
 
 @rpc(36, "SaslAuthenticate", range(0, 3), listeners=tuple(Listener), lane=Lane.DATA, writes=Subject.LOGIN)
-def sasl_authenticate(context: Context, request: Any, call: Call) -> Answer:
+def sasl_authenticate(context: Context, request: "SaslAuthenticateRequest", call: Call) -> Answer:
     """Hand the token to the exchange of the connection."""
     kind = message("SaslAuthenticateResponse")
     connection = context.requests.connections.get(call.connection)

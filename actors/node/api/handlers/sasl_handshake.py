@@ -6,7 +6,7 @@ in may choose the same mechanism again, to log in anew (KIP-368).
 Errors: 33 UNSUPPORTED_SASL_MECHANISM, 34 ILLEGAL_SASL_STATE (a listener without SASL).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import Context
 from actors.node.api.table import rpc
@@ -15,9 +15,12 @@ from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import SaslHandshakeRequest
+
 
 @rpc(17, "SaslHandshake", range(0, 2), listeners=tuple(Listener), lane=Lane.DATA, writes=Subject.LOGIN)
-def sasl_handshake(context: Context, request: Any, call: Call) -> Answer:
+def sasl_handshake(context: Context, request: "SaslHandshakeRequest", call: Call) -> Answer:
     """Name the mechanisms, and remember the one that the peer wants."""
     kind = message("SaslHandshakeResponse")
     mechanisms = list(context.logins.mechanisms(call.listener_name))

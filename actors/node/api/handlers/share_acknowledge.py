@@ -13,7 +13,7 @@ INVALID_RECORD_STATE, COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.broker.admission import Refused
 from actors.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
@@ -27,12 +27,15 @@ from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ShareAcknowledgeRequest
+
 _RESPONSE = message("ShareAcknowledgeResponse")
 
 
 @rpc(79, "ShareAcknowledge", range(1, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
-def share_acknowledge(context: BrokerContext, request: Any, call: Call) -> Steps:
+def share_acknowledge(context: BrokerContext, request: "ShareAcknowledgeRequest", call: Call) -> Steps:
     """Take in every partition, then wait until all of it is stored."""
     if not context.lookups.serving:
         return Close("this broker is fenced")

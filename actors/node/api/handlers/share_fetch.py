@@ -18,7 +18,7 @@ ShareAcknowledge.
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.broker.admission import Refused
 from actors.broker.share.acquisition import Ask
@@ -36,6 +36,9 @@ from actors.node.runtime.waiting import WAIT_MS_MAX
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ShareFetchRequest, ShareFetchResponse
+
 STRICT = 1
 ANSWER_BYTES, PARTITION_BYTES = 16, 60
 """About how long an answer is beside its partitions, and what a partition takes beside its records."""
@@ -44,7 +47,7 @@ _RESPONSE = message("ShareFetchResponse")
 
 @rpc(78, "ShareFetch", range(1, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.RECORDS)
 @in_slices
-def share_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
+def share_fetch(context: BrokerContext, request: "ShareFetchRequest", call: Call) -> Steps:
     """Take in what the request says of its session, then its acknowledgements, then fetch."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
@@ -68,14 +71,16 @@ def share_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     return (yield from fetch.steps(False))
 
 
-def _check_renewal(request: Any) -> None:
+def _check_renewal(request: "ShareFetchRequest") -> None:
     fields = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
     wrong = [name for name in fields if getattr(request, name)] if request.is_renew_ack else []
     if wrong:
         raise Refused(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 in a request that renews locks")
 
 
-def _session(context: BrokerContext, owner: Owner, request: Any, call: Call) -> tuple[ShareSession, list[Named]]:
+def _session(
+    context: BrokerContext, owner: Owner, request: "ShareFetchRequest", call: Call
+) -> tuple[ShareSession, list[Named]]:
     """The session of a request, changed as it says, and the partitions that are new in it."""
     shares, epoch = context.shares, request.share_session_epoch
     named = [(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions]
@@ -100,7 +105,7 @@ class _ShareFetch:
     def __init__(
         self,
         context: BrokerContext,
-        request: Any,
+        request: "ShareFetchRequest",
         owner: Owner,
         session: ShareSession,
         added: Sequence[Named],
@@ -313,7 +318,9 @@ def _rotated(session: ShareSession, epoch: int) -> Iterator[Named]:
     yield from named[:begin]
 
 
-def _data(number: int, error: ErrorCode, taken: Taken | None, outcome: Outcome | None) -> Any:
+def _data(
+    number: int, error: ErrorCode, taken: Taken | None, outcome: Outcome | None
+) -> "ShareFetchResponse.PartitionData":
     data = _RESPONSE.PartitionData(partition_index=number, error_code=error, records=b"")
     if error:
         data.error_message = text(error)

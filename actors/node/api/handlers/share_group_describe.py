@@ -7,7 +7,7 @@ TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_
 """
 
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.share.state import ShareGroup, Target
@@ -21,10 +21,13 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+
 
 @rpc(77, "ShareGroupDescribe", range(1, 2), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def share_group_describe(context: BrokerContext, request: Any, call: Call) -> Steps:
+def share_group_describe(context: BrokerContext, request: "ShareGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("ShareGroupDescribeResponse")
     groups = []
@@ -45,7 +48,12 @@ def share_group_describe(context: BrokerContext, request: Any, call: Call) -> St
 
 
 def _describe(
-    context: BrokerContext, call: Call, kind: Any, group: ShareGroup, operations: int, pace: Pace
+    context: BrokerContext,
+    call: Call,
+    kind: "type[ShareGroupDescribeResponse]",
+    group: ShareGroup,
+    operations: int,
+    pace: Pace,
 ) -> Generator[None, None, Any]:
     shown = kind.DescribedGroup(
         group_id=group.id,
@@ -84,7 +92,9 @@ def _describe(
     return shown
 
 
-def _assignment(context: BrokerContext, kind: Any, assigned: Target, named: dict[str, bool]) -> Any:
+def _assignment(
+    context: BrokerContext, kind: "type[ShareGroupDescribeResponse]", assigned: Target, named: dict[str, bool]
+) -> "ShareGroupDescribeResponse.Assignment":
     """Partitions by topic. `named` gathers the topics."""
     topics = []
     for topic_id, partitions in sorted(assigned.items()):

@@ -7,7 +7,7 @@ INVALID_REQUEST, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.share.requests import Beat
@@ -19,9 +19,12 @@ from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
 
 @rpc(76, "ShareGroupHeartbeat", range(1, 2), listeners=(Listener.CLIENT,))
-def share_group_heartbeat(context: BrokerContext, request: Any, call: Call) -> Answer:
+def share_group_heartbeat(context: BrokerContext, request: "ShareGroupHeartbeatRequest", call: Call) -> Answer:
     """Hand it to the coordinator, and wait for its verdict."""
     kind = message("ShareGroupHeartbeatResponse")
     groups, may = context.groups, context.authorizer
@@ -45,7 +48,7 @@ def share_group_heartbeat(context: BrokerContext, request: Any, call: Call) -> A
     return groups.ask(call.connection, lambda ticket: share.heartbeat(ticket, heartbeat, context.runtime.now), _reply)
 
 
-def _reply(beat: Beat) -> Any:
+def _reply(beat: Beat) -> "ShareGroupHeartbeatResponse":
     kind = message("ShareGroupHeartbeatResponse")
     assignment = None
     if beat.assigned is not None:

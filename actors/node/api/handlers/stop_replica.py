@@ -5,16 +5,19 @@ one between brokers, where controllers send it that do not know of the former (R
 `roles/broker/pushed_metadata.py`. Errors: top level 11, 31, 77; by partition 56, 74.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done
 from actors.node.runtime.calls import Call, Listener
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import StopReplicaRequest
+
 
 @rpc(5, "StopReplica", range(4, 5), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
-def stop_replica(context: BrokerContext, request: Any, call: Call) -> Answer:
+def stop_replica(context: BrokerContext, request: "StopReplicaRequest", call: Call) -> Answer:
     """On a broker that is told."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
     if context.pushed_metadata.overtaken(request, call.connection):

@@ -8,7 +8,7 @@ TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_
 """
 
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.streams.answers import Tasks
@@ -23,10 +23,13 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+
 
 @rpc(89, "StreamsGroupDescribe", range(0, 1), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
-def streams_group_describe(context: BrokerContext, request: Any, call: Call) -> Steps:
+def streams_group_describe(context: BrokerContext, request: "StreamsGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("StreamsGroupDescribeResponse")
     groups = []
@@ -68,7 +71,12 @@ def _group(context: BrokerContext, call: Call, id: str) -> StreamsGroup | tuple[
 
 
 def _describe(
-    context: BrokerContext, call: Call, kind: Any, group: StreamsGroup, operations: int, pace: Pace
+    context: BrokerContext,
+    call: Call,
+    kind: "type[StreamsGroupDescribeResponse]",
+    group: StreamsGroup,
+    operations: int,
+    pace: Pace,
 ) -> Generator[None, None, Any]:
     shown = kind.DescribedGroup(
         group_id=group.id,
@@ -95,7 +103,7 @@ def _describe(
     return shown
 
 
-def _topology(kind: Any, group: StreamsGroup) -> Any:
+def _topology(kind: "type[StreamsGroupDescribeResponse]", group: StreamsGroup) -> Any:
     """None: the group has none, which happens only where the log was torn."""
     if group.topology is None:
         return None
@@ -107,7 +115,9 @@ def _topology(kind: Any, group: StreamsGroup) -> Any:
     )
 
 
-def _subtopology(kind: Any, one: Subtopology, sizes: Mapping[str, int]) -> Any:
+def _subtopology(
+    kind: "type[StreamsGroupDescribeResponse]", one: Subtopology, sizes: Mapping[str, int]
+) -> "StreamsGroupDescribeResponse.Subtopology":
     def topics(of: tuple[Topic, ...]) -> list[Any]:
         return [
             kind.TopicInfo(
@@ -128,7 +138,9 @@ def _subtopology(kind: Any, one: Subtopology, sizes: Mapping[str, int]) -> Any:
     )
 
 
-def _member(kind: Any, member: Member, target: Tasks) -> Any:
+def _member(
+    kind: "type[StreamsGroupDescribeResponse]", member: Member, target: Tasks
+) -> "StreamsGroupDescribeResponse.Member":
     told, current = member.told, member.current
     return kind.Member(
         member_id=member.id,
@@ -148,7 +160,7 @@ def _member(kind: Any, member: Member, target: Tasks) -> Any:
     )
 
 
-def _assignment(kind: Any, tasks: Tasks) -> Any:
+def _assignment(kind: "type[StreamsGroupDescribeResponse]", tasks: Tasks) -> "StreamsGroupDescribeResponse.Assignment":
     return kind.Assignment(
         **{
             f"{role}_tasks": [

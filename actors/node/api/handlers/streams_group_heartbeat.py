@@ -8,7 +8,7 @@ GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACH
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.streams.answers import Beat, Endpoint, NewTopic, Served, Status, TaskSets
@@ -22,13 +22,16 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+
 NAMED_MAX = 3
 """Topics that could not be made of which a member is told."""
 
 
 @rpc(88, "StreamsGroupHeartbeat", range(0, 1), listeners=(Listener.CLIENT,))
 @in_slices
-def streams_group_heartbeat(context: BrokerContext, request: Any, call: Call) -> Steps:
+def streams_group_heartbeat(context: BrokerContext, request: "StreamsGroupHeartbeatRequest", call: Call) -> Steps:
     """Hand it to the coordinator, and wait for its verdict."""
     kind = message("StreamsGroupHeartbeatResponse")
     groups, may = context.groups, context.authorizer
@@ -53,7 +56,7 @@ def streams_group_heartbeat(context: BrokerContext, request: Any, call: Call) ->
     )
 
 
-def _heartbeat(request: Any, call: Call, given: Topology | None) -> Heartbeat:
+def _heartbeat(request: "StreamsGroupHeartbeatRequest", call: Call, given: Topology | None) -> Heartbeat:
     return Heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -104,7 +107,7 @@ def _failures(wanted: Sequence[NewTopic], failed: Mapping[str, str]) -> str:
     return f"; Creation failed: {listed}."
 
 
-def _reply(beat: Beat, about_topics: str) -> Any:
+def _reply(beat: Beat, about_topics: str) -> "StreamsGroupHeartbeatResponse":
     kind = message("StreamsGroupHeartbeatResponse")
     if beat.error is not ErrorCode.NONE:
         return kind(error_code=beat.error, error_message=beat.message)
@@ -129,11 +132,15 @@ def _reply(beat: Beat, about_topics: str) -> Any:
     return reply
 
 
-def _tasks(kind: Any, sets: TaskSets) -> list[Any]:
+def _tasks(
+    kind: "type[StreamsGroupHeartbeatResponse]", sets: TaskSets
+) -> list["StreamsGroupHeartbeatResponse.TaskIds"]:
     return [kind.TaskIds(subtopology_id=one, partitions=sorted(numbers)) for one, numbers in sorted(sets.items())]
 
 
-def _endpoint(kind: Any, served: Served) -> Any:
+def _endpoint(
+    kind: "type[StreamsGroupHeartbeatResponse]", served: Served
+) -> "StreamsGroupHeartbeatResponse.EndpointToPartitions":
     def partitions(of: Sequence[tuple[str, Sequence[int]]]) -> list[Any]:
         return [kind.TopicPartition(topic=topic, partitions=list(numbers)) for topic, numbers in of]
 

@@ -5,7 +5,7 @@ Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_I
 INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS (also while the group is loaded: join again).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.classic.rebalance import Synced
@@ -16,11 +16,14 @@ from actors.node.runtime.calls import Call, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import SyncGroupRequest, SyncGroupResponse
+
 PROTOCOL_FROM = 5
 
 
 @rpc(14, "SyncGroup", range(0, 6), listeners=(Listener.CLIENT,))
-def sync_group(context: BrokerContext, request: Any, call: Call) -> Answer:
+def sync_group(context: BrokerContext, request: "SyncGroupRequest", call: Call) -> Answer:
     """Wait until the leader's assignment is committed."""
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
         return Done(_reply(Synced(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
@@ -44,7 +47,7 @@ def sync_group(context: BrokerContext, request: Any, call: Call) -> Answer:
     )
 
 
-def _reply(verdict: Any) -> Any:
+def _reply(verdict: Any) -> "SyncGroupResponse":
     assert isinstance(verdict, Synced)
     return message("SyncGroupResponse")(
         error_code=verdict.error,

@@ -17,7 +17,7 @@ OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, UNKNOWN_TOPIC_OR_PARTITIO
 TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
@@ -34,6 +34,9 @@ from actors.node.runtime.waiting import FAR_MS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import TxnOffsetCommitRequest
+
 MEMBERS_FROM, ABORTABLE_FROM, ADDS_FROM = 3, 4, 5
 LOADING_FROM = 2
 QUESTION = 0
@@ -45,7 +48,7 @@ _SHAPE = Shape(_RESPONSE, _RESPONSE.TxnOffsetCommitResponseTopic, _RESPONSE.TxnO
 
 
 @rpc(28, "TxnOffsetCommit", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
-def txn_offset_commit(context: BrokerContext, request: Any, call: Call) -> Answer:
+def txn_offset_commit(context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call) -> Answer:
     """Verify, then write."""
     error = _error(context, request, call)
     partition = _partition(context, request)
@@ -69,12 +72,12 @@ def _client(call: Call) -> Client:
     return Client(adds=call.api_version >= ADDS_FROM, aborts=call.api_version >= ABORTABLE_FROM)
 
 
-def _partition(context: BrokerContext, request: Any) -> Partition | None:
+def _partition(context: BrokerContext, request: "TxnOffsetCommitRequest") -> Partition | None:
     found: Partition | None = context.replicas.get(OFFSETS_TOPIC, context.groups.machine.partition_of(request.group_id))
     return found
 
 
-def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
+def _error(context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call) -> ErrorCode:
     """What is wrong with the request as a whole. STALE_MEMBER_EPOCH: it depends on the partitions."""
     may = context.authorizer.allowed
     if not may(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
@@ -103,12 +106,14 @@ def _told(error: ErrorCode, call: Call) -> ErrorCode:
     return error
 
 
-def _refused(request: Any, error: ErrorCode) -> Steps:
+def _refused(request: "TxnOffsetCommitRequest", error: ErrorCode) -> Steps:
     """The same error for each partition."""
     return Done((yield from refused(request, error, False, _SHAPE)))
 
 
-def _terms(context: BrokerContext, request: Any, call: Call, question: Question, check: Check | None) -> Terms:
+def _terms(
+    context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call, question: Question, check: Check | None
+) -> Terms:
     """What is asked before offsets are written, and how they are."""
     machine = context.groups.machine
     id, producer = request.group_id, (request.producer_id, request.producer_epoch)
@@ -123,7 +128,9 @@ def _terms(context: BrokerContext, request: Any, call: Call, question: Question,
     )
 
 
-def _admitted(context: BrokerContext, request: Any, call: Call, question: Question, check: Check | None) -> ErrorCode:
+def _admitted(
+    context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call, question: Question, check: Check | None
+) -> ErrorCode:
     """Whether the transaction may write to the partition now."""
     if _partition(context, request) is not question.partition:
         return ErrorCode.NOT_COORDINATOR

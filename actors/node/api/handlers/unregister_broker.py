@@ -4,7 +4,7 @@ Brokers pass it on; the active controller does it (`controller/unregistration.py
 Errors: 7, 102; 41 NOT_CONTROLLER on a standby.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.unregistration import unregister_broker
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -12,14 +12,17 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UnregisterBrokerRequest
+
 
 @rpc(64, "UnregisterBroker", range(1), listeners=[Listener.CONTROLLER], enveloped=True)
-def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+def decide(context: ControllerContext, request: "UnregisterBrokerRequest", call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(unregister_broker, request, call)
 
 
 @rpc(64, "UnregisterBroker", range(1), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+def forward(context: BrokerContext, request: "UnregisterBrokerRequest", call: Call) -> Answer:
     """On a broker."""
     return Forward()

@@ -5,7 +5,7 @@ one between brokers, where controllers send it that do not know of the former (R
 `roles/broker/pushed_metadata.py`. Errors: 11, 31, 42, 77.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -13,9 +13,12 @@ from actors.node.runtime.answers import Answer, Close, Done
 from actors.node.runtime.calls import Call, Listener
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UpdateMetadataRequest
+
 
 @rpc(6, "UpdateMetadata", range(8, 9), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
-def update_metadata(context: BrokerContext, request: Any, call: Call) -> Answer:
+def update_metadata(context: BrokerContext, request: "UpdateMetadataRequest", call: Call) -> Answer:
     """On a broker that is told."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
     if context.pushed_metadata.overtaken(request, call.connection):

@@ -3,7 +3,7 @@
 Versions and errors: `quorum/codec/update_raft_voter.py`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.table import rpc
@@ -11,9 +11,12 @@ from actors.node.quorum.codec import update_raft_voter as codec
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Lane, Listener
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UpdateRaftVoterRequest
+
 
 @rpc(82, codec.NAME, range(1), listeners=(Listener.CONTROLLER,), lane=Lane.CONTROL)
-def update_raft_voter(context: ControllerContext, request: Any, call: Call) -> Answer:
+def update_raft_voter(context: ControllerContext, request: "UpdateRaftVoterRequest", call: Call) -> Answer:
     """Ask raft; its answer leaves when the change is written."""
     quorum = context.quorum
     return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version))

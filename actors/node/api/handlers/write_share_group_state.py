@@ -7,7 +7,7 @@ COORDINATOR_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, FENC
 the log has of it cannot be read here).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.broker.share.keys import SharePartitionKey
 from actors.broker.share_state.coordinator import Told
@@ -18,15 +18,18 @@ from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import WriteShareGroupStateRequest
+
 NAME = "WriteShareGroupState"
 
 
 @rpc(85, NAME, range(0, 2), listeners=(Listener.CLIENT, Listener.INTER_BROKER))
 @in_slices
-def write_share_group_state(context: BrokerContext, request: Any, call: Call) -> Steps:
+def write_share_group_state(context: BrokerContext, request: "WriteShareGroupStateRequest", call: Call) -> Steps:
     """Add to what is remembered of each share partition; answer once that is committed."""
 
-    def write(key: SharePartitionKey, one: Any, then: Told) -> None:
+    def write(key: SharePartitionKey, one: "WriteShareGroupStateRequest.PartitionData", then: Told) -> None:
         context.share_state.machine.write(
             key,
             one.state_epoch,

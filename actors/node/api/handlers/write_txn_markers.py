@@ -13,7 +13,7 @@ NOT_ENOUGH_REPLICAS_AFTER_APPEND, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATO
 KAFKA_STORAGE_ERROR, INVALID_REQUEST (no producer has that id, or that epoch).
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.admission import Refused
 from actors.broker.groups.coordinator import MarkerPlace
@@ -26,6 +26,9 @@ from actors.node.runtime.calls import Call, Lane, Listener
 from actors.node.runtime.slices import Pace, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 TIMEOUT_MS = 30_000
 VERSION_FROM = 2
@@ -47,7 +50,7 @@ class _Pending(NamedTuple):
 
 @rpc(27, "WriteTxnMarkers", range(1, 3), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
 @in_slices
-def write_txn_markers(context: BrokerContext, request: Any, call: Call) -> Steps:
+def write_txn_markers(context: BrokerContext, request: "WriteTxnMarkersRequest", call: Call) -> Steps:
     """Append every marker, then wait for all of them."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
@@ -79,7 +82,14 @@ def write_txn_markers(context: BrokerContext, request: Any, call: Call) -> Steps
     return (yield from _wait(context, response, pending, context.runtime.now.mono_ms + TIMEOUT_MS))
 
 
-def _append(context: BrokerContext, topic: str, number: int, marker: Any, version: int, data: Any) -> _Pending:
+def _append(
+    context: BrokerContext,
+    topic: str,
+    number: int,
+    marker: "WriteTxnMarkersRequest.WritableTxnMarker",
+    version: int,
+    data: "WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult",
+) -> _Pending:
     partition = context.replicas.get(topic, number)
     if partition is None:
         raise Refused(context.lookups.absent(topic, number))
@@ -99,7 +109,9 @@ def _append(context: BrokerContext, topic: str, number: int, marker: Any, versio
     return _Pending(partition, partition.leader_epoch, appended.last_offset + 1, marker, data, place)
 
 
-def _wait(context: BrokerContext, response: Any, pending: list[_Pending], deadline_ms: int) -> Steps:
+def _wait(
+    context: BrokerContext, response: "WriteTxnMarkersResponse", pending: list[_Pending], deadline_ms: int
+) -> Steps:
     if not context.lookups.serving:
         return Close("this broker is fenced")
     waiting = []

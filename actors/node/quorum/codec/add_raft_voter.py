@@ -6,7 +6,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, REQUES
 DUPLICATE_VOTER (`raft/change.py`).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec import voter as shared
@@ -17,11 +17,14 @@ from actors.raft.messages import AddVoterRequest, ChangeResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AddRaftVoterRequest, AddRaftVoterResponse
+
 NAME = "AddRaftVoter"
 PURPOSE = "voters"
 
 
-def read_request(own: Identity, request: Any, version: int) -> AddVoterRequest | Refusal:
+def read_request(own: Identity, request: "AddRaftVoterRequest", version: int) -> AddVoterRequest | Refusal:
     """The request of a client or of a controller, or the answer that refuses it."""
     cls = message("AddRaftVoterResponse")
     if metadata.foreign(own, request):
@@ -42,12 +45,12 @@ def read_request(own: Identity, request: Any, version: int) -> AddVoterRequest |
     return AddVoterRequest(0, Voter(key, endpoints), request.ack_when_committed)
 
 
-def write_reply(own: Identity, response: ChangeResponse) -> Any:
+def write_reply(own: Identity, response: ChangeResponse) -> "AddRaftVoterResponse":
     """The answer as it travels."""
     return message("AddRaftVoterResponse")(error_code=response.error, error_message=shared.sentence(response))
 
 
-def write_request(own: Identity, request: AddVoterRequest) -> Any:
+def write_request(own: Identity, request: AddVoterRequest) -> "AddRaftVoterRequest":
     """The request as it travels."""
     cls = message("AddRaftVoterRequest")
     return cls(
@@ -60,7 +63,7 @@ def write_request(own: Identity, request: AddVoterRequest) -> Any:
     )
 
 
-def read_reply(own: Identity, request: AddVoterRequest, reply: Any) -> ChangeResponse | None:
+def read_reply(own: Identity, request: AddVoterRequest, reply: "AddRaftVoterResponse") -> ChangeResponse | None:
     """The answer to `request`; None if it cannot be used."""
     error = metadata.error(reply.error_code)
     return None if error is None else ChangeResponse(request.serial, error, -1, -1, reply.error_message)

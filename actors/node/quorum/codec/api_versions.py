@@ -1,11 +1,14 @@
 """ApiVersions (18) as a leader asks it of a controller that is to be a voter: does it support kraft.version 1 (KIP-853)?"""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.quorum.identity import Identity
 from actors.raft.messages import ProbeRequest, ProbeResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ApiVersionsRequest, ApiVersionsResponse
 
 NAME = "ApiVersions"
 PURPOSE = "voters"
@@ -14,12 +17,12 @@ VOTE = 52
 """Only controllers' listeners serve it. A broker that was named as a voter would never vote."""
 
 
-def write_request(own: Identity, request: ProbeRequest) -> Any:
+def write_request(own: Identity, request: ProbeRequest) -> "ApiVersionsRequest":
     """The request as it travels."""
     return message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
 
 
-def read_reply(own: Identity, request: ProbeRequest, reply: Any) -> ProbeResponse:
+def read_reply(own: Identity, request: ProbeRequest, reply: "ApiVersionsResponse") -> ProbeResponse:
     """The answer to `request`."""
     if reply.error_code != ErrorCode.NONE:
         known = {code.value: code.name for code in ErrorCode}

@@ -6,7 +6,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); FENCED_LEADER_
 Behaviour: the endpoint is believed only of a leader that this replica has not heard yet.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec.partition import Refusal
@@ -16,11 +16,17 @@ from actors.raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochRespon
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import BeginQuorumEpochRequest as BeginQuorumEpochRequestData
+    from actors.wire.schemas.rpc import BeginQuorumEpochResponse as BeginQuorumEpochResponseData
+
 NAME = "BeginQuorumEpoch"
 PURPOSE = "quorum"
 
 
-def read_request(own: Identity, request: Any, version: int) -> BeginQuorumEpochRequest | Refusal:
+def read_request(
+    own: Identity, request: "BeginQuorumEpochRequestData", version: int
+) -> BeginQuorumEpochRequest | Refusal:
     """The request of a peer, or the answer that refuses it."""
     if metadata.foreign(own, request):
         return Refusal(message("BeginQuorumEpochResponse")(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -31,7 +37,7 @@ def read_request(own: Identity, request: Any, version: int) -> BeginQuorumEpochR
     return BeginQuorumEpochRequest(0, voter, asked.leader_id, asked.leader_epoch, request.voter_id >= 0)
 
 
-def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> Any:
+def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> "BeginQuorumEpochResponseData":
     """The answer as it travels."""
     cls = message("BeginQuorumEpochResponse")
     partition = cls.PartitionData(
@@ -43,7 +49,7 @@ def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> Any:
     )
 
 
-def write_request(own: Identity, request: BeginQuorumEpochRequest) -> Any:
+def write_request(own: Identity, request: BeginQuorumEpochRequest) -> "BeginQuorumEpochRequestData":
     """The request as it travels."""
     cls = message("BeginQuorumEpochRequest")
     partition = cls.PartitionData(
@@ -60,7 +66,9 @@ def write_request(own: Identity, request: BeginQuorumEpochRequest) -> Any:
     )
 
 
-def read_reply(own: Identity, request: BeginQuorumEpochRequest, reply: Any) -> BeginQuorumEpochResponse | None:
+def read_reply(
+    own: Identity, request: BeginQuorumEpochRequest, reply: "BeginQuorumEpochResponseData"
+) -> BeginQuorumEpochResponse | None:
     """The answer to `request`; None if it cannot be used."""
     partition = metadata.partition(own, reply.topics, "topic_name", "partition_index")
     error = None if partition is None else metadata.error(partition.error_code)
@@ -70,7 +78,7 @@ def read_reply(own: Identity, request: BeginQuorumEpochRequest, reply: Any) -> B
     return BeginQuorumEpochResponse(request.serial, error, partition.leader_id, partition.leader_epoch)
 
 
-def read_who(request: BeginQuorumEpochRequest, reply: Any) -> str | None:
+def read_who(request: BeginQuorumEpochRequest, reply: "BeginQuorumEpochResponseData") -> str | None:
     """Who answers there, if it is not the voter that the request names. Its key is compared before anything else."""
     if reply.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
         return "a controller of another cluster"

@@ -5,7 +5,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); FENCED_LEADER_
 that is no voter, or an epoch too far ahead; `raft/belief.py`).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec.partition import Refusal
@@ -15,11 +15,15 @@ from actors.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import EndQuorumEpochRequest as EndQuorumEpochRequestData
+    from actors.wire.schemas.rpc import EndQuorumEpochResponse as EndQuorumEpochResponseData
+
 NAME = "EndQuorumEpoch"
 PURPOSE = "quorum"
 
 
-def read_request(own: Identity, request: Any, version: int) -> EndQuorumEpochRequest | Refusal:
+def read_request(own: Identity, request: "EndQuorumEpochRequestData", version: int) -> EndQuorumEpochRequest | Refusal:
     """The request of a peer, or the answer that refuses it."""
     if metadata.foreign(own, request):
         return Refusal(message("EndQuorumEpochResponse")(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -32,7 +36,7 @@ def read_request(own: Identity, request: Any, version: int) -> EndQuorumEpochReq
     return EndQuorumEpochRequest(0, asked.leader_id, asked.leader_epoch, preferred)
 
 
-def write_reply(own: Identity, response: EndQuorumEpochResponse) -> Any:
+def write_reply(own: Identity, response: EndQuorumEpochResponse) -> "EndQuorumEpochResponseData":
     """The answer as it travels."""
     cls = message("EndQuorumEpochResponse")
     partition = cls.PartitionData(

@@ -8,7 +8,7 @@ DUPLICATE_BROKER_REGISTRATION for a replica that runs twice (partition; Apache K
 Skipped: sessions (every fetch is whole), PartitionMaxBytes (0 in every fetch of a replica: MaxBytes counts).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec.partition import Refusal
@@ -22,12 +22,18 @@ from actors.wire.messages import message
 from fastpath.records import batch as batches
 from fastpath.records.batch import CorruptBatch
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import FetchRequest as FetchRequestData
+    from actors.wire.schemas.rpc import FetchResponse as FetchResponseData
+
 NAME = "Fetch"
 PURPOSE = "metadata"
 FIRST_BY_ID = 13
 
 
-def read_request(own: Identity, request: Any, version: int, connection: int = -1) -> FetchRequest | Refusal:
+def read_request(
+    own: Identity, request: "FetchRequestData", version: int, connection: int = -1
+) -> FetchRequest | Refusal:
     """The request of a peer that came on that connection, or the answer that refuses it."""
     cls = message("FetchResponse")
     if metadata.foreign(own, request):
@@ -55,7 +61,7 @@ def read_request(own: Identity, request: Any, version: int, connection: int = -1
     )
 
 
-def write_reply(own: Identity, response: FetchResponse) -> Any:
+def write_reply(own: Identity, response: FetchResponse) -> "FetchResponseData":
     """The answer as it travels."""
     cls = message("FetchResponse")
     partition = cls.PartitionData(
@@ -79,7 +85,7 @@ def write_reply(own: Identity, response: FetchResponse) -> Any:
     )
 
 
-def write_request(own: Identity, request: FetchRequest) -> Any:
+def write_request(own: Identity, request: FetchRequest) -> "FetchRequestData":
     """The request as it travels."""
     cls = message("FetchRequest")
     partition = cls.FetchPartition(
@@ -99,7 +105,7 @@ def write_request(own: Identity, request: FetchRequest) -> Any:
     )
 
 
-def read_reply(own: Identity, request: FetchRequest, reply: Any) -> FetchResponse | None:
+def read_reply(own: Identity, request: FetchRequest, reply: "FetchResponseData") -> FetchResponse | None:
     """The answer to `request`; None if it cannot be used, damaged batches included."""
     if reply.error_code or len(reply.responses) != 1 or len(reply.responses[0].partitions) != 1:
         return None

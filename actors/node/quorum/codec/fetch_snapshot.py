@@ -5,7 +5,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); UNKNOWN_TOPIC_
 POSITION_OUT_OF_RANGE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH (partition).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec.partition import Refusal
@@ -15,11 +15,15 @@ from actors.raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import FetchSnapshotRequest as FetchSnapshotRequestData
+    from actors.wire.schemas.rpc import FetchSnapshotResponse as FetchSnapshotResponseData
+
 NAME = "FetchSnapshot"
 PURPOSE = "metadata"
 
 
-def read_request(own: Identity, request: Any, version: int) -> FetchSnapshotRequest | Refusal:
+def read_request(own: Identity, request: "FetchSnapshotRequestData", version: int) -> FetchSnapshotRequest | Refusal:
     """The request of a peer, or the answer that refuses it."""
     cls = message("FetchSnapshotResponse")
     if metadata.foreign(own, request):
@@ -43,7 +47,7 @@ def read_request(own: Identity, request: Any, version: int) -> FetchSnapshotRequ
     )
 
 
-def write_reply(own: Identity, response: FetchSnapshotResponse) -> Any:
+def write_reply(own: Identity, response: FetchSnapshotResponse) -> "FetchSnapshotResponseData":
     """The answer as it travels."""
     cls = message("FetchSnapshotResponse")
     partition = cls.PartitionSnapshot(
@@ -61,7 +65,7 @@ def write_reply(own: Identity, response: FetchSnapshotResponse) -> Any:
     )
 
 
-def write_request(own: Identity, request: FetchSnapshotRequest) -> Any:
+def write_request(own: Identity, request: FetchSnapshotRequest) -> "FetchSnapshotRequestData":
     """The request as it travels."""
     cls = message("FetchSnapshotRequest")
     partition = cls.PartitionSnapshot(
@@ -79,7 +83,9 @@ def write_request(own: Identity, request: FetchSnapshotRequest) -> Any:
     )
 
 
-def read_reply(own: Identity, request: FetchSnapshotRequest, reply: Any) -> FetchSnapshotResponse | None:
+def read_reply(
+    own: Identity, request: FetchSnapshotRequest, reply: "FetchSnapshotResponseData"
+) -> FetchSnapshotResponse | None:
     """The answer to `request`; None if it cannot be used."""
     partition = metadata.partition(own, reply.topics, "name", "index")
     error = None if partition is None else metadata.error(partition.error_code)

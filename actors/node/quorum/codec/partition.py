@@ -1,10 +1,13 @@
 """What the RPCs of the quorum share on the wire: one topic, one partition, a cluster id, addresses of the leader."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.node.quorum.identity import Identity
 from actors.raft import Error
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import BeginQuorumEpochRequest
 
 ENDPOINTS_MAX = 100
 """An answer names one leader; a quorum has a few voters."""
@@ -36,7 +39,7 @@ def endpoints(own: Identity, cls: type[Any], leader_id: int) -> list[Any]:
     return [] if address is None else [cls(node_id=leader_id, host=address[0], port=address[1])]
 
 
-def own_endpoints(own: Identity, cls: type[Any]) -> list[Any]:
+def own_endpoints(own: Identity, cls: type[Any]) -> list["BeginQuorumEpochRequest.LeaderEndpoint"]:
     """LeaderEndpoints of a request: this node's controller listener."""
     address = own.addresses.own
     if address is None:

@@ -4,7 +4,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, REQUES
 VOTER_NOT_FOUND (`raft/change.py`).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec import voter as shared
@@ -15,11 +15,14 @@ from actors.raft.messages import ChangeResponse, RemoveVoterRequest
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
 NAME = "RemoveRaftVoter"
 PURPOSE = "voters"
 
 
-def read_request(own: Identity, request: Any, version: int) -> RemoveVoterRequest | Refusal:
+def read_request(own: Identity, request: "RemoveRaftVoterRequest", version: int) -> RemoveVoterRequest | Refusal:
     """The request of a client or of a controller, or the answer that refuses it."""
     cls = message("RemoveRaftVoterResponse")
     if metadata.foreign(own, request):
@@ -30,7 +33,7 @@ def read_request(own: Identity, request: Any, version: int) -> RemoveVoterReques
     return RemoveVoterRequest(0, ReplicaKey(request.voter_id, request.voter_directory_id))
 
 
-def write_reply(own: Identity, response: ChangeResponse) -> Any:
+def write_reply(own: Identity, response: ChangeResponse) -> "RemoveRaftVoterResponse":
     """The answer as it travels."""
     return message("RemoveRaftVoterResponse")(error_code=response.error, error_message=shared.sentence(response))
 

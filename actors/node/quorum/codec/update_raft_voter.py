@@ -4,7 +4,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, FENCED
 REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, VOTER_NOT_FOUND (`raft/change.py`).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec import voter as shared
@@ -15,11 +15,14 @@ from actors.raft.messages import ChangeResponse, UpdateVoterRequest
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
 NAME = "UpdateRaftVoter"
 PURPOSE = "voters"
 
 
-def read_request(own: Identity, request: Any, version: int) -> UpdateVoterRequest | Refusal:
+def read_request(own: Identity, request: "UpdateRaftVoterRequest", version: int) -> UpdateVoterRequest | Refusal:
     """The request of a voter, or the answer that refuses it."""
     cls = message("UpdateRaftVoterResponse")
     if metadata.foreign(own, request):
@@ -37,7 +40,7 @@ def read_request(own: Identity, request: Any, version: int) -> UpdateVoterReques
     return UpdateVoterRequest(0, request.current_leader_epoch, voter)
 
 
-def write_reply(own: Identity, response: ChangeResponse) -> Any:
+def write_reply(own: Identity, response: ChangeResponse) -> "UpdateRaftVoterResponse":
     """The answer as it travels: it names the leader and says where it is."""
     cls = message("UpdateRaftVoterResponse")
     address = own.addresses.find(response.leader_id) if response.leader_id >= 0 else None

@@ -5,7 +5,7 @@ Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); UNKNOWN_TOPIC_
 INVALID_VOTER_KEY, INVALID_REQUEST, DUPLICATE_BROKER_REGISTRATION for a leader that runs twice (partition).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.node.quorum.codec import partition as metadata
 from actors.node.quorum.codec.partition import Refusal
@@ -15,11 +15,15 @@ from actors.raft.messages import VoteRequest, VoteResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import VoteRequest as VoteRequestData
+    from actors.wire.schemas.rpc import VoteResponse as VoteResponseData
+
 NAME = "Vote"
 PURPOSE = "quorum"
 
 
-def read_request(own: Identity, request: Any, version: int) -> VoteRequest | Refusal:
+def read_request(own: Identity, request: "VoteRequestData", version: int) -> VoteRequest | Refusal:
     """The request of a peer, or the answer that refuses it."""
     if metadata.foreign(own, request):
         return Refusal(message("VoteResponse")(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -39,7 +43,7 @@ def read_request(own: Identity, request: Any, version: int) -> VoteRequest | Ref
     )
 
 
-def write_reply(own: Identity, response: VoteResponse) -> Any:
+def write_reply(own: Identity, response: VoteResponse) -> "VoteResponseData":
     """The answer as it travels."""
     cls = message("VoteResponse")
     partition = cls.PartitionData(
@@ -55,7 +59,7 @@ def write_reply(own: Identity, response: VoteResponse) -> Any:
     )
 
 
-def write_request(own: Identity, request: VoteRequest) -> Any:
+def write_request(own: Identity, request: VoteRequest) -> "VoteRequestData":
     """The request as it travels."""
     cls = message("VoteRequest")
     partition = cls.PartitionData(
@@ -72,7 +76,7 @@ def write_request(own: Identity, request: VoteRequest) -> Any:
     return cls(cluster_id=own.cluster_id, voter_id=request.voter.id, topics=topics)
 
 
-def read_reply(own: Identity, request: VoteRequest, reply: Any) -> VoteResponse | None:
+def read_reply(own: Identity, request: VoteRequest, reply: "VoteResponseData") -> VoteResponse | None:
     """The answer to `request`; None if it cannot be used."""
     partition = metadata.partition(own, reply.topics, "topic_name", "partition_index")
     error = None if partition is None else metadata.error(partition.error_code)

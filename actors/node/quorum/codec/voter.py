@@ -1,11 +1,15 @@
 """What the RPCs that change the voters share on the wire (KIP-853): a voter with listeners, the sentence of an answer."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from actors.authorization.addresses import is_every_interface
 from actors.raft import Error, Voter
 from actors.raft.messages import ChangeResponse
 from actors.wire.errors import text
+
+L = TypeVar("L")
+"""The class of a listener in a request."""
 
 LISTENERS_MAX = 16
 """Listeners of a voter; all of them are written into the log."""
@@ -30,7 +34,7 @@ def first(found: tuple[tuple[str, str, int], ...], listener: str) -> tuple[tuple
     return own + tuple(one for one in found if one[0] != listener) if own else ()
 
 
-def listeners(cls: type[Any], voter: Voter) -> list[Any]:
+def listeners(cls: Callable[..., L], voter: Voter) -> list[L]:
     """The listeners of a voter as they travel."""
     return [cls(name=name, host=host, port=port) for name, host, port in voter.endpoints]
 

@@ -5,7 +5,7 @@ answer that does not come means: LEADER_NOT_AVAILABLE for what has no leader, NE
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import MetadataCache
@@ -13,6 +13,9 @@ from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ListOffsetsResponse
 
 LATEST = -1
 CONSUMER = -1
@@ -48,7 +51,7 @@ class EndOffsets:
         if not left:
             then(found)
 
-        def answered(asked: list[Place], reply: Any) -> None:
+        def answered(asked: list[Place], reply: "ListOffsetsResponse") -> None:
             nonlocal left
             found.update(_read(asked, reply))
             left -= 1
@@ -88,7 +91,7 @@ class EndOffsets:
         )
 
 
-def _read(asked: Iterable[Place], reply: Any) -> dict[Place, int | ErrorCode]:
+def _read(asked: Iterable[Place], reply: "ListOffsetsResponse | ChannelError") -> dict[Place, int | ErrorCode]:
     if isinstance(reply, ChannelError):
         return dict.fromkeys(asked, ErrorCode.NETWORK_EXCEPTION)
     told = {

@@ -7,7 +7,7 @@ KIP-848, streams groups of KIP-1071 (the finalized `group.version` and `streams.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.classic.groups import MEMBERS_BYTES_MAX, UNUSED_MAX
 from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
@@ -33,6 +33,13 @@ from actors.node.roles.broker.share_persister import CODES, SharePersister
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now, WorkKind
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        DeleteShareGroupStateResponse,
+        InitializeShareGroupStateResponse,
+        ReadShareGroupStateSummaryResponse,
+    )
 
 
 class GroupCoordinator(CoordinatorHost[Coordinator]):
@@ -162,14 +169,18 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         return bool(taken)
 
     def _told(self, ask: StateAsk) -> Callable[[Any], None]:
-        def told(result: Any) -> None:
+        def told(
+            result: "DeleteShareGroupStateResponse.PartitionResult | InitializeShareGroupStateResponse.PartitionResult",
+        ) -> None:
             ask.then(Told(CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), result.error_message))
             self.drain()
 
         return told
 
     def _summed_up(self, ask: StateAsk) -> Callable[[Any], None]:
-        def told(result: Any) -> None:
+        def told(
+            result: "ReadShareGroupStateSummaryResponse.PartitionResult",
+        ) -> None:
             code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
             known = result.state_epoch > 0 or result.start_offset >= 0
             ask.then(Told(code, result.error_message, known))

@@ -5,7 +5,7 @@ clients' listeners are opened and their connections closed, and how the process 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.broker.driving import Driving
 from actors.broker.lifecycle import NOT_CONTROLLER, Heartbeat, Lifecycle, Metadata, State
@@ -36,6 +36,9 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed, Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.kip631.v28 import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 FEATURES = (
     (FORMAT, 1, 2),
@@ -128,7 +131,7 @@ class BrokerHeartbeats:
             due = min(due, self._runtime.now.mono_ms + NO_LEADER_MS)
         return due
 
-    def _request(self, beat: Heartbeat) -> Any:
+    def _request(self, beat: Heartbeat) -> "BrokerHeartbeatRequest":
         kind = message("v28:BrokerHeartbeatRequest")
         config = self._runtime.config
         return kind(
@@ -155,7 +158,7 @@ class BrokerHeartbeats:
             without_room=self._without_room(kind),
         )
 
-    def _unreadable(self, kind: Any) -> list[Any]:
+    def _unreadable(self, kind: Any) -> list["BrokerHeartbeatRequest.UnreadableTopic"]:
         """Damaged partitions that another ISR member can take over, and all that are offline (DESIGN section 6, tag 7)."""
         topics: dict[bytes, list[int]] = {}
         me = self._cache.me
@@ -166,7 +169,7 @@ class BrokerHeartbeats:
             topics.setdefault(topic_id, []).append(number)
         return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
-    def _without_room(self, kind: Any) -> list[Any]:
+    def _without_room(self, kind: Any) -> list["BrokerHeartbeatRequest.FullTopic"]:
         """Partitions that another member of the ISR is to lead, as there is no room for them here (tag 8)."""
         topics: dict[bytes, list[int]] = {}
         for partition, epoch in list(self._replicas.full.items()):
@@ -260,7 +263,7 @@ class BrokerHeartbeats:
         self._storage.close(self._replicas, self._lifecycle.epoch, durable)
 
 
-def _driver(controller: int, listeners: Sequence[Any]) -> BrokerSet | None:
+def _driver(controller: int, listeners: Sequence["BrokerHeartbeatResponse.ClientListener"]) -> BrokerSet | None:
     """The controller that has answered, where it drives brokers in ZooKeeper mode: there clients reach it."""
     if not listeners:
         return None

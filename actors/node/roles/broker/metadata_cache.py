@@ -4,8 +4,8 @@ This file alone decides which settings a topic has here, and where a broker is r
 the place of the old one, so who keeps the cache asks it anew each time.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from actors.config import BROKER_CONFIGS, NodeConfig, TopicSettings
 from actors.metadata.image import TOPIC_RESOURCE, Image
@@ -15,6 +15,9 @@ TOPICS_KEY = ("topics changed",)
 """Waiting key: topics came or went."""
 LEADERS_KEY = ("leaders changed",)
 """Waiting key: partitions or brokers have changed."""
+
+N = TypeVar("N")
+"""The class of an endpoint in an answer."""
 
 
 class MetadataCache:
@@ -60,7 +63,7 @@ class MetadataCache:
             return None
         return next((one for one in registration.endpoints if one.name == listener), None)
 
-    def node_endpoints(self, brokers: Iterable[int], kind: Any, listener: str) -> list[Any]:
+    def node_endpoints(self, brokers: Iterable[int], kind: Callable[..., N], listener: str) -> list[N]:
         """Endpoints of leaders that an answer names (KIP-951), on the listener that was asked."""
         found = []
         for broker in brokers:

@@ -18,7 +18,7 @@ delta makes of the replicas is `applier.py`. Rules:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.broker.lifecycle import Lifecycle
 from actors.broker.metadata_delta import MetadataDelta, PartitionState
@@ -46,6 +46,15 @@ from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        LeaderAndIsrRequest,
+        LeaderAndIsrResponse,
+        StopReplicaRequest,
+        StopReplicaResponse,
+        UpdateMetadataRequest,
+    )
 
 FULL = 2
 OFFSET_MAX = 1 << 62
@@ -102,7 +111,9 @@ class PushedMetadata:
 
     # ---- requests
 
-    def overtaken(self, request: Any, connection: int) -> bool:
+    def overtaken(
+        self, request: "LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest", connection: int
+    ) -> bool:
         """Whether the controller has used a newer connection since it sent this request."""
         asked = (request.controller_epoch, connection)
         if asked[0] == self._newest[0] and asked < self._newest:
@@ -110,7 +121,7 @@ class PushedMetadata:
         self._newest = max(self._newest, asked)
         return False
 
-    def refused(self, request: Any) -> ErrorCode | None:
+    def refused(self, request: "LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest") -> ErrorCode | None:
         """Why a request is not obeyed, whatever it says; None: it is (R291-68)."""
         if request.broker_epoch != -1 and request.broker_epoch < self._lifecycle.epoch:
             return ErrorCode.STALE_BROKER_EPOCH
@@ -119,7 +130,7 @@ class PushedMetadata:
         self.controller_epoch = request.controller_epoch
         return None
 
-    def update_metadata(self, request: Any) -> ErrorCode:
+    def update_metadata(self, request: "UpdateMetadataRequest") -> ErrorCode:
         """What the cluster is: brokers, topics, partitions, settings, levels of features (R291-71)."""
         code = self.refused(request)
         if code is not None:
@@ -156,7 +167,7 @@ class PushedMetadata:
         self._tell(touched)
         return ErrorCode.NONE
 
-    def leader_and_isr(self, request: Any) -> Any:
+    def leader_and_isr(self, request: "LeaderAndIsrRequest") -> "LeaderAndIsrResponse":
         """Which part this broker has in which partition (R291-69). The reply."""
         response = message("LeaderAndIsrResponse")
         everything = request.type == FULL
@@ -197,7 +208,7 @@ class PushedMetadata:
         flat = [answer for entry in topics for answer in entry.partition_errors]
         return response(topics=topics, partition_errors=flat)
 
-    def stop_replica(self, request: Any) -> Any:
+    def stop_replica(self, request: "StopReplicaRequest") -> "StopReplicaResponse":
         """Partitions of which this broker has no replica any more, or is to stop what it does for them (R291-70)."""
         response = message("StopReplicaResponse")
         code = self.refused(request)
@@ -217,7 +228,11 @@ class PushedMetadata:
 
     # ---- LeaderAndIsr
 
-    def _told_of(self, topic: Any, state: Any) -> Told:
+    def _told_of(
+        self,
+        topic: "LeaderAndIsrRequest.LeaderAndIsrTopicState",
+        state: "LeaderAndIsrRequest.LeaderAndIsrPartitionState",
+    ) -> Told:
         known = self._told.get((topic.topic_id, state.partition_index))
         assignment = Assignment(
             tuple(state.replicas), tuple(state.isr), state.leader, state.leader_epoch, state.partition_epoch
@@ -268,7 +283,7 @@ class PushedMetadata:
         same = known is not None and told.assignment.leader_epoch == known.leader_epoch
         return same and known is not None and told.assignment.partition_epoch <= known.partition_epoch
 
-    def _leave_unnamed(self, request: Any) -> None:
+    def _leave_unnamed(self, request: "LeaderAndIsrRequest") -> None:
         """What is named is all that this broker has (rule 5). Before what is named is judged: a topic that was deleted may
         have left its name to another one."""
         named = {
@@ -385,7 +400,7 @@ class _Touched:
         self.features = False
 
 
-def _ops(image: Image, request: Any, touched: _Touched) -> Iterator[Op]:
+def _ops(image: Image, request: "UpdateMetadataRequest", touched: _Touched) -> Iterator[Op]:
     """The ops that an UpdateMetadata comes to. Each must be replayed before the next is asked for."""
     yield from _brokers(image, request, touched)
     for feature in request.features:
@@ -403,7 +418,7 @@ def _ops(image: Image, request: Any, touched: _Touched) -> Iterator[Op]:
         yield from _topic(image, topic, touched)
 
 
-def _brokers(image: Image, request: Any, touched: _Touched) -> Iterator[Op]:
+def _brokers(image: Image, request: "UpdateMetadataRequest", touched: _Touched) -> Iterator[Op]:
     live = {
         one.id: BrokerSet(
             one.id,
@@ -436,7 +451,7 @@ def _settings(image: Image, kind: int, name: str, told: dict[str, str], touched:
                 yield ConfigSet(kind, name, key, value)
 
 
-def _topic(image: Image, topic: Any, touched: _Touched) -> Iterator[Op]:
+def _topic(image: Image, topic: "UpdateMetadataRequest.UpdateMetadataTopicState", touched: _Touched) -> Iterator[Op]:
     topic_id, name, states = topic.topic_id, topic.topic_name, topic.partition_states
     deleted = any(state.leader == DELETED for state in states)
     gone = [topic_id] if deleted else []
@@ -462,7 +477,9 @@ def _topic(image: Image, topic: Any, touched: _Touched) -> Iterator[Op]:
     yield from _settings(image, TOPIC_RESOURCE, name, {one.name: one.value for one in topic.settings}, touched)
 
 
-def _partitions(topic_id: bytes, states: Iterable[Any]) -> PartitionsSet:
+def _partitions(
+    topic_id: bytes, states: Iterable["UpdateMetadataRequest.UpdateMetadataPartitionState"]
+) -> PartitionsSet:
     last = {state.partition_index: state for state in states}
     ordered = [last[number] for number in sorted(last)]
     return PartitionsSet(

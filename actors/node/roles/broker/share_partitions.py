@@ -16,7 +16,7 @@ it wants stored. Rules:
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.times import TimeSearch
 from actors.broker.partition import Partition
@@ -32,6 +32,9 @@ from actors.node.roles.broker.share_settings import SettingsOf, ShareSettings
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now, WorkKind
 from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ReadShareGroupStateResponse, WriteShareGroupStateResponse
 
 FAR_MS = 1 << 62
 EARLIEST = "earliest"
@@ -229,7 +232,7 @@ class SharePartitions:
             self._drop_idle(held.share.key)
             return
 
-        def written(result: Any) -> None:
+        def written(result: "WriteShareGroupStateResponse.PartitionResult") -> None:
             code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
             if code:
                 self._report(held, "its state is not stored", code, result.error_message or code.text)
@@ -251,7 +254,7 @@ class SharePartitions:
         )
 
     def _load(self, held: Held) -> None:
-        def read(result: Any) -> None:
+        def read(result: "ReadShareGroupStateResponse.PartitionResult") -> None:
             if held.share.fenced is not None:
                 return
             code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -266,7 +269,7 @@ class SharePartitions:
 
         self._persister.read(held.share.key, held.share.leader_epoch, read)
 
-    def _reset(self, held: Held, result: Any) -> None:
+    def _reset(self, held: Held, result: "ReadShareGroupStateResponse.PartitionResult") -> None:
         """Nothing was stored: begin where the group's settings say."""
         partition, reset = held.partition, self.settings.begins(held.share.key.group)
         if reset.name == EARLIEST:
@@ -301,7 +304,7 @@ class SharePartitions:
             offset = partition.high_watermark if found is None or found.offset < 0 else found.offset
             self._loaded(held, offset, result)
 
-    def _loaded(self, held: Held, start_offset: int, result: Any) -> None:
+    def _loaded(self, held: Held, start_offset: int, result: "ReadShareGroupStateResponse.PartitionResult") -> None:
         batches = [
             StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
             for one in result.state_batches

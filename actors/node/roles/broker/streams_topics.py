@@ -9,7 +9,7 @@ This file alone decides when the controller is asked for one. Rules:
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.broker.groups.streams.answers import NewTopic
 from actors.node.net.channels import ChannelError, Channels
@@ -18,6 +18,9 @@ from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateTopicsResponse
 
 TIMEOUT_MS = 30_000
 FAILURES_MAX = 1_000
@@ -64,7 +67,7 @@ class StreamsTopics:
             timeout_ms=TIMEOUT_MS,
         )
 
-        def answered(reply: Any) -> None:
+        def answered(reply: "CreateTopicsResponse | ChannelError") -> None:
             for name in names:
                 self.creating.pop(name, None)
             if isinstance(reply, ChannelError):

@@ -6,7 +6,7 @@ that client (`controller_mutation_rate`), as with Apache Kafka. This file alone 
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
@@ -16,6 +16,9 @@ from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import CreateTopicsRequest, CreateTopicsResponse
 
 TIMEOUT_MS = 30_000
 SAID_MAX = 3
@@ -89,7 +92,7 @@ class TopicCreation:
         creating.update(dict.fromkeys(wanted))
         request = message("CreateTopicsRequest")(topics=[self._topic(name) for name in wanted], timeout_ms=TIMEOUT_MS)
 
-        def answered(reply: Any) -> None:
+        def answered(reply: "CreateTopicsResponse | ChannelError") -> None:
             for name in wanted:
                 creating.pop(name, None)
             if isinstance(reply, ChannelError):
@@ -117,7 +120,7 @@ class TopicCreation:
         else:
             ask_in_the_name_of(call, self._channels, "CreateTopics", request, answered, TIMEOUT_MS)
 
-    def _topic(self, name: str) -> Any:
+    def _topic(self, name: str) -> "CreateTopicsRequest.CreatableTopic":
         """A topic as this broker's settings want it. What they do not say (-1) the controller's own settings decide."""
         kind = message("CreateTopicsRequest")
         value, given = self._runtime.config.value, self._runtime.config.given

@@ -16,7 +16,7 @@ broker is asked, and what an answer means. Rules:
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.broker.transactions.coordinator import Coordinator, Ending
 from actors.broker.transactions.state import TopicPartition
@@ -26,6 +26,9 @@ from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 RETRY_MS, RETRY_MS_MAX = 20, 500
 PARTS_A_TURN = 2000
@@ -128,7 +131,7 @@ class TransactionMarkers:
             self._lost(asked)
             return
 
-        def answered(reply: Any) -> None:
+        def answered(reply: "WriteTxnMarkersResponse | ChannelError") -> None:
             self._asked.discard(broker)
             if isinstance(reply, ChannelError):
                 self._lost(asked)
@@ -153,7 +156,9 @@ class TransactionMarkers:
             versions=self._cache.spoken(broker, VERSIONS),
         )
 
-    def _answered(self, asked: dict[int, tuple[_Sending, set[TopicPartition]]], reply: Any) -> None:
+    def _answered(
+        self, asked: dict[int, tuple[_Sending, set[TopicPartition]]], reply: "WriteTxnMarkersResponse"
+    ) -> None:
         for marker in reply.markers:
             found = asked.get(marker.producer_id)
             if found is None:
@@ -232,7 +237,7 @@ class TransactionMarkers:
         self._drain()
 
 
-def _request(asked: dict[int, tuple[_Sending, set[TopicPartition]]]) -> Any:
+def _request(asked: dict[int, tuple[_Sending, set[TopicPartition]]]) -> "WriteTxnMarkersRequest":
     kind = message("WriteTxnMarkersRequest")
     markers = []
     for producer_id, (sending, parts) in asked.items():

@@ -26,7 +26,7 @@ This file alone decides when that is asked and what the answer is for the client
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.admission import Refused
 from actors.broker.coordination import partition_of
@@ -40,6 +40,9 @@ from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 VERSION = 5
 VERSIONS = range(4, VERSION + 1)
@@ -311,7 +314,7 @@ class TransactionVerification:
                     self._answer(ask, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
 
-        def answered(reply: Any) -> None:
+        def answered(reply: "AddPartitionsToTxnResponse") -> None:
             self._asked.discard(broker)
             codes = _codes(reply)
             for asks in taken.values():
@@ -393,7 +396,7 @@ def _refused(code: ErrorCode, client: Client) -> Refused:
     return Refused(code)
 
 
-def _request(taken: dict[str, list[_Ask]]) -> Any:
+def _request(taken: dict[str, list[_Ask]]) -> "AddPartitionsToTxnRequest":
     kind = message("AddPartitionsToTxnRequest")
     transactions = []
     for id, asks in taken.items():
@@ -417,7 +420,7 @@ def _request(taken: dict[str, list[_Ask]]) -> Any:
     return kind(transactions=transactions)
 
 
-def _codes(reply: Any) -> Callable[[_Ask], ErrorCode]:
+def _codes(reply: "AddPartitionsToTxnResponse | ChannelError") -> Callable[[_Ask], ErrorCode]:
     """What an answer says of each question."""
     if isinstance(reply, ChannelError) and reply.reason == "unsupported":
         return lambda ask: ErrorCode.UNSUPPORTED_VERSION if ask.client.adds else ErrorCode.NONE

@@ -5,13 +5,16 @@ broker has a new znode. This file alone decides when one is asked again: after a
 too old.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from actors.controller.soft import Legacy
 from actors.controller.speech import LOWEST, Speech, speech
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.runtime.runtime import Runtime
 from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import ApiVersionsResponse
 
 VERSION = 3
 """Of ApiVersions: 2.4 and later serve it, and answer a newer one in another layout."""
@@ -41,7 +44,7 @@ class Introductions:
         self._known.pop(id, None)
 
     def _ask(self, id: int, incarnation_id: bytes, address: tuple[str, int], listener: str) -> None:
-        def answered(reply: Any) -> None:
+        def answered(reply: "ApiVersionsResponse | ChannelError") -> None:
             if self._known.get(id) != (incarnation_id, None):
                 return
             found = None

@@ -1,0 +1,1 @@
+# Made from the schemas by "make schemas".

@@ -1,0 +1,7 @@
+# Versions 0 to 0. Made from the schemas by "make schemas".
+from fastpath.messages.layout import Message
+
+class ShareGroupCurrentMemberAssignmentKey(Message):
+    group_id: str
+    member_id: str
+    def __init__(self, *, group_id: str = ..., member_id: str = ...) -> None: ...

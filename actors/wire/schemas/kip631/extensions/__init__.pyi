@@ -1,0 +1,10 @@
+# Made from the schemas by "make schemas".
+from actors.wire.schemas.kip631.extensions.ClientQuotaRecord import ClientQuotaRecord as ClientQuotaRecord
+from actors.wire.schemas.kip631.extensions.DelegationTokenRecord import DelegationTokenRecord as DelegationTokenRecord
+from actors.wire.schemas.kip631.extensions.FeatureLevelRecord import FeatureLevelRecord as FeatureLevelRecord
+from actors.wire.schemas.kip631.extensions.ProducerIdsRecord import ProducerIdsRecord as ProducerIdsRecord
+from actors.wire.schemas.kip631.extensions.RemoveAccessControlRecord import RemoveAccessControlRecord as RemoveAccessControlRecord
+from actors.wire.schemas.kip631.extensions.RemoveDelegationTokenRecord import RemoveDelegationTokenRecord as RemoveDelegationTokenRecord
+from actors.wire.schemas.kip631.extensions.RemoveUserScramCredentialRecord import RemoveUserScramCredentialRecord as RemoveUserScramCredentialRecord
+from actors.wire.schemas.kip631.extensions.UserScramCredentialRecord import UserScramCredentialRecord as UserScramCredentialRecord
+from actors.wire.schemas.kip631.extensions.ZkMigrationStateRecord import ZkMigrationStateRecord as ZkMigrationStateRecord

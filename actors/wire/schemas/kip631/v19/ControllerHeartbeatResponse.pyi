@@ -1,0 +1,7 @@
+# Versions 0 to 0. Made from the schemas by "make schemas".
+from fastpath.messages.layout import Message
+
+class ControllerHeartbeatResponse(Message):
+    error_code: int
+    start_snapshot: bool
+    def __init__(self, *, error_code: int = ..., start_snapshot: bool = ...) -> None: ...

@@ -1,0 +1,7 @@
+# Versions 0 to 0. Made from the schemas by "make schemas".
+from fastpath.messages.layout import Message
+
+class FenceBrokerRecord(Message):
+    id: int
+    epoch: int
+    def __init__(self, *, id: int = ..., epoch: int = ...) -> None: ...

@@ -1,0 +1,7 @@
+# Versions 0 to 0. Made from the schemas by "make schemas".
+from actors.wire.messages import Buffer
+from fastpath.messages.layout import Message
+
+class RemoveAccessControlEntryRecord(Message):
+    id: bytes
+    def __init__(self, *, id: Buffer = ...) -> None: ...

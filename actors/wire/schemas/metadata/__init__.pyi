@@ -1,0 +1,27 @@
+# Made from the schemas by "make schemas".
+from actors.wire.schemas.metadata.AbortTransactionRecord import AbortTransactionRecord as AbortTransactionRecord
+from actors.wire.schemas.metadata.AccessControlEntryRecord import AccessControlEntryRecord as AccessControlEntryRecord
+from actors.wire.schemas.metadata.BeginTransactionRecord import BeginTransactionRecord as BeginTransactionRecord
+from actors.wire.schemas.metadata.BrokerRegistrationChangeRecord import BrokerRegistrationChangeRecord as BrokerRegistrationChangeRecord
+from actors.wire.schemas.metadata.ClearElrRecord import ClearElrRecord as ClearElrRecord
+from actors.wire.schemas.metadata.ClientQuotaRecord import ClientQuotaRecord as ClientQuotaRecord
+from actors.wire.schemas.metadata.ConfigRecord import ConfigRecord as ConfigRecord
+from actors.wire.schemas.metadata.DelegationTokenRecord import DelegationTokenRecord as DelegationTokenRecord
+from actors.wire.schemas.metadata.EndTransactionRecord import EndTransactionRecord as EndTransactionRecord
+from actors.wire.schemas.metadata.FeatureLevelRecord import FeatureLevelRecord as FeatureLevelRecord
+from actors.wire.schemas.metadata.FenceBrokerRecord import FenceBrokerRecord as FenceBrokerRecord
+from actors.wire.schemas.metadata.NoOpRecord import NoOpRecord as NoOpRecord
+from actors.wire.schemas.metadata.PartitionChangeRecord import PartitionChangeRecord as PartitionChangeRecord
+from actors.wire.schemas.metadata.PartitionRecord import PartitionRecord as PartitionRecord
+from actors.wire.schemas.metadata.ProducerIdsRecord import ProducerIdsRecord as ProducerIdsRecord
+from actors.wire.schemas.metadata.RegisterBrokerRecord import RegisterBrokerRecord as RegisterBrokerRecord
+from actors.wire.schemas.metadata.RegisterControllerRecord import RegisterControllerRecord as RegisterControllerRecord
+from actors.wire.schemas.metadata.RemoveAccessControlEntryRecord import RemoveAccessControlEntryRecord as RemoveAccessControlEntryRecord
+from actors.wire.schemas.metadata.RemoveDelegationTokenRecord import RemoveDelegationTokenRecord as RemoveDelegationTokenRecord
+from actors.wire.schemas.metadata.RemoveTopicRecord import RemoveTopicRecord as RemoveTopicRecord
+from actors.wire.schemas.metadata.RemoveUserScramCredentialRecord import RemoveUserScramCredentialRecord as RemoveUserScramCredentialRecord
+from actors.wire.schemas.metadata.TopicRecord import TopicRecord as TopicRecord
+from actors.wire.schemas.metadata.UnfenceBrokerRecord import UnfenceBrokerRecord as UnfenceBrokerRecord
+from actors.wire.schemas.metadata.UnregisterBrokerRecord import UnregisterBrokerRecord as UnregisterBrokerRecord
+from actors.wire.schemas.metadata.UserScramCredentialRecord import UserScramCredentialRecord as UserScramCredentialRecord
+from actors.wire.schemas.metadata.ZkMigrationStateRecord import ZkMigrationStateRecord as ZkMigrationStateRecord

@@ -1,0 +1,14 @@
+# Versions 0 to 0. Made from the schemas by "make schemas".
+from fastpath.messages.layout import Message
+
+class UnregisterBrokerResponse(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+    ) -> None: ...
