@@ -89,29 +89,20 @@ REFUSED: dict[str, str] = {
 IDLE = frozenset(
     {
         "alter.config.policy.class.name", "alter.log.dirs.replication.quota.window.num",
-        "alter.log.dirs.replication.quota.window.size.seconds",
-        "controller.performance.always.log.threshold.ms",
-        "controller.performance.sample.period.ms", "controller.quorum.auto.join.enable",
-        "cordoned.log.dirs",
-        "create.topic.policy.class.name", "early.start.listeners", "follower.fetch.last.tiered.offset.enable",
-        "group.consumer.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms", "group.consumer.max.heartbeat.interval.ms",
-        "group.consumer.max.session.timeout.ms",
-        "group.consumer.min.assignment.interval.ms", "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.min.session.timeout.ms", "group.consumer.regex.refresh.interval.ms",
-        "group.coordinator.background.threads", "group.coordinator.cached.buffer.max.bytes",
-        "internal.metadata.delete.delay.millis", "internal.metadata.max.batch.size.in.bytes",
-        "metric.reporters",
-        "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms", "security.providers",
-        "server.max.startup.time.ms", "socket.connection.setup.timeout.max.ms",
-        "socket.connection.setup.timeout.ms",
+        "alter.log.dirs.replication.quota.window.size.seconds", "controller.performance.always.log.threshold.ms",
+        "controller.performance.sample.period.ms", "cordoned.log.dirs", "create.topic.policy.class.name",
+        "early.start.listeners", "follower.fetch.last.tiered.offset.enable", "group.coordinator.background.threads",
+        "group.share.max.groups", "internal.metadata.delete.delay.millis",
+        "internal.metadata.max.batch.size.in.bytes", "metric.reporters", "metrics.num.samples",
+        "metrics.recording.level", "metrics.sample.window.ms", "security.providers", "server.max.startup.time.ms",
+        "socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms",
         "transaction.state.log.load.buffer.size", "transaction.two.phase.commit.enable",
         "unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable",
     }
 )  # fmt: skip
 """Apache Kafka's names that are accepted and have no effect here."""
-IDLE_PREFIXES = ("remote.", "group.share.", "group.streams.", "kafka.metrics.", "telemetry.")
-"""Beginnings of more such names: tiered storage, share groups, streams groups, reporters."""
+IDLE_PREFIXES = ("remote.", "kafka.metrics.")
+"""Beginnings of more such names: tiered storage, reporters."""
 
 
 class ListenerConfig(NamedTuple):

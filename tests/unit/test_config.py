@@ -5,6 +5,8 @@ import pytest
 from actors.config import (
     ALIASES,
     BROKER_CONFIGS,
+    IDLE,
+    IDLE_PREFIXES,
     TOPIC_CONFIGS,
     ConfigError,
     ListenerConfig,
@@ -550,6 +552,8 @@ def test_voters_and_bootstrap_servers_must_agree() -> None:
         ("retention.ms", "log.retention.ms"),
         ("completely.different", "leave it out"),
         ("transaction.state.log.replication.factr", "did you mean transaction.state.log.replication.factor?"),
+        ("group.share.recrod.lock.duration.ms", "did you mean group.share.record.lock.duration.ms?"),
+        ("group.streams.num.stanby.replicas", "did you mean group.streams.num.standby.replicas?"),
     ],
 )
 def test_an_unknown_setting_stops_the_start(name: str, hint: str) -> None:
@@ -559,7 +563,14 @@ def test_an_unknown_setting_stops_the_start(name: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["num.io.threads", "share.coordinator.threads", "metric.reporters"])
+def test_what_has_an_effect_is_not_among_the_settings_without() -> None:
+    assert not IDLE & BROKER_CONFIGS.keys()
+    assert not [name for name in BROKER_CONFIGS if name.startswith(IDLE_PREFIXES)]
+
+
+@pytest.mark.parametrize(
+    "name", ["num.io.threads", "share.coordinator.threads", "metric.reporters", "group.share.max.groups"]
+)
 def test_settings_without_effect_are_named_in_the_log(name: str) -> None:
     assert any(notice.startswith(f"{name} has no effect") for notice in node_config(BROKER | {name: "3"}).notices)
 
