@@ -30,6 +30,7 @@ from fastpath.records.builder import Builder
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport INT64_MIN
 
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport store_int16, store_int32, store_int64, store_uint32
@@ -386,7 +387,7 @@ cdef object _accepted(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64
 def accept(
     data, Py_ssize_t pos, Py_ssize_t end, int64_t base_offset, int32_t epoch,
     *, int64_t now_ms=0, bint append_time=False, bint client=True, bint keyed=False,
-    int64_t oldest_ms=-(1 << 63), int64_t newest_ms=(1 << 63) - 1,
+    int64_t oldest_ms=INT64_MIN, int64_t newest_ms=(1 << 63) - 1,
 ):
     cdef Py_buffer view
     cdef Trouble trouble

@@ -9,7 +9,7 @@ the piece.
 from collections import namedtuple
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from fastpath.records.batch cimport RecordView, read_record
 from fastpath.records.faults cimport BAD_RECORD, BAD_RECORD_OFFSET, BAD_TIME, FINE, NO_KEY, TOO_LONG, Fault
@@ -50,7 +50,7 @@ cdef class Walk:
 
     def __init__(
         self, int32_t count, int32_t last_offset_delta, int64_t base_timestamp, *, bint strict, bint keyed=False,
-        int64_t oldest_ms=-(1 << 63), int64_t newest_ms=(1 << 63) - 1, append_time_ms=None, int64_t from_ms=(1 << 63) - 1,
+        int64_t oldest_ms=INT64_MIN, int64_t newest_ms=(1 << 63) - 1, append_time_ms=None, int64_t from_ms=(1 << 63) - 1,
         int32_t from_delta=0,
     ):
         self.count = count
