@@ -54,6 +54,7 @@ from actors.wire.messages import message
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch
 from fastpath.records.scan import resync, scan
+from tests.cut import frames_of
 from tests.integration.answers.dialogue import request
 from tests.served import TABLE
 from tests.unit.wire.generator import random_message
@@ -168,10 +169,10 @@ def requests_of_every_api(rng: random.Random) -> str:
 
 def read(rng: random.Random, data: bytes, limit: int) -> str:
     """Cut a stream anywhere into frames, and decode each."""
-    stream, cut = framing.Deframer(limit), rng.randrange(len(data) + 1)
+    cut = rng.randrange(len(data) + 1)
     names = {key: api for (_, key), api in TABLE.items()}
     try:
-        for frame in [*stream.feed(data[:cut]), *stream.feed(data[cut:])]:
+        for frame in frames_of((data[:cut], data[cut:]), limit):
             header, position = framing.decode_request_header(frame)
             api = names.get(header.api_key)
             if api is not None and header.api_version in api.versions:

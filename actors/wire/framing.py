@@ -33,7 +33,6 @@ from fastpath.messages.headers import plain_request_header
 
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
-BLOCK_SIZE = 65536
 HEADER_TAGS_MAX = 256
 STRING_BYTES_MAX = 0x7FFF
 MESSAGE = "error_message"
@@ -257,96 +256,3 @@ def decode_uvarint(view: memoryview, position: int, name: str) -> tuple[int, int
                 break
             return value, position
     raise WireError(name, "variable-length number longer than 32 bits", position)
-
-
-# ---- streams ------------------------------------------------------------------------------------------------------
-
-
-class Deframer:
-    """Cuts a stream of bytes into frames.
-
-    A host reads into `space()` and then calls `filled(n)` with the number of bytes that came. A host that has the bytes
-    already calls `feed(data)`. Frames are writable memoryviews without the length. Each owns the memory that it shows,
-    which is not used again. Memory grows with the bytes that arrive, at most by doubling, never with the length that a
-    frame claims. A length below 0 or above `limit_bytes` is a WireError, and the stream cannot be read any further.
-    """
-
-    __slots__ = ("_block", "_end", "_limit_bytes", "_start", "_taken")
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._block = bytearray(BLOCK_SIZE)
-        self._start = 0  # where the first incomplete frame begins in the block
-        self._end = 0  # where the bytes that have arrived end in the block
-        self._taken = 0  # bytes of the stream before the block
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that have arrived of the frame that is not complete yet."""
-        return self._end - self._start
-
-    def space(self) -> memoryview:
-        """Where the next bytes may be written; never empty. Valid until `filled`."""
-        if self._end == len(self._block):
-            self._make_room()
-        return memoryview(self._block)[self._end :]
-
-    def filled(self, count: int) -> list[memoryview]:
-        """The frames that are complete now that `count` bytes more are in `space()`. Raises WireError."""
-        self._end += count
-        frames: list[memoryview] = []
-        whole = False
-        while self._end - self._start >= 4:
-            first = self._start + 4
-            size = self._size()
-            last = first + size
-            if last > self._end:
-                break
-            if size * 4 <= BLOCK_SIZE:
-                frames.append(memoryview(self._block[first:last]))  # small: a copy, it must not keep the block alive
-            else:
-                frames.append(memoryview(self._block)[first:last])
-                whole = True
-            self._start = last
-        if whole:
-            self._move(BLOCK_SIZE)
-        elif self._start == self._end:
-            self._taken += self._end
-            self._start = self._end = 0
-        return frames
-
-    def feed(self, data: Buffer) -> list[memoryview]:
-        """As `filled`, for bytes that lie elsewhere. They are copied."""
-        view = memoryview(data)
-        frames: list[memoryview] = []
-        while view:
-            space = self.space()
-            count = min(len(space), len(view))
-            space[:count] = view[:count]
-            space.release()
-            frames += self.filled(count)
-            view = view[count:]
-        return frames
-
-    def _size(self) -> int:
-        size = int.from_bytes(self._block[self._start : self._start + 4], "big", signed=True)
-        if size < 0:
-            raise WireError("frame", f"negative length {size}", self._taken + self._start)
-        if size > self._limit_bytes:
-            raise WireError("frame", f"length {size} above the limit of {self._limit_bytes}", self._taken + self._start)
-        return size
-
-    def _make_room(self) -> None:
-        """Put the incomplete frame at the start of a block that has room behind it."""
-        held = self._end - self._start
-        wanted = BLOCK_SIZE
-        if held >= 4:
-            wanted = max(BLOCK_SIZE, min(4 + self._size(), 2 * len(self._block)))
-        self._move(wanted)
-
-    def _move(self, size: int) -> None:
-        held = self._block[self._start : self._end]
-        self._taken += self._start
-        block = bytearray(max(size, len(held) + 1))
-        block[: len(held)] = held
-        self._block, self._start, self._end = block, 0, len(held)

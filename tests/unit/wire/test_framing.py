@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import random
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from kio.static.primitive import i16, i32
 
 from actors.wire import framing
 from actors.wire.errors import WireError
-from actors.wire.framing import Deframer
 from actors.wire.messages import encode, message
 from fastpath.messages.headers import plain_request_header
 
@@ -111,59 +109,6 @@ def test_bytes_behind_a_released_request_are_kafkas_habit() -> None:
     heartbeat = encode(message("v28:ControllerHeartbeatRequest")(), 0)
     with pytest.raises(WireError, match="left over"):
         framing.decode_request("v28:ControllerHeartbeat", 0, heartbeat + b"more", 0)
-
-
-# ---- streams
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_deframer_cut_anywhere(seed: int) -> None:
-    rng = random.Random(seed)
-    frames = [rng.randbytes(rng.choice((0, 1, 50, 1000, 16_384, 16_385, 70_000, 300_000))) for _ in range(40)]
-    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-    deframer, found, at = Deframer(300_000), [], 0
-    while at < len(stream):
-        size = rng.choice((1, 3, 4, 5, 100, 5000, 65_536, 200_000))
-        found += deframer.feed(stream[at : at + size])
-        at += size
-    assert [bytes(frame) for frame in found] == frames
-    assert deframer.held_bytes == 0
-
-
-def test_deframer_reads_in_place() -> None:
-    deframer = Deframer(1_000_000)
-    stream = (200_000).to_bytes(4, "big") + bytes(200_000)
-    found = []
-    while stream:
-        space = deframer.space()
-        count = min(len(space), len(stream))
-        space[:count] = stream[:count]
-        found += deframer.filled(count)
-        stream = stream[count:]
-    assert [len(frame) for frame in found] == [200_000]
-    found[0][0:2] = b"ok"  # writable, and its own memory
-    deframer.feed(bytes(3))
-    assert bytes(found[0][:3]) == b"ok\0"
-
-
-def test_deframer_grows_with_what_arrives() -> None:
-    deframer = Deframer(100_000_000)
-    deframer.feed((100_000_000).to_bytes(4, "big"))
-    assert len(deframer.space()) <= 65_536
-    deframer.feed(bytes(60_000))
-    assert len(deframer.space()) + deframer.held_bytes <= 2 * 65_536
-    deframer.feed(bytes(1_000_000))
-    assert len(deframer.space()) + deframer.held_bytes <= 2 * 1_060_004
-
-
-@pytest.mark.parametrize(
-    ("size", "reason"), [(-1, "negative length -1"), (1001, "length 1001 above the limit of 1000")]
-)
-def test_deframer_refuses(size: int, reason: str) -> None:
-    deframer = Deframer(1000)
-    deframer.feed(b"\0\0\0\1x")
-    with pytest.raises(WireError, match=rf"{reason} \(at byte 5\)"):
-        deframer.feed(size.to_bytes(4, "big", signed=True))
 
 
 def test_a_client_id_that_is_not_utf_8_becomes_what_java_makes_of_it() -> None:
