@@ -170,12 +170,6 @@ class Raft:
         self._core.now = now
         following.link_lost(self._core, peer, refused)
 
-    def link_up(self, peer: int, now: Now) -> None:
-        """A connection to `peer` was accepted. This ends a hint that it is dead."""
-        self._due_ms = None
-        self._core.now = now
-        following.alive(self._core, peer)
-
     def tick(self, now: Now) -> bool:
         """Time has passed; False: that changes nothing."""
         core = self._core

@@ -453,7 +453,6 @@ def _complete(group: Group, now_ms: int, out: Out) -> bool:
     group.phase_deadline_ms = now_ms + group.rebalance_timeout_ms()
     for member in group.members.values():
         ticket = group.take_join(member)
-        member.is_new = False
         group.set_unsynced(member, True)
         group.touch(member, now_ms)
         if ticket:

@@ -68,7 +68,6 @@ def _group(id: str, value: bytes) -> Group:
             [(data.protocol or "", entry.subscription)],
         )
         member.assignment = entry.assignment
-        member.is_new = False
         group.remove(member.id)  # of two entries of one id in a damaged record the last counts
         group.add(member)
     group.protocol_type = data.protocol_type or None

@@ -69,7 +69,6 @@ class Member:
         "deadline_ms",
         "id",
         "instance_id",
-        "is_new",
         "join_ticket",
         "join_version",
         "principal",
@@ -109,7 +108,6 @@ class Member:
         self.join_version = 0
         self.sync_ticket = NO_TICKET
         self.deadline_ms = FAR_MS
-        self.is_new = True
         self.unsynced = False
 
     @property

@@ -150,7 +150,6 @@ def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGro
             embedded.CONSUMER,
             told.classic.protocols,
         )
-        one.is_new = False
         found.add(one)
     found.generation = group.epoch
     found.protocol = found.choose_protocol()
