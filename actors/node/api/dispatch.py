@@ -253,8 +253,8 @@ class Run:
         elif kind is Parked:
             assert isinstance(answer, Parked)
             if len(answer.keys) > FEW_KEYS and not self._charge(len(answer.keys)):
-                if self._api.writes is WRITES_NOTHING:
-                    self._again(answer.again, True)  # as if its time were over
+                if answer.early:
+                    self._again(answer.again, True)
                     return
             elif self._slot.bytes_held >= LET_GO_FROM:
                 self._let_go()
@@ -301,8 +301,8 @@ class Run:
 
     def _charge(self, keys: int) -> bool:
         """A request waits for many keys: what it keeps meanwhile is charged to its principal, until it is called again or
-        its connection is gone. False: there is no room. Then one that only reads is answered at once, and of one that writes
-        the frame stays where it is counted, so that others are read later."""
+        its connection is gone. False: there is no room. Then one that may be answered early is answered at once, and of any
+        other the frame stays where it is counted, so that others are read later."""
         account, principal, size = self._dispatch.parked, self._call.principal, PARKED_KEY_BYTES * keys
         if not account.charge(principal, size):
             return False

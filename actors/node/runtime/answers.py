@@ -38,6 +38,8 @@ class Parked(NamedTuple):
     idle: Callable[[Hashable], bool] | None = None
     """`idle(key)` is asked before `again(False)`, where that key alone was signalled: whether nothing has come for this
     request, so that it goes on waiting. Of many who wait for the same, one gets it, and the others stay where they are."""
+    early: bool = False
+    """Whether `again(True)` may be called at any time, and answers with what there is: it waits for more of it only."""
 
 
 class Asked(NamedTuple):

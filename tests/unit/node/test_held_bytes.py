@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.partition import Partition
 from actors.node.net import connections
 from actors.node.net.connections import IN_FLIGHT_MAX, LET_GO_FROM
 from actors.node.runtime.calls import Listener
@@ -369,6 +370,37 @@ def test_what_requests_keep_that_wait_for_many_partitions_is_charged_and_bounded
     host.lab.node.left(conns[1])
     host.lab.turn()
     assert account.bytes == 0
+
+
+def test_what_must_not_be_answered_early_waits_where_there_is_no_room_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction's markers for twenty partitions, which another broker writes and which are not replicated yet."""
+    host = Host()
+    topic = message("CreateTopicsRequest").CreatableTopic(name="wide", num_partitions=20, replication_factor=1)
+    request = message("CreateTopicsRequest")(topics=[topic])
+    assert Client(host.lab.world, "maker").call("b1", "CreateTopics", 7, request).topics[0].error_code == 0
+    host.lab.world.run_for(1000)
+    account = host.lab.node.dispatch.parked
+    account.bytes_max = 0
+    kind = message("WriteTxnMarkersRequest")
+    marker = kind.WritableTxnMarker(
+        producer_id=7,
+        producer_epoch=0,
+        transaction_result=True,
+        coordinator_epoch=0,
+        topics=[kind.WritableTxnMarkerTopic(name="wide", partition_indexes=list(range(20)))],
+    )
+    frame = b"".join(framing.encode_request("WriteTxnMarkers", 1, 7, "c", kind(markers=[marker])))[4:]
+    conn = host.lab.connect(PLAIN)
+    with monkeypatch.context() as behind:
+        behind.setattr(Partition, "verdict", lambda *given: None)
+        host.send(conn, frame)
+        effects = host.lab.turn()
+        assert conn not in effects.close and conn not in host.lab.answered(effects)
+        assert account.refused == 1 and account.bytes == 0 and host.held.bytes_held == len(frame)
+    for partition in host.lab.node.broker.replicas:
+        host.lab.node.runtime.waiting.signal(partition.committed)
+    assert host.lab.answered(host.lab.turn()) == [conn] and host.held.bytes_held == 0
+    assert not any("Traceback" in line for line in host.lab.world.lines)
 
 
 @pytest.mark.parametrize("step", ["framing.decode_request", "framing.encode_response", "perform"])

@@ -402,7 +402,7 @@ class _Fetch:
         if not (expired or urgent or self._enough(total) or now_ms >= self._deadline_ms or not session.entries):
             if clean:
                 _soil(session, looks[:clean])
-            return Parked(self._keys(), self._due_ms(over_rate, looks), self.attempt)
+            return Parked(self._keys(), self._due_ms(over_rate, looks), self.attempt, early=True)
         if self._charged is not None:
             verdict = self._context.quotas.fetched(self._charged, total + self._overhead(looks))
             self._throttle_ms = verdict.throttle_ms

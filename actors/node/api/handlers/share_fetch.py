@@ -266,7 +266,7 @@ class _ShareFetch:
         for place in self._places:
             if place.held is not None:
                 places[place.held.key] = places[place.held.partition.committed] = place
-        return Parked(list(places), self._deadline_ms, self.attempt, idle=partial(self._idle, places))
+        return Parked(list(places), self._deadline_ms, self.attempt, idle=partial(self._idle, places), early=True)
 
     def _idle(self, places: Mapping[Hashable, Place], key: Hashable) -> bool:
         """Whether a signal says nothing to this request."""
