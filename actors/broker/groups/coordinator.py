@@ -35,7 +35,7 @@ from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.kind import Committer, Expiry, Kind
 from actors.broker.groups.kinds import Kinds, Settings, kinds
 from actors.broker.groups.records import CommittedOffset, Line, OffsetLine, offset_record, read
-from actors.broker.groups.shard import PORTION_KEYS, AnyGroup, Key, Missing, Shard
+from actors.broker.groups.shard import NO_WRITE, PORTION_KEYS, AnyGroup, Key, Missing, Shard
 from actors.broker.groups.topics import Topics
 from actors.ledger import Account
 from actors.ports import Now
@@ -633,16 +633,16 @@ class Coordinator(Coordination[Shard]):
                 self._keys_left -= looked_at
 
     def _expiry(self, now: Now) -> Iterator[int]:
-        """Look at every group once, and at `PORTION_KEYS` of its offsets in one go."""
+        """Look at every group once, and at `PORTION_KEYS` of its offsets in one go; how many, before it looks."""
         for shard in list(self.shards.values()):
             for kind in self.kinds:
                 for id in list(shard.of(kind.type)) if shard.loaded else ():
-                    yield 1
+                    yield 1 + min(len(shard.offsets_of(id)), PORTION_KEYS)
                     yield from self._expiry_of(shard, kind, id, now)
 
     def _expiry_of(self, shard: Shard, kind: Kind[Any], id: str, now: Now) -> Iterator[int]:
-        """Remove what has expired of one group: portion by portion, or the whole group at the end if that is all. It is
-        asked anew before each portion, since the group goes on meanwhile."""
+        """Remove what has expired of one group: portion by portion, or the whole group at the end if that is all and nothing
+        has been committed meanwhile. It is asked anew before each portion, since the group goes on meanwhile."""
         keys, order, expired, whole = list(shard.offsets_of(id)), shard.transactional.order, 0, False
         busy = self.is_written(shard, id)
         for start in range(0, max(1, len(keys)), PORTION_KEYS):
@@ -651,26 +651,24 @@ class Coordinator(Coordination[Shard]):
             found = self._expiry_now(shard, kind, id, now, busy=busy)
             if found is None:
                 return
-            offsets, portion = shard.offsets_of(id), keys[start : start + PORTION_KEYS]
-            old = [key for key in portion if key in offsets and found.old(key, offsets[key])]
+            old = _old(shard, id, keys[start : start + PORTION_KEYS], found)
             expired, whole = expired + len(old), found.whole
             if not whole:
                 self._forget_of(shard, id, old)
         if whole and expired == len(keys) and shard.transactional.order == order:
             self.delete(id, lambda error: None)
-        elif whole and expired < len(keys):
+        elif whole and expired:
             yield from self._expire_some(shard, kind, id, keys, now)
 
     def _expire_some(self, shard: Shard, kind: Kind[Any], id: str, keys: Sequence[Key], now: Now) -> Iterator[int]:
-        """Some offsets of a group that could go as a whole have expired, and the group stays."""
+        """Some offsets of a group that could go as a whole have expired. It stays, until a later look finds none."""
         for start in range(0, len(keys), PORTION_KEYS):
-            if start:
-                yield PORTION_KEYS
+            portion = keys[start : start + PORTION_KEYS]
+            yield len(portion)
             found = self._expiry_now(shard, kind, id, now, busy=False)
             if found is None:
                 return
-            offsets, portion = shard.offsets_of(id), keys[start : start + PORTION_KEYS]
-            self._forget_of(shard, id, [key for key in portion if key in offsets and found.old(key, offsets[key])])
+            self._forget_of(shard, id, _old(shard, id, portion, found))
 
     def _expiry_now(self, shard: Shard, kind: Kind[Any], id: str, now: Now, *, busy: bool) -> Expiry | None:
         """What of a group has expired; None: nothing, or it is not here any more."""
@@ -691,7 +689,8 @@ class Coordinator(Coordination[Shard]):
             if not shard.transactional.ending and not shard.walks:
                 self._walking.pop(shard, None)
         else:
-            self._end_some(shard, NO_LIMIT)
+            while shard.transactional.ending:
+                self._end_some(shard, NO_LIMIT)
 
     def _end_on(self, shard: Shard) -> None:
         """Take in what was committed in transactions that have ended, as far as the turn allows."""
@@ -770,6 +769,17 @@ class Coordinator(Coordination[Shard]):
         token = self._write(shard, group_id, records, ended)
         for key, _ in offsets:
             shard.wrote(group_id, key, token)
+
+
+def _old(shard: Shard, id: str, keys: Sequence[Key], found: Expiry) -> list[Key]:
+    """Those keys of a group that have expired. One that is being written has not, since its removal would stand behind the
+    new value in the log."""
+    offsets, unsettled = shard.offsets_of(id), shard.unsettled_of(id)
+    return [
+        key
+        for key in keys
+        if key in offsets and found.old(key, offsets[key]) and unsettled.get(key, NO_WRITE) == NO_WRITE
+    ]
 
 
 def _note(removal: _Removal, error: ErrorCode) -> None:

@@ -7,12 +7,13 @@ One partition of `__consumer_offsets` in the memory of its coordinator. This fil
    failed: the log may hold it.
 3. The log's order decides: what was written for a key before its visible value is older than that, and never replaces it. A
    marker ends what was written before it, however late its end is told.
-4. The end of a long transaction is taken in by portions (`take_in`). Its keys stay unstable until theirs.
+4. The end of a long transaction is taken in by portions (`take_in`). Its keys stay unstable until theirs. What stands behind
+   its marker belongs to the next transaction of its producer, which may have ended meanwhile too.
 """
 
 from collections import deque
 from collections.abc import Collection, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from actors.broker.groups.records import CommittedOffset
@@ -45,7 +46,7 @@ class TransactionalOffsets:
         self._open: dict[int, dict[tuple[str, Key], _Entry]] = {}
         """Producer id -> (group, key) -> entry. Invariant: no producer is without an entry."""
         self._endings: deque[_Ending] = deque()
-        """In the order of their markers. Invariant: none is without an entry."""
+        """In the order of their markers. One without an entry may get some from the one before it of its producer."""
         self._unstable: dict[str, dict[Key, int]] = {}
         """Group -> key -> how many transactions have written for it that are open, or end."""
 
@@ -84,8 +85,8 @@ class TransactionalOffsets:
         """The producer's transaction has ended with a marker that was written behind `order`. What it has written since
         belongs to its next transaction."""
         entries = self._open.pop(producer_id, None)
-        if entries is not None:
-            self._endings.append(_Ending(producer_id, entries, commit, order))
+        if entries is not None or any(one.producer_id == producer_id for one in self._endings):
+            self._endings.append(_Ending(producer_id, entries or {}, commit, order))
 
     @property
     def ending(self) -> bool:
@@ -93,17 +94,14 @@ class TransactionalOffsets:
         return bool(self._endings)
 
     def take_in(self, keys_max: int) -> tuple[int, list[tuple[str, Key, int, CommittedOffset]]]:
-        """Go on with the transactions that have ended: how many keys were looked at, `keys_max` at most, and what is visible
-        from now on, as (group, key, order, value)."""
-        looked_at, visible = 0, []
-        while self._endings and looked_at < keys_max:
-            one = self._endings[0]
+        """Go on with the transaction that has ended first: how many keys were looked at, `keys_max` at most, and what is
+        visible from now on, as (group, key, order, value). That is `set` before the next one is taken in."""
+        one, looked_at, visible = self._endings[0], 0, []
+        while one.entries and looked_at < keys_max:
             place, entry = one.entries.popitem()
             looked_at += 1
-            if not one.entries:
-                self._endings.popleft()
-            if entry.order > one.order and place not in (present := self._open.setdefault(one.producer_id, {})):
-                present[place] = entry
+            if entry.order > one.order and place not in (later := self._behind(one)):
+                later[place] = entry
                 continue
             group, key = place
             keys = self._unstable[group]
@@ -114,7 +112,16 @@ class TransactionalOffsets:
                     del self._unstable[group]
             if one.commit and entry.committed is not None and entry.order <= one.order:
                 visible.append((group, key, entry.order, entry.committed))
-        return looked_at, visible
+        if not one.entries:
+            self._endings.popleft()
+        return max(1, looked_at), visible
+
+    def _behind(self, first: _Ending) -> dict[tuple[str, Key], _Entry]:
+        """What the producer of the transaction that has ended first has written in its next one."""
+        for one in islice(self._endings, 1, None):
+            if one.producer_id == first.producer_id:
+                return one.entries
+        return self._open.setdefault(first.producer_id, {})
 
     def unstable(self, group: str) -> dict[Key, int]:
         """Keys of a group for which open transactions have written. Not to be changed."""
@@ -136,8 +143,8 @@ class TransactionalOffsets:
     def check(self) -> None:
         """Assert the invariants; called after each step in tests."""
         counts: dict[str, dict[Key, int]] = {}
+        assert all(self._open.values())
         for entries in self._all():
-            assert entries
             for group, key in entries:
                 keys = counts.setdefault(group, {})
                 keys[key] = keys.get(key, 0) + 1

@@ -1,5 +1,6 @@
 """Offsets that are forgotten, and those of transactions: topics that are deleted, records that cannot be read."""
 
+import random
 from collections.abc import Callable
 from functools import partial
 
@@ -316,3 +317,181 @@ def test_a_record_that_cannot_be_read_hides_no_transaction() -> None:
     machine.load(0, 2, [(key, None)], -1)
     machine.loaded(0, 2, Now(1, 1))
     assert machine.fetch("g") == {("t", 1): value(5)}
+
+
+def ended(world: World, producer_id: int, *, commit: bool = True) -> None:
+    place = world.machine.marker_place(0)
+    assert place is not None
+    world.machine.transaction_ended(0, producer_id, commit, place)
+
+
+def until_done(world: World) -> None:
+    while world.machine.deadline_ms() == 0:
+        tick(world)
+        world.machine.shards[0].transactional.check()
+
+
+@pytest.mark.parametrize("more", [0, 2])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_ends_while_the_one_before_is_taken_in(more: int, commit: bool) -> None:
+    """What it has written before the first marker was told is its own all the same, and ends with the second."""
+    world = large_group("in a transaction", 2 * coordinator.KEYS_A_TICK)
+    machine = world.machine
+    place = machine.marker_place(0)
+    assert place is not None
+    later = [("a", number, value(90_000)) for number in range(3)] + [("c", 0, value(90_001))]
+    machine.commit_transactional("g", (7, 1), later, lambda error: None)
+    world.drain()
+    machine.transaction_ended(0, 7, True, place)
+    if more:
+        offsets = [("a", number, value(90_002)) for number in range(more)]
+        machine.commit_transactional("g", (7, 1), offsets, lambda error: None)
+        world.drain()
+    ended(world, 7, commit=commit)
+    assert machine.unstable("g"), "none of them is taken in whole"
+    until_done(world)
+    found = machine.fetch("g")
+    assert isinstance(found, dict) and not machine.unstable("g")
+    told = [found[topic, number].offset if (topic, number) in found else None for topic, number, _ in later]
+    assert told == ([90_002] * more + [90_000] * (3 - more) + [90_001] if commit else [None] * 4)
+
+
+@pytest.mark.parametrize("first", [7, 8])
+def test_of_two_transactions_that_are_taken_in_together_the_later_value_of_a_key_is_visible(first: int) -> None:
+    world = large_group("committed", coordinator.KEYS_A_TICK)
+    machine = world.machine
+    machine.forget_topic("b")
+    assert machine.deadline_ms() == 0, "this turn has no time left"
+    for producer, offset in ((7, 90_000), (8, 90_001)):
+        machine.commit_transactional("g", (producer, 0), [("c", 0, value(offset))], lambda error: None)
+        world.drain()
+    ended(world, first)
+    ended(world, 15 - first)
+    until_done(world)
+    found = machine.fetch("g")
+    assert isinstance(found, dict) and found["c", 0].offset == 90_001
+
+
+def wall(world: World, days: int) -> Now:
+    return Now(world.now.mono_ms, world.now.wall_ms + days * 86_400_000)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_is_being_committed_while_a_large_group_is_looked_through_does_not_expire(failed: bool) -> None:
+    """The value that is visible is old, and its removal would stand behind the new one in the log."""
+    world = large_group("committed", 2 * coordinator.KEYS_A_TICK)
+    machine = world.machine
+    machine.commit("g", [("z", 0, value(1)._replace(wall_ms=1 << 41))], lambda error: None)
+    world.drain()
+    told: list[ErrorCode] = []
+    machine.expire_offsets(wall(world, 1000))
+    while len(world.machine.fetch("g")) > 4 * coordinator.KEYS_A_TICK:  # type: ignore[arg-type]
+        tick(world)
+    last = ("a", 2 * coordinator.KEYS_A_TICK - 1)
+    machine.commit("g", [(*last, value(90_000)._replace(wall_ms=1 << 41))], told.append)
+    if failed:
+        machine.written(machine.writes.pop().token, ErrorCode.NOT_ENOUGH_REPLICAS, world.now)
+    while machine.deadline_ms() == 0:
+        machine.tick(world.now)
+    world.drain()
+    found = machine.fetch("g")
+    assert isinstance(found, dict) and len(told) == 1
+    assert found.keys() == ({("z", 0)} if failed else {("z", 0), last})
+    assert world.heir().fetch("g") == found
+
+
+def old_groups(count: int, keys: int) -> World:
+    """So many groups, each with so many offsets that have expired and one that has not."""
+    world = World()
+    fresh = value(1)._replace(wall_ms=1 << 41)
+    for group in range(count):
+        offsets = [("a", number, value(number)) for number in range(keys)] + [("z", 0, fresh)]
+        world.machine.commit(f"g{group}", offsets, lambda error: None)
+        world.drain()
+    world.machine.tick(world.now)
+    return world
+
+
+def test_a_turn_looks_at_as_many_offsets_of_many_groups_as_of_one() -> None:
+    lines = []
+    for count in (200, 400):
+        world = old_groups(count, 100)
+        most, _ = turns(world, lambda world=world: world.machine.expire_offsets(wall(world, 1000)))  # type: ignore[misc]
+        lines.append(most)
+        assert all(committed(world, f"g{group}") == {"z": 1} for group in range(count))
+    assert lines[1] <= 1.2 * lines[0], lines
+
+
+def test_a_large_group_expires_while_others_of_its_partition_commit() -> None:
+    world = large_group("committed", 2 * coordinator.KEYS_A_TICK)
+    machine = world.machine
+    for _ in range(2):
+        machine.expire_offsets(wall(world, 1000))
+        while machine.deadline_ms() == 0:
+            machine.commit("other", [("z", 0, value(1)._replace(wall_ms=1 << 41))], lambda error: None)
+            tick(world)
+    assert machine.find("g") is None and not machine.fetch("g") and committed(world, "other") == {"z": 1}
+
+
+Logged = tuple[list[tuple[bytes | None, bytes | None]], int] | tuple[int, bool]
+"""Records and whose transaction they belong to (-1: none), or a marker: whose, and whether it commits."""
+
+
+def history(seed: int) -> tuple[World, list[Logged]]:
+    """Three producers and a consumer without a group commit offsets of few keys. Markers are told late, some are written
+    twice, and all are taken in late. No producer goes on before it has heard that its transaction has ended."""
+    chance, world, log = random.Random(seed), World(), list[Logged]()
+    machine, markers, offset = world.machine, list[tuple[int, bool, coordinator.MarkerPlace, int]](), 0
+    ends: dict[int, tuple[int, bool]] = {}
+    """Producer -> the end of its transaction that it waits for: its number, and whether that commits."""
+    for _ in range(chance.randrange(5, 80)):
+        what = chance.choice(("commit", "commit", "commit", "plain", "end", "end", "told", "told", "turn"))
+        producer = chance.randrange(3)
+        if (what == "commit" and producer not in ends) or what == "plain":
+            offset += 1
+            offsets = [("t", number, value(offset)) for number in chance.sample(range(6), chance.randrange(1, 6))]
+            if what == "plain":
+                machine.commit("g", offsets, lambda error: None)
+            else:
+                machine.commit_transactional("g", (producer, 0), offsets, lambda error: None)
+            log += [(list(write.records), producer if what == "commit" else -1) for write in machine.writes]
+            world.drain()
+        elif what == "end":
+            place = machine.marker_place(0)
+            assert place is not None
+            number, commits = ends.setdefault(producer, (len(log), chance.random() < 0.7))
+            markers.append((producer, commits, place, number))
+            log.append((producer, commits))
+        elif what == "told" and markers:
+            producer, commits, place, number = markers.pop(0)
+            if ends.get(producer, (-1,))[0] == number:
+                del ends[producer]
+            machine.transaction_ended(0, producer, commits, place)
+        else:
+            machine.tick(world.now)
+            world.drain()
+        machine.shards[0].transactional.check()
+    for producer, commits, place, _ in markers:
+        machine.transaction_ended(0, producer, commits, place)
+    until_done(world)
+    return world, log
+
+
+@pytest.mark.parametrize("first", range(0, 800, 200))
+def test_offsets_of_transactions_that_are_taken_in_late_are_those_that_the_log_has(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "KEYS_A_TICK", 3)
+    monkeypatch.setattr(coordinator, "PORTION_KEYS", 2)
+    for seed in range(first, first + 200):
+        world, log = history(seed)
+        heir = World().machine
+        heir.gained(0, 2)
+        for what, more in log:
+            if isinstance(what, list):
+                heir.load(0, 2, what, more)
+            else:
+                heir.load_end(0, 2, what, bool(more))
+        heir.loaded(0, 2, world.now)
+        assert world.machine.fetch("g") == heir.fetch("g"), seed
+        assert set(world.machine.unstable("g")) == set(heir.unstable("g")), seed
