@@ -410,7 +410,8 @@ def _wait(ray: Any, names: Sequence[str], made: Callable[[str], Made], plan: pla
     """Wait until every node serves; `made` gives the actor of one. Returns process ids by name. Raises ClusterError."""
     actors = {name: made(name) for name in names}
     wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
-    before: dict[str, tuple[int | None, tuple[str, ...]]] = {}
+    seen: set[tuple[str, str]] = set()
+    """Nodes, and what each has done once: a process that takes the place of one that has ended is no progress."""
     until = time.monotonic() + READY_TIMEOUT_S
     while True:
         states = _states(ray, {name: one.actor for name, one in actors.items()})
@@ -425,9 +426,9 @@ def _wait(ray: Any, names: Sequence[str], made: Callable[[str], Made], plan: pla
         missing = [name for name, state in states.items() if not wanted[name] <= set(state["listening"])]
         if not missing:
             return {name: state["pid"] for name, state in states.items()}
-        found = {name: (state["pid"], tuple(state["listening"])) for name, state in states.items() if state["pid"]}
-        if not found.items() <= before.items():
-            before, until = before | found, time.monotonic() + READY_TIMEOUT_S
+        found = {(name, one) for name, state in states.items() if state["pid"] for one in ("", *state["listening"])}
+        if not found <= seen:
+            seen, until = seen | found, time.monotonic() + READY_TIMEOUT_S
         if time.monotonic() > until:
             waited = "; ".join(_late(plan, name, states[name]) for name in missing)
             raise ClusterError(f"not ready with no progress for {READY_TIMEOUT_S:.0f} s: {waited}.")

@@ -274,11 +274,22 @@ class Clients:
         self._by_id.pop(id, None)
         self._by_id[id] = client
         client.expires_ms = now_ms + max(EXPIRY_MS, 3 * client.interval_ms)
-        while len(self._by_id) > CLIENTS_MAX or (
-            len(self._by_id) > 1 and not self.account.has_room(client.principal, 0)
-        ):
-            self._forget(next(iter(self._by_id)))
+        while (other := self._in_the_way(client)) is not None:
+            self._forget(other)
         return client
+
+    def _in_the_way(self, client: Client) -> bytes | None:
+        """Who is forgotten for a client, the oldest first: anybody where there are too many, and somebody of its own
+        principal where that has too much, of whatever kind."""
+        if len(self._by_id) > CLIENTS_MAX:
+            return next(iter(self._by_id))
+        if self.account.has_room(client.principal, 0):
+            return None
+        everybody = self.account.bytes > self.account.bytes_max
+        for id, one in self._by_id.items():
+            if one is not client and (everybody or one.principal == client.principal):
+                return id
+        return None
 
     def _connected(self, connection: int) -> None:
         """Another client comes over a connection: the one before goes when its time is over."""

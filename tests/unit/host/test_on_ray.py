@@ -245,6 +245,16 @@ def test_nodes_that_start_one_after_the_other_are_waited_for(tmp_path: Path, mon
     assert pids == {"controller-1001": 1, "controller-1002": 2, "controller-1003": 3}
 
 
+def test_a_node_whose_process_ends_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray starts it anew for ever."""
+    monkeypatch.setattr(on_ray, "READY_TIMEOUT_S", 0.5)
+    plan = plans.create(tmp_path, 1, 0, common={})
+    line = [one for pid in range(1, 61) for one in (serves(pid), Away())]
+    ray = Starting(controller_1001=[*line, serves(61, "CONTROLLER")])
+    with pytest.raises(ClusterError, match="no progress"):
+        on_ray._wait(ray, FIRST, ray.made, plan)
+
+
 def test_down_waits_until_the_names_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start that follows would take the ended actor for the node."""
     monkeypatch.setattr(on_ray, "NAME_PAUSE_S", 0.0)

@@ -7,6 +7,7 @@ import pytest
 from actors.broker.telemetry import clients as module
 from actors.broker.telemetry.clients import CODECS, Client, Clients, Subscribed, Subscription, shown, subscription
 from actors.broker.telemetry.otlp import Point
+from actors.ledger import Ledger
 from actors.wire.errors import ErrorCode
 
 A, B, NOBODY = b"a" * 16, b"b" * 16, bytes(16)
@@ -199,3 +200,23 @@ def test_so_many_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     for number, id in enumerate((A, B, A, b"c" * 16)):
         w.ask(id, number)
     assert list(w.clients._by_id) == [A, b"c" * 16], "who has not come for longest is forgotten"
+
+
+@pytest.mark.parametrize(
+    ("kept", "bound", "left"),
+    [
+        (0, 1 << 20, [b"q" * 16, A, B]),
+        (1 << 20, 1 << 20, [b"q" * 16, B]),
+        (0, 2 * module.CLIENT_BYTES + 200, [A, B]),
+    ],
+)
+def test_who_has_too_much_takes_no_place_of_others(kept: int, bound: int, left: list[bytes]) -> None:
+    """`kept`: what is kept for that principal beside its clients. Where all have too much the oldest is forgotten."""
+    ledger = Ledger(principal_bytes_max=1 << 20)
+    ledger.account("GroupMembers", 1 << 30).keep("User:p", kept)
+    clients = Clients(1000, lambda: NOBODY, ledger.account("ClientMetrics", bound))
+    for connection, (id, principal) in enumerate(((b"q" * 16, "User:q"), (A, "User:p"), (B, "User:p"))):
+        assert isinstance(clients.ask(id, dict, connection, 0, principal), Subscribed)
+        clients.check()
+        ledger.check()
+    assert list(clients._by_id) == left
