@@ -605,7 +605,8 @@ class Loop:
         shown = link.transport.get_extra_info("ssl_object")
         peer = tls.peer(shown, logs_in=link.listener in self._ask)
         if peer is not None and peer.good_for_ms <= 0:
-            tls.forget_sessions()
+            if shown.context is tls.server:  # else that has been done since this handshake began
+                tls.forget_sessions()
             raise ValueError(f"the certificate of {peer.principal} is over")
         if peer is not None and shown.context is not tls.server:  # the authorities were read again during the handshake
             shows = shown.getpeercert(binary_form=True)

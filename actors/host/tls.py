@@ -50,7 +50,9 @@ class Tls:
         self._read = self._changed()
         self.trusted: str | None = None
         """The certificates of authorities, as PEM; None: there are none in the settings."""
-        self.server, self.client = self._contexts()
+        self._kept = self._material()
+        """What was read last, and could be used."""
+        self.server, self.client = self._contexts(self._kept)
 
     def renew(self) -> bool:
         """Read the files again if they have changed; whether they had. Raises ConfigError; the old certificate and the
@@ -61,15 +63,16 @@ class Tls:
         self._read = now  # what cannot be read is looked at again when it has changed again
         # An authority can be added to a context and never taken out, and a session of an old one goes on without a look at
         # certificates. So both begin anew.
-        self.server, self.client = self._contexts()
+        material = self._material()
+        self.server, self.client = self._contexts(material)
+        self._kept = material
         return True
 
     def forget_sessions(self) -> None:
         """Let no session go on: whoever comes again shakes hands from the beginning. Somebody whose certificate is over then
         hears it from TLS, and would otherwise come with its session for ever. Such sessions are gone by that, so nobody
-        can ask for this again and again."""
-        with contextlib.suppress(ConfigError):  # files that are being replaced: those who come again ask for it again
-            self.server, self.client = self._contexts()
+        can ask for this again and again. The files are left alone: whose authority has gone is told by `renew`."""
+        self.server, self.client = self._contexts(self._kept)
 
     def peer(self, peer: ssl.SSLObject | None, *, logs_in: bool = False) -> Peer | None:
         """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
@@ -89,9 +92,8 @@ class Tls:
         principal = f"User:{name}" if logs_in else self.settings.principal(name)
         return Peer(principal, int(left.total_seconds() * 1000))
 
-    def _contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-        """As a server and as a client, from the files as they are now. Raises ConfigError."""
-        material = self._material()
+    def _contexts(self, material: tuple[bytes, str | None]) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+        """As a server and as a client. Raises ConfigError."""
         server = self._context(ssl.PROTOCOL_TLS_SERVER, material)
         server.verify_mode = CLIENT_AUTH[self.settings.client_auth]
         client = self._context(ssl.PROTOCOL_TLS_CLIENT, material)

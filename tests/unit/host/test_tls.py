@@ -173,6 +173,32 @@ def test_a_certificate_that_ends_soon_is_told_once_a_day(tmp_path: Path) -> None
         assert sum("is good until" in line for line in lines.told) == times + 1, "and again on another day"
 
 
+def test_an_authority_that_is_taken_out_is_told_also_if_sessions_were_forgotten_meanwhile(tmp_path: Path) -> None:
+    """Whoever comes with a session of a certificate that is over has them forgotten: at a time of its own choice."""
+    write(tmp_path / "ca.pem", BY.certificate)
+    write(tmp_path / "node.pem", issue(BY, "node", NOW, ["localhost"]).pem)
+    config = node_config(
+        {
+            "process.roles": "broker",
+            "broker.id": "1",
+            "listeners": "SSL://127.0.0.1:9092",
+            "security.inter.broker.protocol": "SSL",
+            "controller.connect": "127.0.0.1:9093",
+            "log.dirs": str(tmp_path),
+            "ssl.keystore.location": str(tmp_path / "node.pem"),
+            "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        }
+    )
+    contexts = Contexts(config, Lines())
+    served = contexts.get("SSL")
+    assert served is not None and contexts.renew() == []
+    served.forget_sessions()
+    assert contexts.renew() == []
+    write(tmp_path / "ca.pem", authority("another", NOW).certificate)
+    served.forget_sessions()
+    assert contexts.renew() == [served]
+
+
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 def test_a_session_that_goes_on_is_as_good_as_its_certificate(
     tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
