@@ -41,6 +41,8 @@ FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) | SHORT
 NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))
 T = TypeVar("T")
 
+DIRECT = getattr(os, "O_DIRECT", 0)
+"""0: this system has no such reads."""
 DIRECT_BYTES = 4096
 """What a direct read is aligned to."""
 PARTS_MAX = 512
@@ -202,7 +204,7 @@ class LocalFile:
                 if count == 0 or count % DIRECT_BYTES:
                     break  # the end of the file
         except OSError as error:
-            if error.errno == errno.EINVAL:
+            if error.errno in NO_NOWAIT:
                 return self.read_cold(position, size)
             raise self._fail(error, "read", begin + done) from None
         finally:
@@ -217,12 +219,12 @@ class LocalFile:
         while True:
             path = self.path
             try:
-                return self._disk.descriptor(self._absolute(), os.O_RDONLY | os.O_DIRECT)
+                return self._disk.descriptor(self._absolute(), os.O_RDONLY | DIRECT) if DIRECT else -1
             except FileNotFoundError:
                 if self.path == path:  # else it was renamed just now
                     raise
             except OSError as error:
-                if error.errno == errno.EINVAL:
+                if error.errno in NO_NOWAIT:
                     return -1
                 raise self._fail(error, "open", 0) from None
 

@@ -1,14 +1,22 @@
 """Damage at rest is found by reading it, mended from what others have, and nothing is lost by that."""
 
 import sys
+from collections.abc import Iterator
+from random import Random
+from typing import Any
 
 import pytest
 
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.scrubbing import SegmentScrub
+from actors.node.roles.broker import scrubber as scrubbing
 from actors.node.roles.broker.scrubber import Scrubber
+from actors.wire.messages import message
 from fastpath.records import batch as batches
+from tests.simulator.disk import VirtualFile
 from tests.simulator.one_topic import DIRECTORY, OneTopic
+from tests.simulator.test_log_cleaner import CONFIG as CLEANER
+from tests.simulator.test_log_cleaner import change, write
 
 SCRUBBING = {"rayft.log.scrub.bytes.per.second": "1000000", "rayft.log.scrub.interval.ms": "1000"}
 SETTINGS = {"internal.segment.bytes": "500", "flush.messages": "1", "index.interval.bytes": "100"}
@@ -156,10 +164,11 @@ def _other_history():
     broker = t.leader
     sound = _files(t, broker)
     head = batches.headers(sound[FILE])[1]
-    t.cluster.brokers[broker].disk.corrupt(FILE, head.position + 80)
     asked = next(iter(_scrubber(t, broker)._sources(t.partition(broker))))
-    t.cluster.brokers[asked].disk.corrupt(FILE, head.position + 15, 0x40)
+    t.until(lambda: _scrubber(t, asked)._steps is None)
     _scrubber(t, asked)._next_ms = 1 << 62  # else it mends itself first
+    t.cluster.brokers[broker].disk.corrupt(FILE, head.position + 80)
+    t.cluster.brokers[asked].disk.corrupt(FILE, head.position + 15, 0x40)
     t.world.run_for(20_000)
     assert t.file(broker, FILE) == sound[FILE]
     return t
@@ -309,3 +318,153 @@ def test_a_planted_mistake_is_found(plant, story, monkeypatch):
 
 def test_damage_in_the_last_sealed_segment_is_found():
     _at_the_end()
+
+
+class _Counted:
+    """The replicas of a broker, and how often all of them were gone through."""
+
+    def __init__(self, replicas: Any) -> None:
+        self._replicas = replicas
+        self.times = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.times += 1
+        return iter(self._replicas)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._replicas, name)
+
+
+def test_partitions_without_records_take_a_turn_each_and_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = _written(config={"rayft.log.scrub.interval.ms": "600000"}, count=1)
+    kind = message("CreateTopicsRequest")
+    topic = kind.CreatableTopic(name="empty", num_partitions=90, replication_factor=3)
+    assert t.client.call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+    t.world.run_for(2_000)
+    looked, turns = [0], list[int]()
+    one, go_on = Scrubber._one, Scrubber._go_on
+
+    def counted(self: Any, *args: Any) -> Any:
+        looked[0] += 1
+        return one(self, *args)
+
+    def measured(self: Any, result: Any) -> None:
+        looked[0] = 0
+        go_on(self, result)
+        turns.append(looked[0])
+
+    monkeypatch.setattr(Scrubber, "_one", counted)
+    monkeypatch.setattr(Scrubber, "_go_on", measured)
+    scrubber = _scrubber(t, 1)
+    scrubber._replicas = replicas = _Counted(scrubber._replicas)
+    before = scrubber.completed_ms
+    for reading in scrubber._readings.values():
+        reading.began_ms = 0
+    scrubber._next_ms = 0
+    t.until(lambda: scrubber.completed_ms > before)
+    assert sum(turns) >= 91 and max(turns) == 1
+    assert replicas.times <= 3
+
+
+def test_sound_bytes_stay_where_another_replica_was_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was down while the topic was compacted, so its log has no gaps, and its batches are other ones."""
+    t = OneTopic(None, {"cleanup.policy": "delete", "internal.segment.bytes": "1000"}, SCRUBBING | CLEANER)
+    broker = t.leader % 3 + 1
+    kind = message("ProduceRequest")
+    for batch in range(6):
+        builder = batches.Builder(timestamp_ms=1_600_000_000_000)
+        for number in range(8):
+            builder.append(b"%d" % (10 * batch + number if number < 5 else 0), bytes(30))
+        partition = kind.PartitionProduceData(index=0, records=builder.build())
+        data = kind.TopicProduceData(name="t", partition_data=[partition])
+        assert t.call("Produce", 12, kind(acks=-1, timeout_ms=3000, topic_data=[data])) is not None
+    write(t, 20)
+    t.world.run_for(3_000)
+    t.cluster.brokers[broker].kill()
+    t.until(lambda: broker not in t.isr and t.leader > 0)
+    change(t, 2, "t", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    t.until(lambda: all(t.log(one).cleaned_offset > 20 for one in t.isr))
+    change(t, 2, "t", cleanup_policy="delete")
+    t.cluster.brokers[broker].start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    log, disk = t.log(broker), t.cluster.brokers[broker].disk
+    assert not log.sparse
+    sound = t.file(broker, FILE)
+    head = batches.headers(sound)[0]
+    wrote = list[tuple[int, int]]()
+    overwrite = VirtualFile.overwrite
+
+    def noted(file: VirtualFile, position: int, data: Any) -> None:
+        if file.disk is disk and file.path == FILE:
+            wrote.append((position, position + len(data)))
+        overwrite(file, position, data)
+
+    monkeypatch.setattr(VirtualFile, "overwrite", noted)
+    disk.corrupt(FILE, head.position + 70)
+    scrubber = _scrubber(t, broker)
+    t.until(lambda: scrubber.faults_found > 0)
+    t.world.run_for(5_000)
+    assert wrote == [], "what is given is not what was there"
+
+
+def test_a_log_that_was_cut_while_others_were_asked_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = _written()
+    broker = t.leader % 3 + 1
+    log, disk = t.log(broker), t.cluster.brokers[broker].disk
+    asks, wrote = Scrubber._ask, list[str]()
+
+    def cut(self: Any, partition: Any, asked: Any, offset: int) -> Any:
+        found = yield from asks(self, partition, asked, offset)
+        if asked is log:
+            log._generation += 1
+        return found
+
+    overwrite = VirtualFile.overwrite
+
+    def noted(file: VirtualFile, position: int, data: Any) -> None:
+        wrote.append(file.path)
+        overwrite(file, position, data)
+
+    monkeypatch.setattr(Scrubber, "_ask", cut)
+    monkeypatch.setattr(VirtualFile, "overwrite", noted)
+    disk.corrupt(FILE, 100)
+    t.until(lambda: _scrubber(t, broker).faults_found > 0)
+    t.world.run_for(3_000)
+    assert FILE not in wrote
+
+
+def test_the_name_of_a_partition_that_has_gone_meanwhile_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its topic may have been created anew, in a directory of that name."""
+    t = _written()
+    broker, path = t.leader, f"{DIRECTORY}/partition.metadata"
+
+    def gone(self: Any, partition: Any) -> Iterator[Any]:
+        partition.removed = True
+        yield from ()
+
+    monkeypatch.setattr(Scrubber, "_flushed", gone)
+    disk = t.cluster.brokers[broker].disk
+    disk.corrupt(f"{DIRECTORY}/leader-epoch-checkpoint", 2, 0x02)
+    disk.corrupt(path, len(t.file(broker, path)) - 2, 0x02)
+    rotten = t.file(broker, path)
+    t.until(lambda: _scrubber(t, broker).faults_found > 0)
+    t.world.run_for(3_000)
+    assert t.file(broker, path) == rotten
+
+
+def test_what_differs_and_whether_it_is_damaged() -> None:
+    random = Random(3)
+    for _ in range(300):
+        new = random.randbytes(random.randint(1, 40))
+        old = bytes(one ^ (random.random() < 0.1) for one in new)[: random.randint(0, 40)]
+        differs = scrubbing._differs(old, new)
+        assert list(differs) == [old[place : place + 1] != new[place : place + 1] for place in range(len(new))]
+        position = random.randint(0, 60)
+        places = [(random.randint(0, 90), random.randint(1, 30)) for _ in range(2)]
+        faults = [scrubbing.Fault("", begin, size, 0, 1, "") for begin, size in places]
+        harmed = [
+            place
+            for place, one in enumerate(differs, position)
+            if one and not any(begin <= place < begin + size for begin, size in places)
+        ]
+        assert scrubbing._harms(differs, position, faults) is bool(harmed)

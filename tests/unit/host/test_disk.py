@@ -588,3 +588,43 @@ def test_a_rename_whose_answer_was_lost_has_been_done(disk: LocalDisk, monkeypat
     monkeypatch.setattr(os, "rename", done)
     disk.rename("t-0/0.log", "t-0/1.log")
     assert file.path == "t-0/1.log" and disk.names("t-0") == ["1.log"]
+
+
+@pytest.mark.parametrize("number", [0, errno.EINVAL, errno.EOPNOTSUPP])
+def test_what_is_at_rest_is_read_past_the_cache_or_not(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Whatever the file system says to such a read, where it has none."""
+    file = disk.open("a-0/x.log", create=True)
+    content = os.urandom(20_000)
+    file.append((content,))
+    opened, asked = os.open, list[str]()
+
+    def refuses(path: str, flags: int, *more: Any, **named: Any) -> int:
+        if flags & os.O_DIRECT:
+            asked.append(path)
+            if number:
+                raise OSError(number, os.strerror(number))
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", refuses)
+    for position, size in ((0, 20_000), (1, 4095), (4095, 2), (8192, 4096), (19_999, 1), (12_345, 50_000)):
+        assert bytes(file.read_at_rest(position, size)) == content[position : position + size]
+    assert asked and not len(file.read_at_rest(20_000, 1))
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.EIO, DiskFailed), (errno.ENOSPC, DiskFull)])
+def test_what_cannot_be_read_at_rest_says_whose_fault_it_is(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
+) -> None:
+    file = disk.open("a-0/x.log", create=True)
+    file.append((bytes(100),))
+
+    def fails(*args: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "preadv", fails)
+        with pytest.raises(kind) as caught:
+            file.read_at_rest(0, 100)
+    assert caught.value.errno == number  # type: ignore[attr-defined]

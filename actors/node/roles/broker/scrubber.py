@@ -10,10 +10,11 @@
 3. What is gone, or was cut, cleaned, moved or deleted meanwhile, is no fault: it is left, and the reading goes on behind it.
 4. A small file is made again from what it was made from: an index from its segment, the table of epochs and the name from
    memory. A damaged producer snapshot goes, since an older one and the log say the same.
-5. A damaged batch is put back byte for byte where it was, and nothing is removed before or after. It comes from the leader,
-   or else from another replica; a leader's own from another replica. That it is the same batch follows from its offset and
-   leader epoch, which nobody but one leader has given once, and only what is below the high watermark is asked for. In a log
-   with gaps replicas have cleaned differently: there the damaged batch itself has to say that it is the same.
+5. A damaged batch is put back byte for byte where it was, and nothing is removed before or after: no sound byte changes.
+   It comes from the leader, or else from another replica; a leader's own from another replica. That it is the same batch
+   follows from its offset and leader epoch, which nobody but one leader has given once, and only what is below the high
+   watermark is asked for. In a log with gaps replicas have cleaned differently: there the damaged batch itself has to say
+   that it is the same.
 6. What nobody can give back is told, with all that an operator needs, and stays as it is. Only where another replica in sync
    has these offsets sound, in other batches, the replica is given up as a whole as if a reader had found the damage
    (`unreadable.py`).
@@ -24,6 +25,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial as bound
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from actors.broker.log import directory as names
 from actors.broker.log.checkpoints import CorruptCheckpoint, lines, text
@@ -59,6 +62,7 @@ FETCH_VERSION = 13
 """Old enough for every broker that knows topic ids."""
 TIMEOUT_MS = 10_000
 
+Array = np.ndarray[Any, Any]
 Result = Any
 Effect = Callable[[Callable[[Result], None]], None]
 """Begins something; its result, or its exception, comes back."""
@@ -223,10 +227,14 @@ class Scrubber:
             reading.began_ms, reading.at = self._runtime.now.wall_ms, ("", -1, 0)
             self.damaged = {path: why for path, why in self.damaged.items() if not self._is_in(path, reading.disk)}
         before = self.bytes_read, self.faults_found, self.faults_repaired
+        ahead = self._ahead(reading)
         while not self._storage.failed(reading.disk):
+            yield self._job(
+                int
+            )  # a turn each: of a partition without records nothing is read, and there may be thousands
             if not self._rate():
                 return
-            partition = self._next(reading)
+            partition = next(ahead, None)
             if partition is None:
                 reading.at, reading.completed_ms = None, self._runtime.now.wall_ms
                 self._told(reading, *before)
@@ -262,14 +270,23 @@ class Scrubber:
             except (DiskFull, DiskFailed) as error:
                 self._storage.job_done(reading.disk, error)
 
-    def _next(self, reading: Reading) -> Partition | None:
-        """The first partition in the directory that is not done."""
-        assert reading.at is not None
-        topic, number, offset = reading.at
-        here = [one for one in self._replicas if one.log.disk is reading.disk and not one.removed]
-        left = [one for one in here if (one.topic, one.number) > (topic, number)]
-        same = [one for one in here if (one.topic, one.number) == (topic, number) and offset < NO_LIMIT]
-        return same[0] if same else min(left, key=lambda one: (one.topic, one.number), default=None)
+    def _ahead(self, reading: Reading) -> Iterator[Partition]:
+        """The partitions in the directory that are not done. They are sorted once, and what has come meanwhile behind them
+        is looked for at the end."""
+        while True:
+            assert reading.at is not None
+            topic, number, offset = reading.at
+            done = topic, number, offset >= NO_LIMIT
+            here = [
+                one
+                for one in self._replicas
+                if one.log.disk is reading.disk and not one.removed and (one.topic, one.number, True) > done
+            ]
+            if not here:
+                return
+            for one in sorted(here, key=lambda one: (one.topic, one.number)):
+                if one.log.disk is reading.disk and not one.removed:
+                    yield one
 
     def _one(self, reading: Reading, partition: Partition) -> Steps:
         assert reading.at is not None
@@ -293,7 +310,7 @@ class Scrubber:
             self._storage.job_done(error.disk or log.disk, error)
         except FileNotFoundError:
             pass
-        except (ValueError, MemoryError) as error:
+        except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
             self._runtime.log.error(f"{partition!r} cannot be read at rest: {error!r}")
         reading.at = partition.topic, partition.number, NO_LIMIT
 
@@ -330,8 +347,9 @@ class Scrubber:
                 break
             reached = faults[0].position
             self._unfit = None
+            before = log.generation, log.layout
             restored = yield from self._restore(partition, log, segment, faults)
-            if not self._stays(partition, log, segment, found):
+            if not self._stays(partition, log, segment, found) or (log.generation, log.layout) != before:
                 return
             if not restored:
                 break
@@ -381,9 +399,12 @@ class Scrubber:
 
     def _restore(self, partition: Partition, log: PartitionLog, segment: Segment, faults: list[Fault]) -> Steps:
         """Put back what others have, the first damage first: how many batches. What lies behind damage that is not filled
-        exactly is not where it is thought to be, so the segment is to be read again first."""
-        restored = 0
+        exactly is not where it is thought to be, so the segment is to be read again first. A batch that would change sound
+        bytes is another one: a replica may have been cleaned of which this one does not know."""
+        restored, before = 0, (log.generation, log.layout)
         for fault in faults:
+            if not log.sparse and not (yield from self._fills(partition, log, fault)):
+                return restored
             position, offset = fault.position, fault.first_offset
             while position < fault.position + fault.size:
                 given = yield from self._ask(partition, log, offset)
@@ -394,10 +415,13 @@ class Scrubber:
                 stored = yield self._job(bound(segment.log.read_at_rest, position, len(data)), len(data))
                 if not self._here(partition, log) or segment not in log.segments[:-1] or _end(log, segment) != end:
                     return restored
-                if log.sparse and not _same(stored, data):
+                if (log.generation, log.layout) != before:  # it was cut, and has grown again
+                    return restored
+                differs = _differs(stored, data)
+                if (log.sparse and not _same(stored, data)) or _harms(differs, position, faults):
                     self._unfit = given.source
                     return restored
-                yield from self._put_back(segment, position, stored, data)
+                yield from self._put_back(segment, position, differs, data)
                 restored += 1
                 position, offset = position + len(data), given.last_offset + 1
             exact = position == fault.position + fault.size
@@ -405,12 +429,25 @@ class Scrubber:
                 break
         return restored
 
-    def _put_back(self, segment: Segment, position: int, stored: Buffer, data: Buffer) -> Steps:
+    def _fills(self, partition: Partition, log: PartitionLog, fault: Fault) -> Steps:
+        """Whether what others have is as long as the damage. Asked before anything is written: a shorter batch would make
+        the sound one behind it pass for damage."""
+        position, offset = fault.position, fault.first_offset
+        while position < fault.position + fault.size:
+            given = yield from self._ask(partition, log, offset)
+            if given is None:
+                return False
+            position, offset = position + len(given.data), given.last_offset + 1
+            if offset >= fault.next_offset and position < fault.position + fault.size:
+                self._unfit = given.source
+                return False
+        return True
+
+    def _put_back(self, segment: Segment, position: int, differs: Array, data: memoryview) -> Steps:
         """Write what differs. Raises DiskFull, DiskFailed."""
-        old, new = bytes(stored), bytes(data)
-        differs = [place for place in range(len(new)) if old[place : place + 1] != new[place : place + 1]]
-        if differs:
-            segment.log.overwrite(position + differs[0], new[differs[0] : differs[-1] + 1])
+        if differs.any():
+            first, behind = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
+            segment.log.overwrite(position + first, data[first:behind])
         yield self._sync([segment.log], [])
 
     def _committed(self, partition: Partition, fault: Fault) -> bool:
@@ -509,6 +546,8 @@ class Scrubber:
         if not self._here(partition, log):
             return
         for one in found:
+            if not self._here(partition, log):
+                return  # another topic may have these names by now
             if one.offset >= 0:
                 if one.offset not in log.snapshots:
                     continue  # it has gone meanwhile
@@ -590,6 +629,22 @@ def _same(stored: Buffer, data: Buffer) -> bool:
     """Whether the damaged bytes were this batch: they have its checksum, or all that the checksum is of."""
     old, new = bytes(stored), bytes(data)
     return len(old) == len(new) and (old[17:21] == new[17:21] or old[21:] == new[21:])
+
+
+def _differs(stored: Buffer, data: Buffer) -> Array:
+    """Per byte of `data` whether it is another one; those that are not stored are."""
+    old, new = np.frombuffer(stored, np.uint8), np.frombuffer(data, np.uint8)
+    differs = np.ones(len(new), bool)
+    np.not_equal(old, new[: len(old)], out=differs[: len(old)])
+    return differs
+
+
+def _harms(differs: Array, position: int, faults: list[Fault]) -> bool:
+    """Whether one of these bytes, the first of which is at `position`, is not damaged and would change."""
+    sound = differs.copy()
+    for fault in faults:
+        sound[max(0, fault.position - position) : max(0, fault.position + fault.size - position)] = False
+    return bool(sound.any())
 
 
 def _end(log: PartitionLog, segment: Segment) -> int:
