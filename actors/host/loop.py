@@ -429,12 +429,15 @@ class Loop:
         tls = self._tls.get(wanted.listener)
         if tls is not None:
             self._dialled[wanted.conn] = tls
+        trusted = tls.trusted if tls is not None else None
         refused = await dial(wanted.host, wanted.port, make, tls.client if tls is not None else None)
         self._dials.pop(wanted.conn, None)
         if refused is not None:
             self._dialled.pop(wanted.conn, None)
             self._node.closed(wanted.conn, refused)
             self._schedule()
+        elif tls is not None and tls.trusted != trusted:  # the authorities were read again during the handshake
+            self.distrust([tls])
 
     def _close(self, conn: int) -> None:
         """The node closes a connection, so it is not told when the connection is gone."""

@@ -1100,3 +1100,43 @@ def test_records_of_tls_count_whatever_is_in_them(tmp_path: Path, monkeypatch: p
     assert sum(records for _, records in taken) >= 5_000
     assert max(records for _, records in taken) <= FIRST_BYTES
     assert sum(charged) >= len(data) + (5_000 - len(taken)) * RECORD_BYTES
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_a_dial_whose_authority_is_taken_out_during_its_handshake_is_closed(tmp_path: Path, goes: bool) -> None:
+    """The other side decides how long that takes."""
+    from actors.node.runtime.effects import Dial
+
+    now = datetime.datetime.now(datetime.UTC)
+    by, other = authority("test", now), authority("another", now)
+    (tmp_path / "ca.pem").write_bytes(by.certificate)
+    for name in ("node", "peer"):
+        (tmp_path / f"{name}.pem").write_bytes(issue(by, name, now, ["localhost"], days=1).pem)
+    one = encrypted(tmp_path / "node.pem", ssl_truststore_location=str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "peer.pem")
+    try:
+        with closing(socket.create_server(("127.0.0.1", 0))) as peer:
+            peer.settimeout(10)
+            one.node.extra = {"dial": [Dial(-1, "localhost", peer.getsockname()[1], "CLIENTS")]}
+            one.wake()
+            with closing(peer.accept()[0]) as sock:
+                (tmp_path / "ca.pem").write_bytes((b"" if goes else by.certificate) + other.certificate)
+                contexts = one.loop._tls
+                one.loop._loop.call_soon_threadsafe(lambda: one.loop.distrust(contexts.renew()))
+                served = contexts.get("CLIENTS")
+                assert served is not None
+                one.until(lambda: other.certificate.decode() in (served.trusted or ""))
+                with context.wrap_socket(sock, server_side=True) as shaken:
+                    one.until(lambda: any(seen[:2] == ("connected", -1) for seen in one.node.seen))
+                    if goes:
+                        one.until(lambda: ("closed", -1, False) in one.node.seen)
+                    else:
+                        shaken.settimeout(5)
+                        for _ in range(5):
+                            shaken.sendall(frame(b"still here"))
+                            assert exactly(shaken, 14) == frame(b"still here")
+                            time.sleep(0.02)
+        assert goes == any("is not trusted any more" in line for line in one.log.lines)
+    finally:
+        one.end()
