@@ -260,6 +260,45 @@ def test_a_directory_that_is_unmounted_goes_offline_as_a_whole() -> None:
     assert list(t.read().values()) == [b"before", b"to the open file"]
 
 
+@pytest.mark.parametrize("written", ["scrub-checkpoint", "rayft.kept-room", f"{DIRECTORY}/leader-epoch-checkpoint"])
+def test_what_is_written_where_a_directory_was_does_not_hide_that_it_is_unmounted(written: str) -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    process = t.cluster.brokers[1]
+    t.stop(1)
+    for disk in disks:
+        disk.replace("meta.properties", b"version=1")
+    process.start()
+    t.until(lambda: 1 in t.isr)
+    t.drop()
+    t.create([1])
+    t.produce(b"before")
+    t.world.run_for(6_000)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    home.unmount()
+    home.replace(written, b"0\n0\n")
+    t.until(lambda: role(process).storage.failed(home), 30_000)
+    assert process.alive and process.stopped_with is None
+
+
+def test_a_partition_that_is_removed_from_a_formatted_directory_is_offline_alone() -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    process = t.cluster.brokers[1]
+    t.stop(1)
+    for disk in disks:
+        disk.replace("meta.properties", b"version=1")
+    process.start()
+    t.until(lambda: 1 in t.isr)
+    t.produce(b"before")
+    t.world.run_for(6_000)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    for path in [path for path in home.files if path.startswith(f"{DIRECTORY}/")]:
+        del home.files[path]
+    t.until(lambda: 1 not in t.isr, 30_000)
+    assert not role(process).storage.failed(home)
+
+
 def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:
     t = OneTopic(replicas=[1], settings={})
     t.produce(b"value")

@@ -26,6 +26,7 @@ LOG_STARTS = "log-start-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 TOPIC_IDS = "topic-id-checkpoint"
+SCRUBBED = "scrub-checkpoint"
 
 Partition = tuple[str, int]
 """(topic, number)."""

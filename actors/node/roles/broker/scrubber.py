@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.broker.log import directory as names
-from actors.broker.log.checkpoints import CorruptCheckpoint, lines, text
+from actors.broker.log.checkpoints import SCRUBBED, CorruptCheckpoint, lines, text
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.scrubbing import Fault, SegmentScrub, SmallFiles
 from actors.broker.log.segment import LOG, NO_LIMIT, Segment
@@ -48,9 +48,6 @@ from actors.wire.messages import message
 from fastpath.records.batch import CorruptBatch, Header, verify
 from fastpath.records.indexes import SegmentIndex
 
-CHECKPOINT = "scrub-checkpoint"
-"""As Apache Kafka's checkpoints: when the reading began and the one before was done, wall clock, ms (0: none); then, while
-it is under way, the topic, partition and offset to which it has come."""
 FAR_MS = 1 << 62
 QUIET_MS = 300_000
 """After a start others need the disk."""
@@ -94,6 +91,8 @@ class Reading:
         return self.at is not None or not 0 <= now.wall_ms - self.began_ms < interval_ms
 
     def content(self) -> bytes:
+        """Of the checkpoint, as Apache Kafka's are: when the reading began and the one before was done, wall clock, ms (0:
+        none); then, while it is under way, the topic, partition and offset to which it has come."""
         at = [] if self.at is None else ["{} {} {}".format(*self.at)]
         return text([f"{self.began_ms} {self.completed_ms}", *at])
 
@@ -251,12 +250,12 @@ class Scrubber:
 
     def _recall(self, reading: Reading) -> Steps:
         try:
-            content = yield self._job(bound(_whole, reading.disk, CHECKPOINT))
+            content = yield self._job(bound(_whole, reading.disk, SCRUBBED))
             reading.learn(bytes(content))
         except FileNotFoundError:
             pass
         except (CorruptCheckpoint, ValueError, IndexError):
-            self._runtime.log.warning(f"{CHECKPOINT} in {self._path(reading.disk)} is not used: it is damaged")
+            self._runtime.log.warning(f"{SCRUBBED} in {self._path(reading.disk)} is not used: it is damaged")
         except (DiskFull, DiskFailed) as error:
             self._storage.job_done(reading.disk, error)
         reading.known = True
@@ -266,7 +265,7 @@ class Scrubber:
         if (now or self._runtime.now.mono_ms >= self._written_ms) and not self._storage.failed(reading.disk):
             self._written_ms = self._runtime.now.mono_ms + CHECKPOINT_MS
             try:
-                yield self._sync([], [(reading.disk, CHECKPOINT, reading.content())])
+                yield self._sync([], [(reading.disk, SCRUBBED, reading.content())])
             except (DiskFull, DiskFailed) as error:
                 self._storage.job_done(reading.disk, error)
 

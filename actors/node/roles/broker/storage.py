@@ -21,11 +21,19 @@ This file alone decides when a log is flushed, when a checkpoint is written and 
 import errno
 import itertools
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from typing import Any
 
 from actors.broker.disk_full import FullDisks
 from actors.broker.log import retention
-from actors.broker.log.checkpoints import CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TOPIC_IDS
+from actors.broker.log.checkpoints import (
+    CLEANED_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    SCRUBBED,
+    TOPIC_IDS,
+)
 from actors.broker.log.directory import (
     ARRIVED,
     FUTURE,
@@ -55,9 +63,11 @@ from actors.ports import Disk, DiskFailed, DiskFull, Now
 
 DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ESTALE))
 """Why a job in a directory takes it offline; that a name is in use, say, does not."""
-OF_ALL = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANED_OFFSETS, TOPIC_IDS, DIRECTORY_IDS)
+OF_ALL = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANED_OFFSETS, TOPIC_IDS, DIRECTORY_IDS, SCRUBBED)
 WRITTEN_ANYWHERE = frozenset(name + end for name in OF_ALL for end in ("", ".tmp"))
 """Files that this process makes in a log directory whatever is in it."""
+META = "meta.properties"
+"""What a directory holds that was formatted (`host/storage.py`). No running process writes it."""
 FLUSH_NEVER_MS = 1 << 62
 LOOKS = 256
 """Replicas whose files are looked for at each checkpoint, in turn."""
@@ -112,6 +122,8 @@ class BrokerStorage:
         self._full_disks = FullDisks()
         self._failed: set[Disk] = set()
         """Directories that are offline."""
+        self._formatted: set[Disk] = set()
+        """Directories that had META at the start: without it they are not there any more."""
         self._unopened: set[Disk] = set()
         """Directories with a log that could not be opened: nobody knows whether it is whole."""
         self._offsets: OffsetCheckpoints
@@ -131,6 +143,8 @@ class BrokerStorage:
                 self.directory_ids.append(id)
                 self._directories.append(LogDirectory(disk))
                 self._paths.append(path)
+                with suppress(DiskFull, DiskFailed):  # who needs it next finds out
+                    self._formatted.update((disk,) if disk.exists(META) else ())
         self._counts = [0] * len(self._directories)
         self._offsets = OffsetCheckpoints(self._directories, self.directory_ids, self.futures)
         for directory in self._directories:
@@ -678,9 +692,10 @@ class BrokerStorage:
 
     def _gone(self, disk: Disk) -> DiskFailed | None:
         """Why a directory is not there as a whole, which has held more than its partitions; None: it is there. What this
-        process writes at any time may have been written to the place where it was."""
+        process writes at any time, also small files of a partition, may have been written to the place where it was."""
         try:
-            if set(disk.names("")) - WRITTEN_ANYWHERE:
+            names = set(disk.names(""))
+            if META in names if disk in self._formatted else names - WRITTEN_ANYWHERE:
                 return None
             return DiskFailed(errno.ENOENT, "it is empty or no directory: it was unmounted or moved away")
         except DiskFull:  # it could not be looked at
