@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.simulator.checkers.claims import codes
 from tests.simulator.checkers.denied import NobodyDoesWhatIsDenied
@@ -13,6 +14,7 @@ from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.topics import create
 from tests.simulator.cluster import OPERATOR, STOLEN, Cluster, node_principal
+from tests.simulator.cluster import Client as Asker
 from tests.simulator.history import History
 from tests.simulator.impostors import ANYTHING, AS_A_NODE, NOBODIES, Draws, Impostors
 from tests.simulator.planted.kinds import run
@@ -76,6 +78,29 @@ def test_who_is_nobody_changes_nothing() -> None:
 
 def test_the_certificate_of_one_node_is_not_good_for_another() -> None:
     attacked({True: AS_A_NODE[True][:7], False: AS_A_NODE[False]}, node_principal(STOLEN))
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 13, 15, 17])
+def test_who_says_that_it_mends_a_replica_reads_what_it_may_read(version: int) -> None:
+    """Replica id -2 is a broker's that mends damage, and gives nobody else a right."""
+    g = Guarded()
+    active = g.cluster.active()
+    assert active is not None
+    image = active.node.controller.image
+    row = image.topic_partitions(image.topic("t0"))[0]
+    kind = message("FetchRequest")
+    named = {"topic": "t0"} if version < 13 else {"topic_id": image.topic_id(image.topic("t0"))}
+    state = {"replica_id": -2} if version < 15 else {"replica_state": kind.ReplicaState(replica_id=-2)}
+    topic = kind.FetchTopic(partitions=[kind.FetchPartition(partition=image.number(row), fetch_offset=0)], **named)
+    told = {}
+    for place, principal in enumerate((*NOBODIES, OPERATOR, node_principal(1))):
+        asker = Asker(g.world, f"asker{place}")
+        asker.principal = principal
+        request = kind(max_wait_ms=0, session_epoch=-1, topics=[topic], **state)
+        reply = asker.call(f"b{image.leader(row)}", "Fetch", version, request)
+        told[principal] = [one.error_code for found in reply.responses for one in found.partitions]
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert told == {key: [refused] for key in NOBODIES} | {OPERATOR: [0], node_principal(1): [0]}
 
 
 def test_a_change_that_nobody_was_allowed_to_ask_for_is_noticed() -> None:
