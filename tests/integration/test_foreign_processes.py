@@ -129,14 +129,22 @@ def there(number):
     try: return pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError: return False
 while any(map(there, numbers)): time.sleep(0.05)
-while True:  # whoever was nobody's child any more is this process's: it is the first here
+def reap():  # whoever was nobody's child any more is this process's: it is the first here
     try:
-        if os.waitpid(-1, os.WNOHANG)[0] == 0: break
-    except ChildProcessError: break
+        while os.waitpid(-1, os.WNOHANG)[0]: pass
+    except ChildProcessError: pass
+while any(os.path.exists(f"/proc/{number}") for number in numbers):
+    reap()
+    time.sleep(0.05)
 crowd = []
 for number in numbers:
-    with open("/proc/sys/kernel/ns_last_pid", "w") as file: file.write(str(number - 1))
-    crowd.append(subprocess.Popen(["sleep", "100"]))
+    for _ in range(50):  # somebody else's process or thread may get the number first
+        with open("/proc/sys/kernel/ns_last_pid", "w") as file: file.write(str(number - 1))
+        one = subprocess.Popen(["sleep", "100"])
+        if one.pid == number: break
+        one.kill()
+        one.wait()
+    crowd.append(one)
 print("numbers", sorted(numbers) == sorted(one.pid for one in crowd), flush=True)
 done = subprocess.run([*words, "down", "--dir", home], capture_output=True, text=True)
 print("lives", all(one.poll() is None for one in crowd), flush=True)

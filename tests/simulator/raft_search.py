@@ -145,6 +145,7 @@ class Search:
             high_watermark=high_watermark,
             now_ms=0,
             limits=LIMITS,
+            other_use=lambda _id: None,
         )
         return change.objection(core, request) is not None
 

@@ -35,7 +35,8 @@ class Scene:
     def __init__(self) -> None:
         self.lines: list[str] = []
         log: Any = SimpleNamespace(info=self.lines.append, warning=self.lines.append)
-        self.runtime = Runtime(None, None, log)  # type: ignore[arg-type]
+        config: Any = SimpleNamespace(value=lambda _name: 1 << 30)
+        self.runtime = Runtime(config, None, log)  # type: ignore[arg-type]
         self.at(0)
         settings = OAuthBearerSettings(
             "https://provider/keys", refresh_ms=3_600_000, backoff_ms=100, backoff_max_ms=1000

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors.config import node_config
+from actors.ledger import Ledger
 from actors.node.api import handlers as rpc
 from actors.node.api import rights, table
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -118,7 +119,8 @@ def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: 
     lookups = SimpleNamespace(serving=False, admits=lambda connection, key: False)
     broker: Any = SimpleNamespace(lookups=lookups, quotas=None, authorizer=SimpleNamespace(enabled=False))
     nothing: Any = None
-    dispatch = Dispatch(nothing, requests, nothing, nothing, broker, None)
+    runtime: Any = SimpleNamespace(ledger=Ledger())
+    dispatch = Dispatch(runtime, requests, nothing, nothing, broker, None)
     connection: Any = SimpleNamespace(id=1, kind=Listener.INTER_BROKER)
     assert dispatch.admitted(connection, key) is looked_at
     assert closed == ([] if looked_at else ["this broker is fenced"])

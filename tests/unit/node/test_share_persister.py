@@ -45,7 +45,7 @@ class Metadata:
 
 class Scene:
     def __init__(self) -> None:
-        config: Any = SimpleNamespace(inter_broker_listener="B", broker_id=99)
+        config: Any = SimpleNamespace(inter_broker_listener="B", broker_id=99, value=lambda _name: 1 << 30)
         log: Any = SimpleNamespace(info=None, warning=None, error=None)
         self.runtime = Runtime(config, None, log)  # type: ignore[arg-type]
         self.runtime.now = Now(1_000, 0)
