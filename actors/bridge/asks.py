@@ -202,6 +202,8 @@ class Here:
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}
         """Path of a folder of notifications -> number of the newest that was handled."""
+        self.given_back = 0
+        """How many partitions' states have been written for the old controller, while the cluster is handed back."""
         self.wrote: dict[str, dict[str, int]] = {}
         """Path of a folder of notifications -> what rayft has written itself, oldest first, as long as the notifications
         of these writes may not have been handled: subject -> a number by which the newest write is known again."""

@@ -10,7 +10,8 @@ This file alone decides the transactions. Rules:
    claimed changes nothing any more.
 4. The transaction of a claim notes its epoch in /rayft_bridge/claimed. /controller_epoch says the same as long as nobody
    but rayft has claimed: an unbroken chain. Only such a chain proves that what ZooKeeper has and the log has not
-   was deleted by rayft.
+   was deleted by rayft. Where the chain is broken it stays so until what another controller has made is committed in the
+   log (`mended`): a controller or a session that ends before proves nothing to the next one.
 5. A transaction has CHANGES_MAX changes and half of what a request may have at most, but for one change that is larger.
 6. The transaction of a claim notes its epoch in /rayft_bridge/agreed too, if what is there was kept up to the claim before
    (`bases.py`).
@@ -53,8 +54,9 @@ def look() -> Job:
     return Snapshot(found, {znodes.BROKER_IDS: tuple(names or ())})
 
 
-def claim(here: Here, snapshot: Snapshot) -> Job:
-    """Become the controller. Raises Rejected if anything has changed since `snapshot` was read."""
+def claim(here: Here, snapshot: Snapshot, *, chained: bool = True) -> Job:
+    """Become the controller. `chained`: the claim is one of the chain at once; otherwise `mended` makes it one. Raises
+    Rejected if anything has changed since `snapshot` was read."""
     epoch = controller_epoch(snapshot) + 1
     before, known = snapshot.get(CONTROLLER_EPOCH), snapshot.get(CONTROLLER)
     number = str(epoch).encode()
@@ -70,11 +72,20 @@ def claim(here: Here, snapshot: Snapshot) -> Job:
     changes += [Create(BRIDGE)] if snapshot.get(BRIDGE) is None else []
     agreed = snapshot.get(AGREED)
     has_bases = agreed is not None and agreed.data == str(last_claimed(snapshot)).encode()
-    changes.append(put(AGREED, number if has_bases else b"", agreed))
-    yield Make([*changes, put(CLAIMED, number, snapshot.get(CLAIMED))])
+    if chained:
+        changes += [put(AGREED, number if has_bases else b"", agreed), put(CLAIMED, number, snapshot.get(CLAIMED))]
+    yield Make(changes)
     here.has_bases = has_bases
     here.claim = Claim(epoch, 0 if before is None else before.version + 1)
     return here.claim
+
+
+def mended(here: Here) -> Job:
+    """What another controller has made is in the log: from now on the chain of claims is whole."""
+    assert here.claim is not None
+    number = str(here.claim.epoch).encode()
+    agreed, claimed = yield Look([Get(AGREED), Get(CLAIMED)], watch=False)
+    yield guarded(here, [put(AGREED, number if here.has_bases else b"", agreed), put(CLAIMED, number, claimed)])
 
 
 def last_claimed(snapshot: Snapshot) -> int:
@@ -145,6 +156,7 @@ def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None) -> by
         controller=here.me,
         controller_epoch=here.claim.epoch,
         handled=here.handled,
+        **({"given_back": here.given_back} if here.given_back else {}),
         **({"wrote": newest} if newest else {}),
     )
 

@@ -29,6 +29,7 @@ from actors.bridge import checks, settings, topics, znodes
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell, again
 from actors.bridge.claim import absent, guarded, made
+from actors.bridge.notifications import remembered
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.metadata.image import Image
@@ -53,8 +54,11 @@ def give_back(here: Here) -> Job:
     yield Hold(None)
     yield Settle()
     yield from agree(here)
+    here.given_back = 0
     for portion in _portions(here.image):
         yield from _states(here, portion)
+        here.given_back += len(portion)
+        yield from remembered(here)  # the command waits as long as it sees progress
     yield from _producer_ids(here)
     yield guarded(here, [Check(znodes.WANTED, wish.version)])
     yield Apply([reached(Progress.PRE_MIGRATION)])

@@ -33,7 +33,18 @@ from actors.bridge import (
 )
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
-from actors.bridge.claim import absent, claim, guarded, is_ours, is_unbroken, last_claimed, look, present, wanted
+from actors.bridge.claim import (
+    absent,
+    claim,
+    guarded,
+    is_ours,
+    is_unbroken,
+    last_claimed,
+    look,
+    mended,
+    present,
+    wanted,
+)
 from actors.bridge.notifications import PREFIXES, recall, remembered
 from actors.bridge.reading import Snapshot, everything, read
 from actors.bridge.returning import handed_back
@@ -75,7 +86,7 @@ def take_over(here: Here) -> Job:
         yield Become(Happens.KNOWN if known else Happens.SEEN)
         try:
             if not (known and is_ours(here, snapshot)):
-                yield from claim(here, snapshot)
+                yield from claim(here, snapshot, chained=not known or here.unbroken)
         except Rejected:
             yield Become(Happens.TAKEN)
             yield Pause(AGAIN_MS)
@@ -116,6 +127,7 @@ def _begin(here: Here) -> Job:
     for group in groups(here, snapshot):
         yield op_groups(group)
         count += sum(len(part) for part in group)
+    yield from bases.forget(here)  # those of a takeover before, which nobody is to merge with
     yield Apply([_producer_ids(here.image, snapshot), reached(Progress.MIGRATION)])
     yield Settle()
     here.unbroken = True
@@ -123,7 +135,6 @@ def _begin(here: Here) -> Job:
     here.wrote = {}
     here.handled = {folder: notifications.newest(snapshot.children(folder), folder) for folder in PREFIXES}
     yield from remembered(here)
-    yield from bases.forget(here)
     for path, base in _agreed(snapshot):
         bases.keep(here, path, base)
     yield Tell(f"{here.image.topic_count} topics are taken over; brokers are told from now on")
@@ -148,6 +159,7 @@ def _again(here: Here, before: Snapshot) -> Job:
     for group in returned(here, snapshot, last):
         yield op_groups(group)
     yield Settle()
+    yield from mended(here)
 
 
 def _go_on(here: Here) -> Job:

@@ -1,7 +1,7 @@
 """`rayft bridge`: a cluster with ZooKeeper is looked at, taken over, handed back, or let go of ZooKeeper.
 
-This file alone decides what the command says and in which order it does things. The bridge itself runs in the active
-controller.
+This file alone decides what the command says and in which order it does things, and gives up after a minute without
+progress. The bridge itself runs in the active controller.
 """
 
 import time
@@ -12,16 +12,18 @@ from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings, findings
 from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode
 from actors.config import ConfigError
-from actors.host import bridge_cluster, bridge_settings
+from actors.host import bridge_cluster, bridge_settings, probe
 from actors.host import plan as plans
 from actors.host.bridge_cluster import Shape
 from actors.host.bridge_state import noted
 from actors.host.cluster_error import ClusterError
+from actors.host.door import node_door
 from actors.host.on_processes import Cluster
 from actors.host.zookeeper_session import Session
 from actors.zookeeper import Change, Check, Create, Delete, Get, Rejected
 
 WAIT_S = 60.0
+"""Without progress."""
 AGAIN_S = 0.2
 DONE = {"back": "handed back", "finish": "let go"}
 
@@ -96,9 +98,11 @@ def _end(session: Session, wish: str) -> int:
     if noted(session).note.get("state") != "driving":
         raise ClusterError("no controller of rayft drives this cluster.")
     _wish(session, wish)
-    end = time.monotonic() + WAIT_S
+    end, before = time.monotonic() + WAIT_S, 0
     while time.monotonic() < end:
         note, _, refusal = noted(session)
+        if (given_back := note.get("given_back", 0)) != before:
+            end, before = time.monotonic() + WAIT_S, given_back
         if refusal:
             raise ClusterError(f"{refusal}.")
         if note.get("state") == DONE[wish]:
@@ -107,7 +111,8 @@ def _end(session: Session, wish: str) -> int:
     else:
         if _withdrawn(session, wish):
             raise ClusterError(
-                "the active controller has not done it within a minute, and it is not wanted any more: its log says why."
+                "the active controller has not done it, with no progress for a minute, and it is not wanted any more: "
+                "its log says why."
             )
     print("the cluster is handed back" if wish == "back" else "ZooKeeper is not needed any more: stop it")
     return 0
@@ -143,14 +148,27 @@ def _wish(session: Session, wish: str | None) -> None:
 
 
 def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # type: ignore[no-untyped-def]
-    end = time.monotonic() + WAIT_S
-    while time.monotonic() < end:
+    end, before = time.monotonic() + WAIT_S, _written(made)
+    while True:
         note, holder, _ = noted(session)
         if holds(note, holder):
             return note
+        if time.monotonic() >= end:
+            if (now := _written(made)) <= before:
+                break
+            print(f"the controllers have written {now} records and go on")
+            end, before = time.monotonic() + WAIT_S, now
         time.sleep(AGAIN_S)
     logs = ", ".join(str(made.directory / f"{member.name}.log") for member in made.controllers)
-    raise ClusterError(f"no controller has taken over within a minute: see {logs}.")
+    raise ClusterError(f"no controller has taken over, with no progress for a minute: see {logs}.")
+
+
+def _written(made: plans.Plan) -> int:
+    """How many records of the metadata log are committed; -1: not known. An idle quorum writes none."""
+    try:
+        return probe.quorum([node_door(member.config, controller=True) for member in made.controllers]).high_watermark
+    except probe.NoAnswer:
+        return -1
 
 
 def _shape(options: Namespace, common: Mapping[str, str], found: Findings) -> tuple[Shape | None, list[str]]:

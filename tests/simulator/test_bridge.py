@@ -422,7 +422,8 @@ def test_it_is_handed_back_and_taken_again() -> None:
     assert lab.epoch <= 10 == int(lab.data.get("/controller_epoch") or b"")
 
 
-def test_what_is_made_in_an_emergency_stays_when_controllers_come_back() -> None:
+@pytest.mark.parametrize("ends", [False, True], ids=["", "and the first that claims ends"])
+def test_what_is_made_in_an_emergency_stays_when_controllers_come_back(ends: bool) -> None:
     lab = begun()
     lab.world.checks.remove(lab._check)
     processes = [one for one in lab.world.processes.values() if one.node is not None]
@@ -440,6 +441,9 @@ def test_what_is_made_in_an_emergency_stays_when_controllers_come_back() -> None
     lab.world.run_for(60_000)
     for one in processes:
         one.start()
+    if ends:
+        lab.until(lambda: lab.data.get("/controller_epoch") == b"10")
+        lab.kill_active()
     lab.until(lab.rested)
     assert lab.topics() == {"orders", "invoices"}
     assert all(broker.stopped == [] for broker in lab.brokers.values())

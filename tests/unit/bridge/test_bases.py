@@ -7,6 +7,7 @@ import pytest
 
 from actors.bridge import bases, settings, znodes
 from actors.bridge.asks import Apply, Make
+from actors.bridge.stages import Progress, progress
 from actors.metadata.ops import ConfigSet, EntitySet, TopicGone, TopicSet
 from actors.zookeeper import Create, Delete, Rejected, Write, Znode
 from tests.simulator.zookeeper import ZooKeeper
@@ -159,6 +160,31 @@ def test_a_second_takeover_begins_with_no_bases_of_the_first() -> None:
     set_rule(second, rule("alice"))
     second.write("rules", ABOUT)
     assert held(second) == ({rule("alice")}, {rule("alice")})
+
+
+def test_a_second_takeover_that_ends_as_soon_as_the_log_has_the_truth_leaves_no_bases_of_the_first() -> None:
+    zookeeper = cluster()
+    add_topic(zookeeper, "orders", [[1, 2, 3]])
+    set_config(zookeeper, ENTITY, retention_ms="1")
+    bridge = driving(zookeeper)
+    zookeeper.put(znodes.WANTED, b"back")
+    bridge.follow()
+    assert bridge.stage is Stage.RETURNED, bridge.told
+    zookeeper.remove(znodes.WANTED)
+    set_config(zookeeper, ENTITY, retention_ms="2")
+    zookeeper.end(bridge.session)
+    second = Bridge(zookeeper, bridge.image)
+
+    def ends(ask: Any) -> None:
+        if progress(second.image) == Progress.MIGRATION:
+            raise Ended
+
+    second.before = ends
+    with pytest.raises(Ended):
+        second.take_over()
+    set_config(zookeeper, ENTITY, retention_ms="1")
+    third = next_of(second)
+    assert settings.here(third.image, ENTITY) == there(zookeeper, ENTITY) == {"retention.ms": "1"}
 
 
 def test_what_is_left_of_a_deleted_topic_is_not_the_settings_of_a_new_one() -> None:

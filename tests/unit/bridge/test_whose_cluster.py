@@ -7,6 +7,7 @@ import pytest
 
 from actors.authorization.rules import Rule
 from actors.bridge import rules, settings, topics, znodes
+from actors.bridge.asks import Apply, Settle
 from actors.controller.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntitySet, PartitionsSet, TopicGone, TopicSet
@@ -96,6 +97,43 @@ def test_what_was_made_and_changed_in_an_emergency_is_taken_over_and_nothing_is_
     assert (image.leader(row), tuple(image.isr(row))) == (2, (2,)) and image.partition_epoch(row) > told
     other = image.partition(image.topic("orders"), 1)
     assert image.leader(other) == 2 and tuple(image.isr(other)) == (2, 1)
+
+
+class Ended(Exception):
+    """The controller is gone."""
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["its next session", "the next controller"])
+@pytest.mark.parametrize("end", [Apply, Settle])
+def test_what_was_made_in_an_emergency_outlives_who_ends_while_it_is_taken_over(end: type[Any], same: bool) -> None:
+    zookeeper = cluster()
+    add_topic(zookeeper, "orders", [[1, 2, 3]])
+    first = driving(zookeeper)
+    zookeeper.end(first.session)
+    emergency(zookeeper)
+    id = add_topic(zookeeper, "invoices", [[1, 2]])
+    set_config(zookeeper, "topics/invoices", notice=False, retention_ms="9")
+    second = Bridge(zookeeper, first.image, me=1002)
+
+    def ends(ask: Any) -> None:
+        if isinstance(ask, end) and second.here.claim is not None:
+            raise Ended
+
+    second.before = ends
+    with pytest.raises(Ended):
+        second.take_over()
+    assert zookeeper.get(znodes.CONTROLLER_EPOCH) == b"10", "it had claimed"
+    zookeeper.end(second.session)
+    third = Bridge(zookeeper, first.image)
+    if same:
+        third.here.me, third.here.claim, third.here.has_bases = 1002, second.here.claim, second.here.has_bases
+    third.take_over()
+    third.watch()
+    assert third.stage is Stage.DRIVING and set(zookeeper.names(znodes.TOPICS) or ()) == {"orders", "invoices"}
+    assert third.image.topic_id(third.image.topic("invoices")) == id
+    assert settings.here(third.image, "topics/invoices") == {"retention.ms": "9"}
+    epochs = [zookeeper.get(path) for path in (znodes.CONTROLLER_EPOCH, znodes.CLAIMED, znodes.AGREED)]
+    assert epochs == [b"10" if same else b"11"] * 3, "the chain of claims is whole again, and so are the bases"
 
 
 def test_a_topic_that_was_made_anew_in_an_emergency_is_the_one_that_counts() -> None:

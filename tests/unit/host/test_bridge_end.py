@@ -1,17 +1,21 @@
 """`rayft bridge --back` and `--finish`: the command writes what is wanted, and waits for the active controller's answer."""
 
 import json
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actors.bridge import znodes
+from actors.bridge import following, returning, znodes
+from actors.bridge.asks import Make
 from actors.host import bridge as command
 from actors.host.cluster_error import ClusterError
 from actors.metadata.ops import BrokerGone, BrokerSet
 from actors.zookeeper import Multi, Reads, Rejected
-from tests.unit.bridge.played import Bridge, driving
+from tests.unit.bridge.played import Bridge, add_topic, cluster, driving
 from tests.unit.bridge.test_tokens import op
 
 
@@ -93,6 +97,63 @@ def test_what_was_not_done_in_time_is_wanted_no_more(wish: str, monkeypatch: pyt
     assert bridge.zookeeper.get(znodes.WANTED) is None
     bridge.follow()
     assert bridge.zookeeper.get(znodes.CONTROLLER) is not None and bridge.here.claim is not None
+
+
+class Clock:
+    """Time passes where the command sleeps."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pause_s: float, turn: Callable[[], None]) -> None:
+        self.now, self.pause_s, self.turn = 0.0, pause_s, turn
+        monkeypatch.setattr(command.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(command.time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += self.pause_s
+        self.turn()
+
+
+def test_a_large_cluster_is_handed_back_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    zookeeper = cluster()
+    for number in range(8):
+        add_topic(zookeeper, f"t{number}", [[1, 2]])
+    bridge = Bridge(zookeeper)
+    bridge.take_over()
+    bridge.watch()
+    monkeypatch.setattr(returning, "PARTITIONS_AT_ONCE", 1)
+    job = following.job(bridge.here, znodes.CONTROLLER)
+    answer: list[Any] = [None]
+
+    def until_the_next_portion() -> None:
+        before = bridge.here.given_back
+        with suppress(StopIteration):
+            while bridge.here.given_back in (0, before):
+                answer[0] = bridge._answer(job.send(answer[0]))
+            while not isinstance(ask := job.send(answer[0]), Make):
+                answer[0] = bridge._answer(ask)
+            answer[0] = bridge._answer(ask)
+
+    clock = Clock(monkeypatch, 0.6 * command.WAIT_S, until_the_next_portion)
+    session: Any = Played(bridge)
+    assert command._end(session, "back") == 0
+    assert clock.now > 4 * command.WAIT_S and zookeeper.get(znodes.CONTROLLER) is None
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_a_takeover_is_waited_for_as_long_as_the_log_grows(progress: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    session: Any = Played(driving())
+    clock = Clock(monkeypatch, 0.6 * command.WAIT_S, lambda: None)
+    monkeypatch.setattr(command, "_written", lambda made: int(clock.now) if progress else 7)
+    made: Any = Namespace(directory=Path("over"), controllers=())
+
+    def holds(note: Any, holder: int) -> bool:
+        return clock.now > 5 * command.WAIT_S
+
+    if progress:
+        assert command._await(session, holds, made)["state"] == "driving"
+        return
+    with pytest.raises(ClusterError, match="with no progress for a minute"):
+        command._await(session, holds, made)
+    assert clock.now < 2 * command.WAIT_S
 
 
 def test_what_is_wanted_goes_with_the_command() -> None:
