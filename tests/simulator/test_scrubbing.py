@@ -433,6 +433,28 @@ def test_a_log_that_was_cut_while_others_were_asked_is_left(monkeypatch: pytest.
     assert FILE not in wrote
 
 
+def test_a_longer_batch_does_not_go_over_sound_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that another replica has compressed otherwise, say."""
+    t = _written()
+    broker = t.leader
+    builder = batches.Builder(timestamp_ms=1_600_000_000_000)
+    builder.append(None, bytes(300))
+    longer = memoryview(builder.build())
+    head = batches.headers(longer)[0]
+    monkeypatch.setattr(scrubbing, "_first", lambda log, reply, offset: (head, longer) if not offset else None)
+    wrote, overwrite = list[str](), VirtualFile.overwrite
+
+    def noted(file: VirtualFile, position: int, data: Any) -> None:
+        wrote.append(file.path)
+        overwrite(file, position, data)
+
+    monkeypatch.setattr(VirtualFile, "overwrite", noted)
+    t.cluster.brokers[broker].disk.corrupt(FILE, 100)
+    t.until(lambda: _scrubber(t, broker).faults_found > 0)
+    t.world.run_for(1_000)
+    assert FILE not in wrote, "the replica is given up instead"
+
+
 def test_the_name_of_a_partition_that_has_gone_meanwhile_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its topic may have been created anew, in a directory of that name."""
     t = _written()
