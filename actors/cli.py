@@ -23,11 +23,13 @@ NEW = -1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit code. A terminal obeys nothing of what it prints (`printable.py`)."""
+    """Run one command. Returns its exit code. A terminal obeys nothing of what it prints (`printable.py`). Where there is no
+    standard output or error, as in a process that was started without, what is written there goes nowhere."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from actors.printable import Guarded
 
-    with redirect_stdout(Guarded(sys.stdout)), redirect_stderr(Guarded(sys.stderr)):  # type: ignore[type-var]
+    out, error = (open(os.devnull, "w") if stream is None else stream for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+    with redirect_stdout(Guarded(out)), redirect_stderr(Guarded(error)):  # type: ignore[type-var]
         return _run(arguments)
 
 

@@ -10,6 +10,7 @@ move the cursor or hide what follows. Rules:
    `printable` itself.
 """
 
+import json
 from collections.abc import Iterable
 from typing import Any, TextIO
 
@@ -51,9 +52,19 @@ class Guarded:
 
 
 def _shown(text: str, stream: TextIO) -> str:
-    """The text with escapes for what the stream's encoding cannot express, such as Latin-1 where the language is `C`."""
+    """The text with escapes for what the stream's encoding cannot express. They are JSON's, so JSON stays what it is."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    if _expresses(encoding, text):
+        return text
+    return "".join(one if _expresses(encoding, one) else json.dumps(one)[1:-1] for one in text)
+
+
+def _expresses(encoding: str, text: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def unguarded(stream: Any) -> Any:
