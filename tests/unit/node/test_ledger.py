@@ -41,6 +41,13 @@ def nodes() -> Iterator[Nodes]:
     tracemalloc.stop()
 
 
+def test_members_of_groups_may_have_all_that_peers_may_have(nodes: Nodes) -> None:
+    """So an operator with large groups has one setting to raise."""
+    ledger = nodes.broker.node.runtime.ledger  # type: ignore[union-attr]
+    assert ledger.bytes_max == 512 << 20
+    assert ledger.accounts["GroupMembers"].bytes_max == ledger.bytes_max
+
+
 def test_each_bound_refuses_by_itself() -> None:
     ledger = Ledger(bytes_max=1_000, principal_bytes_max=600)
     first, second = ledger.account("First", 800), ledger.account("Second", 900)

@@ -27,15 +27,13 @@ from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
 from actors.broker.groups.kind import FAR_MS, Committer, Expiry, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
-from actors.ledger import Account, Ledger
+from actors.ledger import NO_BOUND, Account, Ledger
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 UNUSED_MAX = 20_000
 UNUSED_BYTES = 900
 """What an id takes that was given out and not used, with its group if nothing else is in it."""
-MEMBERS_BYTES_MAX = 256 << 20
-"""What the members of all groups may take together: what they say of themselves, and what they are assigned."""
 FORMER_MAX = 1000
 """Keys of a former kind that are removed in one write."""
 
@@ -58,7 +56,7 @@ class ClassicGroups(Kind[Group]):
     def __init__(self, ports: Ports, settings: Settings, account: Account | None = None) -> None:
         """`account`: to which members are charged."""
         self.ports = ports
-        self.account = account or Ledger().account("GroupMembers", MEMBERS_BYTES_MAX)
+        self.account = account or Ledger().account("GroupMembers", NO_BOUND)
         self.settings = settings
         self.jobs: list[Job] = []
         """Invariant: there are none."""

@@ -9,7 +9,7 @@ KIP-848, streams groups of KIP-1071 (the finalized `group.version` and `streams.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.groups.classic.groups import MEMBERS_BYTES_MAX, UNUSED_MAX
+from actors.broker.groups.classic.groups import UNUSED_MAX
 from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.migration import Migration, Policy
@@ -59,7 +59,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         self.settings_of = _settings(value, cache)
         """The settings of a group, by its id: name -> value (`group_settings.py`). Not to be changed."""
         self.topics = GroupTopics(cache)
-        members = runtime.ledger.account("GroupMembers", MEMBERS_BYTES_MAX)
+        members = runtime.ledger.account("GroupMembers", value("rayft.peer.memory.bytes"))
         machine = Coordinator(
             Settings(
                 partitions=value("offsets.topic.num.partitions"),
