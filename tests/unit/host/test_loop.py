@@ -663,11 +663,18 @@ def test_a_peer_that_is_gone_between_its_acceptance_and_its_connection_is_no_err
         return whole(task, name=name)
 
     one.loop._create_task = create_task
-    busy = threading.Event()
+    held, busy = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        busy.wait()
+
     with unharmed(one):
         for _ in range(3):
+            held.clear()
             busy.clear()
-            one.loop._loop.call_soon_threadsafe(busy.wait)
+            one.loop._loop.call_soon_threadsafe(hold)
+            assert held.wait(5)  # else the loop could accept before it is known who is to go
             going.append(one.connect())
             busy.set()
             one.until(lambda: not going and one.listeners.limits._all == 0)
