@@ -17,6 +17,7 @@ from typing import NamedTuple, TextIO
 from actors.broker.log.checkpoints import CLEANED_OFFSETS, LEADER_EPOCHS, LOG_STARTS, CorruptCheckpoint, parse_offsets
 from actors.broker.log.directory import METADATA_LOGS, PARTITION_METADATA, parse_name, read_topic_id
 from actors.broker.log.epochs import EpochCache
+from actors.broker.log.log import SNAPSHOT
 from actors.broker.log.scrubbing import SegmentScrub, SmallFiles
 from actors.broker.log.segment import LOG
 from actors.broker.log.transaction_index import TRANSACTION_INDEX
@@ -50,10 +51,8 @@ def scrub(path: Path, out: TextIO) -> Scrubbed:
         parsed = parse_name(name)
         if parsed is None or parsed[2] or parsed[0] in METADATA_LOGS:
             continue
-        place, told = (parsed[0], parsed[1]), set[str]()
-        epochs = _epochs(disk, name)
-        for line in _small(disk, name, epochs):
-            told.add(line)
+        place, epochs = (parsed[0], parsed[1]), _epochs(disk, name)
+        told = set(_small(disk, name, epochs))
         for one in _segments(disk, name, cleaned.get(place, -1) >= 0, starts.get(place, 0), epochs):
             try:
                 while not one.done:
@@ -111,7 +110,7 @@ def _small(disk: LocalDisk, name: str, epochs: EpochCache | None) -> Iterator[st
         yield f"{name}/{LEADER_EPOCHS}: it cannot be read"
     if PARTITION_METADATA in files and read_topic_id(disk, name) is None:
         yield f"{name}/{PARTITION_METADATA}: it does not say of which topic these files are"
-    snapshots = tuple(int(one[:20]) for one in files if one[:20].isdecimal() and one[20:] == ".snapshot")
+    snapshots = tuple(int(one[:20]) for one in files if one[:20].isdecimal() and one[20:] == SNAPSHOT)
     for fault in SmallFiles(disk, name, None, None, snapshots).read()[0]:
         if disk.exists(fault.path):
             yield f"{fault.path}: {fault.reason}"

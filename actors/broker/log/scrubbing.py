@@ -26,6 +26,7 @@ from actors.broker.log import markers
 from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.directory import PARTITION_METADATA, identity_text
 from actors.broker.log.epochs import EpochCache
+from actors.broker.log.log import SNAPSHOT
 from actors.broker.log.producers import CorruptSnapshot, Producers
 from actors.broker.log.segment import HEADER_BYTES, INDEX, LOG, TIME_INDEX
 from actors.broker.log.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex, check, entries
@@ -278,7 +279,7 @@ class SegmentScrub:
         read = 0
         for ending, dtype in ((INDEX, _OFFSETS), (TIME_INDEX, _TIMES)):
             try:
-                data = _content(self._disk, self.path(ending))
+                data = content_at_rest(self._disk, self.path(ending))
             except FileNotFoundError:
                 self._log.read_at_rest(0, 1)  # the segment may have gone as a whole
                 self.index_faults[ending] = "it is missing"
@@ -358,7 +359,7 @@ class SegmentScrub:
         if not self._transactions:
             return 0
         try:
-            data = _content(self._disk, self.path(TRANSACTION_INDEX))
+            data = content_at_rest(self._disk, self.path(TRANSACTION_INDEX))
             check(data, self._base_offset, self._end_offset)
             found = entries(data)
         except FileNotFoundError:
@@ -396,9 +397,9 @@ class SmallFiles(NamedTuple):
         if self.identity is not None and (reason := self._identity()):
             found.append(SmallFault(f"{self.directory}/{PARTITION_METADATA}", reason))
         for offset in self.snapshots:
-            path = f"{self.directory}/{offset:020d}.snapshot"
+            path = f"{self.directory}/{offset:020d}{SNAPSHOT}"
             try:
-                data = _content(self.disk, path)
+                data = content_at_rest(self.disk, path)
                 read += len(data)
                 Producers.parse(data)
             except FileNotFoundError:
@@ -410,7 +411,7 @@ class SmallFiles(NamedTuple):
     def _epochs(self) -> str:
         assert self.epochs is not None
         try:
-            content = bytes(_content(self.disk, f"{self.directory}/{LEADER_EPOCHS}"))
+            content = bytes(content_at_rest(self.disk, f"{self.directory}/{LEADER_EPOCHS}"))
             table = EpochCache.parse(content)
         except FileNotFoundError:
             return "it is missing" if self.epochs[0] else ""
@@ -422,14 +423,15 @@ class SmallFiles(NamedTuple):
     def _identity(self) -> str:
         assert self.identity is not None
         try:
-            content = bytes(_content(self.disk, f"{self.directory}/{PARTITION_METADATA}"))
+            content = bytes(content_at_rest(self.disk, f"{self.directory}/{PARTITION_METADATA}"))
         except FileNotFoundError:
             return "it is missing"
         whole = content.rstrip(b"\n") == identity_text(*self.identity)
         return "" if whole else "it does not say which topic and log these files are of"
 
 
-def _content(disk: Disk, path: str) -> memoryview:
+def content_at_rest(disk: Disk, path: str) -> memoryview:
+    """All that a file holds. Blocks. Raises FileNotFoundError, DiskFailed."""
     file = disk.open(path)
     try:
         return file.read_at_rest(0, file.size)

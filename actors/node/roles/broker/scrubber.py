@@ -31,7 +31,7 @@ import numpy as np
 from actors.broker.log import directory as names
 from actors.broker.log.checkpoints import SCRUBBED, CorruptCheckpoint, lines, text
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.scrubbing import Fault, SegmentScrub, SmallFiles
+from actors.broker.log.scrubbing import Fault, SegmentScrub, SmallFiles, content_at_rest
 from actors.broker.log.segment import LOG, NO_LIMIT, Segment
 from actors.broker.log.transaction_index import TRANSACTION_INDEX
 from actors.broker.partition import Partition
@@ -228,9 +228,8 @@ class Scrubber:
         before = self.bytes_read, self.faults_found, self.faults_repaired
         ahead = self._ahead(reading)
         while not self._storage.failed(reading.disk):
-            yield self._job(
-                int
-            )  # a turn each: of a partition without records nothing is read, and there may be thousands
+            # A turn for each: nothing is read of a partition without records, and there may be thousands.
+            yield self._job(int)
             if not self._rate():
                 return
             partition = next(ahead, None)
@@ -250,7 +249,7 @@ class Scrubber:
 
     def _recall(self, reading: Reading) -> Steps:
         try:
-            content = yield self._job(bound(_whole, reading.disk, SCRUBBED))
+            content = yield self._job(bound(content_at_rest, reading.disk, SCRUBBED))
             reading.learn(bytes(content))
         except FileNotFoundError:
             pass
@@ -526,7 +525,7 @@ class Scrubber:
             return
         content = yield self._job(log.aborted_again(segment), segment.size)
         if not why:
-            stored = yield self._job(bound(_whole, log.disk, aborted.path))
+            stored = yield self._job(bound(content_at_rest, log.disk, aborted.path))
             why = "" if stored == content else "it is not what the log says"
         if why and log.layout == layout and self._stays(partition, log, segment, found):
             self._tell(log, aborted.path, why)
@@ -654,11 +653,3 @@ def _end(log: PartitionLog, segment: Segment) -> int:
 
 def _offsets(fault: Fault) -> str:
     return f"offsets {fault.first_offset} to {fault.next_offset - 1}"
-
-
-def _whole(disk: Disk, path: str) -> bytes:
-    file = disk.open(path)
-    try:
-        return bytes(file.read_at_rest(0, file.size))
-    finally:
-        file.close()
