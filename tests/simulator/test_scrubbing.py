@@ -366,6 +366,44 @@ def test_partitions_without_records_take_a_turn_each_and_are_sorted_once(monkeyp
     assert replicas.times <= 3
 
 
+def test_a_reading_that_is_turned_off_and_on_again_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = _written()
+    kind = message("CreateTopicsRequest")
+    behind = kind.CreatableTopic(name="u", num_partitions=1, replication_factor=3)
+    assert t.client.call("b1", "CreateTopics", 7, kind(topics=[behind])).topics[0].error_code == 0
+    t.world.run_for(3_000)
+    off, read, told = [False], [], []
+    one, rate, scrub, completed = Scrubber._one, Scrubber._rate, Scrubber._scrub, Scrubber._told
+
+    def on_again(self: Any, reading: Any, partition: Any) -> Iterator[Any]:
+        done = yield from one(self, reading, partition)
+        off[0] = False
+        return done
+
+    def turned_off_once(self: Any, partition: Any, log: Any, segment: Any, rebuild: bool) -> Iterator[Any]:
+        if partition.topic == "t" and self is mine:
+            off[0] = not read
+            read.append(segment.base_offset)
+        return (yield from scrub(self, partition, log, segment, rebuild))
+
+    def noted(self: Any, *args: Any) -> None:
+        if self is mine:
+            told.append(list(read))
+        completed(self, *args)
+
+    mine = _scrubber(t, 1)
+    _passed(t, 1)
+    monkeypatch.setattr(Scrubber, "_one", on_again)
+    monkeypatch.setattr(Scrubber, "_rate", lambda self: 0 if off[0] and self is mine else rate(self))
+    monkeypatch.setattr(Scrubber, "_scrub", turned_off_once)
+    monkeypatch.setattr(Scrubber, "_told", noted)
+    t.until(lambda: told and read)
+    partition = next(one for one in mine._replicas if one.topic == "t")
+    t.until(lambda: any(told))
+    sealed = {segment.base_offset for segment in partition.log.segments[:-1]}
+    assert set(next(filter(None, told))) == sealed
+
+
 def test_sound_bytes_stay_where_another_replica_was_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was down while the topic was compacted, so its log has no gaps, and its batches are other ones."""
     t = OneTopic(None, {"cleanup.policy": "delete", "internal.segment.bytes": "1000"}, SCRUBBING | CLEANER)

@@ -237,7 +237,8 @@ class Scrubber:
                 reading.at, reading.completed_ms = None, self._runtime.now.wall_ms
                 self._told(reading, *before)
                 break
-            yield from self._one(reading, partition)
+            if not (yield from self._one(reading, partition)):
+                return
         yield from self._keep(reading, now=True)
 
     def _told(self, reading: Reading, size: int, found: int, repaired: int) -> None:
@@ -287,6 +288,7 @@ class Scrubber:
                     yield one
 
     def _one(self, reading: Reading, partition: Partition) -> Steps:
+        """Read one partition from where the reading has come to. False: that was turned off before the end."""
         assert reading.at is not None
         offset = reading.at[2] if reading.at[:2] == (partition.topic, partition.number) else 0
         log = partition.log
@@ -303,7 +305,7 @@ class Scrubber:
                     yield from self._segment_of(partition, log, segment)
                 yield from self._keep(reading)
             if not self._rate():
-                return
+                return False
         except (DiskFull, DiskFailed) as error:
             self._storage.job_done(error.disk or log.disk, error)
         except FileNotFoundError:
@@ -311,6 +313,7 @@ class Scrubber:
         except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
             self._runtime.log.error(f"{partition!r} cannot be read at rest: {error!r}")
         reading.at = partition.topic, partition.number, NO_LIMIT
+        return True
 
     def _here(self, partition: Partition, log: PartitionLog) -> bool:
         return not (partition.removed or partition.log is not log or self._storage.failed(log.disk) or log.torn)
