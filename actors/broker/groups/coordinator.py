@@ -772,13 +772,16 @@ class Coordinator(Coordination[Shard]):
 
 
 def _old(shard: Shard, id: str, keys: Sequence[Key], found: Expiry) -> list[Key]:
-    """Those keys of a group that have expired. One that is being written has not, since its removal would stand behind the
-    new value in the log."""
-    offsets, unsettled = shard.offsets_of(id), shard.unsettled_of(id)
+    """Those keys of a group that have expired. One that is being written, also in an open transaction, has not, since its
+    removal would stand behind the new value in the log."""
+    offsets, unsettled, unstable = shard.offsets_of(id), shard.unsettled_of(id), shard.transactional.unstable(id)
     return [
         key
         for key in keys
-        if key in offsets and found.old(key, offsets[key]) and unsettled.get(key, NO_WRITE) == NO_WRITE
+        if key in offsets
+        and found.old(key, offsets[key])
+        and unsettled.get(key, NO_WRITE) == NO_WRITE
+        and key not in unstable
     ]
 
 

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from actors.broker.groups import coordinator, shard
+from actors.broker.groups.kind import Expiry
 from actors.broker.groups.records import CommittedOffset, offset_record
 from actors.broker.groups.shard import PORTION_KEYS
 from actors.ports import Now
@@ -398,6 +399,20 @@ def test_what_is_being_committed_while_a_large_group_is_looked_through_does_not_
     assert isinstance(found, dict) and len(told) == 1
     assert found.keys() == ({("z", 0)} if failed else {("z", 0), last})
     assert world.heir().fetch("g") == found
+
+
+def test_an_old_offset_of_which_an_open_transaction_has_a_new_value_does_not_expire() -> None:
+    """Also not in a group that goes on, of whose topics members no longer read one: the removal would be the newer."""
+    world = large_group("committed", 2)
+    machine = world.machine
+    machine.commit_transactional("g", (7, 0), [("a", 0, value(90_000))], lambda error: None)
+    world.drain()
+    of_group = next(iter(machine.shards.values()))
+    every = Expiry(lambda key, committed: True, whole=False)
+    assert coordinator._old(of_group, "g", [("a", 0), ("a", 1)], every) == [("a", 1)]
+    ended(world, 7)
+    until_done(world)
+    assert coordinator._old(of_group, "g", [("a", 0), ("a", 1)], every) == [("a", 0), ("a", 1)]
 
 
 def old_groups(count: int, keys: int) -> World:
