@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors import replay
+    from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
-    from actors.host.on_processes import Cluster
 
 __version__ = "0.1.0"
 __all__ = ["Cluster", "ClusterError", "__version__", "replay"]
 
-_WHERE = {"Cluster": "actors.host.on_processes", "ClusterError": "actors.host.cluster_error"}
+_WHERE = {"Cluster": "actors.host.cluster.on_processes", "ClusterError": "actors.host.cluster_error"}
 
 
 def __getattr__(name: str) -> Any:

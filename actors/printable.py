@@ -4,8 +4,8 @@ This file alone decides what becomes of characters that a terminal obeys: names 
 sentences of errors come from anybody who can write into a cluster, and may hold sequences that set the title of a window,
 move the cursor or hide what follows. Rules:
 
-1. All that a command prints passes through a `Guarded` stream, whichever command it is (`actors/cli.py`): nobody has to
-   remember it.
+1. All that a command prints passes through a `Guarded` stream, whichever command it is (`actors/command/cli.py`):
+   nobody has to remember it.
 2. What draws on a terminal, with colours and moving lines, writes past that (`unguarded`), and makes each text of others
    `printable` itself.
 """

@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from actors.bridge import topics, znodes
-from actors.host import plan, probe
-from actors.host.zookeeper_session import Session
+from actors.host.bridge.zookeeper_session import Session
+from actors.host.cluster import plan, probe
+from actors.ports.zookeeper import Change, Create, Get
 from actors.wire.messages import message
-from actors.zookeeper import Change, Create, Get
 from bench.end_to_end import RESULTS, machine
 from tests.integration.bridge.zookeeper_mode import ZooKeeper
 
@@ -234,7 +234,7 @@ def measured(names: int, partitions: int, latency_ms: float) -> dict[str, Any]:
         command = [
             sys.executable,
             "-m",
-            "actors.cli",
+            "actors.command.cli",
             "bridge",
             "--zookeeper",
             address,

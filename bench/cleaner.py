@@ -30,11 +30,11 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from actors.broker.log.cleaner import Cleaned, Durable, Limits, LogCleaning, Slice
-from actors.broker.log.cleaning import cleanable
+from actors.broker.log.cleaning.cleaner import Cleaned, Durable, Limits, LogCleaning, Slice
+from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk, LocalFile
-from actors.settings import BROKER_CONFIGS, topic_settings
+from actors.host.work.disk import LocalDisk, LocalFile
+from actors.settings.definitions import BROKER_CONFIGS, topic_settings
 from bench import apache
 from bench.end_to_end import RESULTS, machine
 from fastpath.records import batch

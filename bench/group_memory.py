@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer import records

@@ -20,9 +20,9 @@ START_SECONDS_MAX = 60
 
 def node(file: str, times: str, lane: bool) -> int:
     """Run a node; note when changes of partitions are committed here, when they are obeyed, and what is appended."""
-    from actors import cli
-    from actors.broker.partition import Partition
-    from actors.broker.replicas import Replicas
+    from actors.broker.replication.partition import Partition
+    from actors.broker.replication.replicas import Replicas
+    from actors.command import cli
     from actors.metadata.dialects import dialect
     from actors.metadata.ops import PartitionsChanged
     from actors.node.net.channels import Channels
@@ -102,7 +102,7 @@ class RayftCluster:
                 "rayft.metadata.source": "push" if pushed else "log",
                 **plane,
             }
-        rayft = [sys.executable, "-m", "actors.cli"]
+        rayft = [sys.executable, "-m", "actors.command.cli"]
         identity = subprocess.run(
             [*rayft, "random-id"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.strip()

@@ -29,8 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from actors import replay
-from actors.replay import metadata, shared
-from actors.replay.log import Reading
+from actors.replay import shared
+from actors.replay.columns import metadata
+from actors.replay.logs.chunks import Reading
 from actors.replay.read_options import read_options
 from bench import apache, cpu, spark_kafka
 from bench.chart import bars

@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.host import probe
+from actors.host.cluster import probe
 from actors.wire.messages import message
 
 TOPIC, PARTITIONS = "at-rest", 6

@@ -14,8 +14,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from actors.host.disk import LocalDisk
-from actors.host.syncs import Syncs
+from actors.host.work.disk import LocalDisk
+from actors.host.work.syncs import Syncs
 from actors.ports import Sync, SyncClass
 
 SMALL_BYTES = 300

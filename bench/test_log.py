@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk
+from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
 from tests.unit.broker.log.logs import build, settings
 

@@ -11,9 +11,9 @@ from actors import replay
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import dialect
 from actors.metadata.ops import FeatureSet, PartitionsChanged, PartitionsSet, TopicSet
-from actors.replay import metadata
 from actors.replay.checkpoint import compact
-from actors.replay.log import Reading
+from actors.replay.columns import metadata
+from actors.replay.logs.chunks import Reading
 from fastpath.records.batch import Builder
 
 TOPICS, EACH, CHANGES = 20, 2_000, 160_000

@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from actors.host.certificates import authority, issue, write
+from actors.host.security.certificates import authority, issue, write
 from bench import apache
 from bench.end_to_end import RESULTS, Side, consume_seconds, machine, produce_seconds
 
@@ -85,7 +85,7 @@ def rayft_cluster(home: Path, tls: Mapping[str, str]) -> Iterator[Side]:
         },
         1: {"process.roles": "broker", "broker.id": "1", "listeners": listeners},
     }
-    rayft = [sys.executable, "-m", "actors.cli"]
+    rayft = [sys.executable, "-m", "actors.command.cli"]
     identity = subprocess.run(
         [*rayft, "random-id"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -1,8 +1,8 @@
-"""A stream of bytes that a real connection (`host/link.py`) cuts into frames, without a socket."""
+"""A stream of bytes that a real connection (`host/net/link.py`) cuts into frames, without a socket."""
 
 from collections.abc import Iterable
 
-from actors.host.link import Link, Reader
+from actors.host.net.link import Link, Reader
 from actors.wire.errors import WireError
 
 

@@ -10,7 +10,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.broker import java_hash
+from actors.broker.coordinators import java_hash
 from actors.node.api import handlers
 from actors.node.runtime.calls import Listener
 from actors.wire.messages import message, plan

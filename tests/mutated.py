@@ -44,10 +44,10 @@ from actors.authentication.key_set import BadKeySet, key_set
 from actors.authentication.oauthbearer import OAuthBearer, Verdict
 from actors.authentication.plain import Plain
 from actors.authentication.scram import ITERATIONS_MIN, Mechanism, Scram, TokenLogin, credential, salted
-from actors.config import ConfigError
-from actors.host.certificates import authority, issue
-from actors.host.tls import Tls
-from actors.tls_settings import Store, TlsSettings, mapping_rules
+from actors.host.net.tls import Tls
+from actors.host.security.certificates import authority, issue
+from actors.settings.node_config import ConfigError
+from actors.settings.tls_settings import Store, TlsSettings, mapping_rules
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message

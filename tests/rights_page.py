@@ -12,13 +12,13 @@ from actors.authorization.index import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, Operation, Pattern, Permission, Resource
 from actors.authorization.rights import Checked, Right
 from actors.authorization.rules import Rule
-from actors.config import node_config
 from actors.node.api import handlers, table
-from actors.node.api.authorizer import Authorizer
 from actors.node.api.perform import perform
-from actors.node.api.speakers import kind
+from actors.node.api.security.authorizer import Authorizer
+from actors.node.api.security.speakers import kind
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Api, Call, Listener
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
 

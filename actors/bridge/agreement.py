@@ -19,7 +19,7 @@ from actors.bridge import bases, changes, merging, rules, settings, token_change
 from actors.bridge.asks import Here, Job, Look, Tell
 from actors.bridge.reading import Snapshot, read, settings_and_rules
 from actors.bridge.znodes import BadZnode
-from actors.zookeeper import Children, Get, Znode, is_path
+from actors.ports.zookeeper import Children, Get, Znode, is_path
 
 TOPICS_AT_ONCE = 250
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from actors.bridge.stages import Happens
 from actors.bridge.znodes import BadZnode
-from actors.controller.pushes import Ending
-from actors.controller.zookeeper_brokers import LiveBroker
+from actors.controller.brokers.zookeeper_brokers import LiveBroker
+from actors.controller.pushes.pushes import Ending
 from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint, Op
-from actors.zookeeper import REQUEST_BYTES_MAX, Change, Read, Unsendable
+from actors.ports.zookeeper import REQUEST_BYTES_MAX, Change, Read, Unsendable
 
 
 class Look(NamedTuple):

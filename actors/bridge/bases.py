@@ -23,7 +23,7 @@ from actors.bridge.asks import Here, Job, Look, Settle
 from actors.bridge.claim import guarded, made
 from actors.bridge.settings import Settings
 from actors.bridge.znodes import AGREED
-from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode, request_bytes
+from actors.ports.zookeeper import Change, Children, Create, Delete, Get, Write, Znode, request_bytes
 
 Base = Mapping[bytes, bytes]
 """Digest of a setting's name, or of a rule -> digest of the value, of DIGEST_BYTES each."""

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from actors.bridge.znodes import BROKER_IDS, BadZnode, child, field, fields, number, shown, written
-from actors.controller.zookeeper_brokers import LiveBroker
+from actors.controller.brokers.zookeeper_brokers import LiveBroker
 from actors.metadata.ops import EndPoint
-from actors.zookeeper import Znode
+from actors.ports.zookeeper import Znode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 VERSION = 5

@@ -14,7 +14,7 @@ from actors.bridge import bases, merging, rules, settings, znodes
 from actors.bridge.asks import Here, Job, Look, Tell, op_groups, taken
 from actors.bridge.notifications import OURS, mark_of, notified
 from actors.bridge.znodes import BadZnode, fields
-from actors.zookeeper import Get, Znode
+from actors.ports.zookeeper import Get, Znode
 
 
 def changed_settings(here: Here) -> Job:

@@ -16,9 +16,9 @@ from actors.bridge.brokers import broker, listeners
 from actors.bridge.reading import Snapshot
 from actors.bridge.topics import Topic, partition, state_path, topic
 from actors.bridge.znodes import BadZnode, field, fields, number
-from actors.controller.delegation_tokens import TOKENS_MAX
-from actors.controller.scram_credentials import KIND as SCRAM
-from actors.controller.zookeeper_brokers import LiveBroker
+from actors.controller.brokers.zookeeper_brokers import LiveBroker
+from actors.controller.principals.delegation_tokens import TOKENS_MAX
+from actors.controller.principals.scram_credentials import KIND as SCRAM
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION
 from actors.metadata.image import Image
 from actors.metadata.ops import EntitySet, Op

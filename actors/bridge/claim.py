@@ -35,7 +35,7 @@ from actors.bridge.znodes import (
     put,
     written,
 )
-from actors.zookeeper import Change, Check, Children, Create, Delete, Get, Write, change_bytes
+from actors.ports.zookeeper import Change, Check, Children, Create, Delete, Get, Write, change_bytes
 
 DRIVING = "driving"
 WROTE_NOTED_MAX = 100

@@ -22,10 +22,10 @@ from actors.bridge.claim import guarded, is_ours, look, present, wanted
 from actors.bridge.returning import ENDS
 from actors.bridge.stages import Happens
 from actors.bridge.znodes import BadZnode, fields
-from actors.controller.zookeeper_brokers import LiveBroker
+from actors.controller.brokers.zookeeper_brokers import LiveBroker
 from actors.metadata.ops import Op, TopicGone, TopicSet
 from actors.metadata.topic_names import rival
-from actors.zookeeper import Children, Delete, Get, Znode
+from actors.ports.zookeeper import Children, Delete, Get, Znode
 
 
 def live(here: Here) -> Job:

@@ -15,7 +15,7 @@ from actors.bridge.asks import Here
 from actors.bridge.bases import Base, mark
 from actors.bridge.settings import Settings
 from actors.bridge.znodes import OURS, BadZnode, fields
-from actors.zookeeper import Znode
+from actors.ports.zookeeper import Znode
 
 
 def of_rules(base: Base, here: frozenset[Rule], there: frozenset[Rule]) -> frozenset[Rule]:

@@ -20,7 +20,7 @@ from actors.bridge.asks import Here, Job, Look, Settle, Tell
 from actors.bridge.claim import guarded, note
 from actors.bridge.znodes import OURS as OURS
 from actors.bridge.znodes import BadZnode, fields, put
-from actors.zookeeper import Change, Children, Get, Znode
+from actors.ports.zookeeper import Change, Children, Get, Znode
 
 GETS_AT_ONCE = 500
 PREFIXES = {

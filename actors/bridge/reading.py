@@ -18,7 +18,7 @@ from actors.bridge.rules import KINDS
 from actors.bridge.settings import is_entity
 from actors.bridge.topics import path_of, state_path, topic
 from actors.bridge.znodes import BadZnode
-from actors.zookeeper import Children, Get, Read, Znode
+from actors.ports.zookeeper import Children, Get, Read, Znode
 
 READS_A_ROUND = 500
 ZNODES_MAX = 2_000_000

@@ -33,7 +33,7 @@ from actors.bridge.notifications import remembered
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
 from actors.metadata.image import Image
-from actors.zookeeper import Change, Check, Create, Delete, Get, Write, Znode
+from actors.ports.zookeeper import Change, Check, Create, Delete, Get, Write, Znode
 
 PARTITIONS_AT_ONCE = 100
 REASONS_MAX = 10

@@ -27,10 +27,10 @@ from actors.bridge.znodes import (
     shown,
     written,
 )
-from actors.controller.acls import KIND
+from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS, Image
 from actors.metadata.ops import EntityGone, EntitySet, Op
-from actors.zookeeper import Znode, is_path
+from actors.ports.zookeeper import Znode, is_path
 
 KINDS = {
     "Topic": Kind.TOPIC,

@@ -20,9 +20,10 @@ from urllib.parse import unquote
 from actors.authentication.scram import Mechanism
 from actors.bridge.znodes import CONFIG, BadZnode, field, fields, sanitized, shown, written
 from actors.controller.configs import BROKER, TOPIC
-from actors.controller.scram_credentials import KIND as SCRAM
+from actors.controller.principals.scram_credentials import KIND as SCRAM
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, Op
+from actors.ports.zookeeper import Znode
 from actors.quotas.levels import (
     CLIENT_ID,
     CONNECTION,
@@ -35,7 +36,6 @@ from actors.quotas.levels import (
     Entity,
     canonical,
 )
-from actors.zookeeper import Znode
 
 DEFAULT = "<default>"
 TYPES = {"topics": TOPIC, "brokers": BROKER}

@@ -51,7 +51,7 @@ from actors.bridge.returning import handed_back
 from actors.bridge.stages import Happens, Progress, progress, reached
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
-from actors.zookeeper import Delete, Get, Rejected, is_path
+from actors.ports.zookeeper import Delete, Get, Rejected, is_path
 
 AGAIN_MS = 1000
 REFUSED_AGAIN_MS = 15_000

@@ -17,9 +17,9 @@ from actors.bridge import tokens
 from actors.bridge.asks import Here, Job, Look, Settle, Tell, apart, op_groups, taken
 from actors.bridge.notifications import PREFIXES, make_noted, mark_of, notified
 from actors.bridge.znodes import BRIDGE, TOKEN_CHANGES, TOKEN_ROOT, TOKENS, BadZnode, shown
-from actors.controller.delegation_tokens import TOKENS_MAX
+from actors.controller.principals.delegation_tokens import TOKENS_MAX
 from actors.metadata.image import Image
-from actors.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
+from actors.ports.zookeeper import Change, Children, Create, Delete, Get, Write, Znode
 
 
 def changed(here: Here) -> Job:

@@ -28,7 +28,7 @@ from actors.bridge.znodes import (
     shown,
     written,
 )
-from actors.controller.delegation_tokens import (
+from actors.controller.principals.delegation_tokens import (
     KIND,
     NAME_CHARACTERS_MAX,
     NEVER_MS,
@@ -38,7 +38,7 @@ from actors.controller.delegation_tokens import (
 )
 from actors.metadata.image import Image
 from actors.metadata.ops import EntityGone, EntitySet, Op
-from actors.zookeeper import Znode
+from actors.ports.zookeeper import Znode
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Apache Kafka's are UUIDs in 22 characters of base64."""

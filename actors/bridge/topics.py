@@ -24,7 +24,7 @@ from actors.bridge.znodes import TOPICS, BadZnode, field, fields, number, shown,
 from actors.metadata.image import Image
 from actors.metadata.ops import PartitionsSet
 from actors.metadata.topic_names import name_error
-from actors.zookeeper import Create, Write, Znode
+from actors.ports.zookeeper import Create, Write, Znode
 
 NO_LEADER = -1
 PARTITIONS_MAX = 200_000

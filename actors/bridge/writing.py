@@ -34,10 +34,10 @@ from actors.bridge.claim import guarded, made
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
 from actors.bridge.rules import Resource
 from actors.bridge.znodes import written
-from actors.controller.pushes import Ending
+from actors.controller.pushes.pushes import Ending
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
-from actors.zookeeper import (
+from actors.ports.zookeeper import (
     Change,
     Children,
     Create,

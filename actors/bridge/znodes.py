@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from actors.zookeeper import Change, Create, Write, Znode
+from actors.ports.zookeeper import Change, Create, Write, Znode
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER, CONTROLLER_EPOCH = "/controller", "/controller_epoch"

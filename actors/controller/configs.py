@@ -18,14 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from actors.config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.controller.state import Result, State
-from actors.group_settings import error as group_error
-from actors.kept_settings import KEPT, ONE_BROKER, scope
 from actors.metadata.ops import ConfigSet
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
-from actors.settings import CLIENT_METRICS_CONFIGS
+from actors.settings.definitions import CLIENT_METRICS_CONFIGS
+from actors.settings.group_settings import error as group_error
+from actors.settings.kept_settings import KEPT, ONE_BROKER, scope
+from actors.settings.node_config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 

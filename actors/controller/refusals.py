@@ -7,7 +7,7 @@ R631-136, R500-14).
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.registration import UNKNOWN
+from actors.controller.brokers.registration import UNKNOWN
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import Message, message
 

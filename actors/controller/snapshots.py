@@ -13,7 +13,7 @@ This file alone decides which controller is told to start a snapshot. Rules:
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.controller.options import POLICIES
-from actors.controller.soft import Report, SnapshotSlot
+from actors.controller.soft_state import Report, SnapshotSlot
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode

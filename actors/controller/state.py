@@ -1,7 +1,7 @@
 """What every operation of the controller takes and returns (KIP-631, Controller: Persistence and Visibility).
 
 An operation is `(State, request, now, random) -> Result`. It reads the image and returns ops, but changes nothing.
-Replaying the ops makes the change, on the active controller as on every other node. The one exception is `soft.py`:
+Replaying the ops makes the change, on the active controller as on every other node. The one exception is `soft_state.py`:
 leases and other state that is never in the log.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from actors.controller.options import Options
-from actors.controller.soft import Soft
+from actors.controller.soft_state import Soft
 from actors.metadata.dialects import dialect
 from actors.metadata.families import Family
 from actors.metadata.image import Image

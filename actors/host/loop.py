@@ -23,21 +23,20 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from actors.config import NodeConfig
-from actors.host.client import dial
-from actors.host.handshakes import AGAIN_S as ADMIT_AGAIN_S
-from actors.host.handshakes import HANDSHAKE_BYTES, UNDER_WAY, Handshakes
-from actors.host.link import Link, Reader
-from actors.host.ration import Ration
-from actors.host.server import Listeners, PortTaken
-from actors.host.shortages import AGAIN_S
+from actors.host.net.client import dial
+from actors.host.net.handshakes import AGAIN_S as ADMIT_AGAIN_S
+from actors.host.net.handshakes import HANDSHAKE_BYTES, UNDER_WAY, Handshakes
+from actors.host.net.link import Link, Reader
+from actors.host.net.read_budget import Ration
+from actors.host.net.server import Listeners, PortTaken
+from actors.host.net.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
+from actors.host.net.tls_link import TlsLink, accepted
+from actors.host.net.zookeeper_connection import Door
 from actors.host.storage import unusable
-from actors.host.syncs import Syncs
-from actors.host.time_slice import SHORT_NS, ask_for
-from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
-from actors.host.tls_link import TlsLink, accepted
-from actors.host.workers import HELD_BYTES_MAX
-from actors.host.zookeeper import Door
+from actors.host.work.shortages import AGAIN_S
+from actors.host.work.syncs import Syncs
+from actors.host.work.time_slice import SHORT_NS, ask_for
+from actors.host.work.workers import HELD_BYTES_MAX
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
@@ -45,7 +44,8 @@ from actors.node.runtime.answers import MORE_MEMORY
 from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
 from actors.node.runtime.steps import LONG_NS
 from actors.ports import DiskFailed, DiskFull, Now
-from actors.zookeeper import Event as ZooKeeperEvent
+from actors.ports.zookeeper import Event as ZooKeeperEvent
+from actors.settings.node_config import NodeConfig
 
 if TYPE_CHECKING:
     from actors.node.node import Node

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
-from actors.config import ConfigError
-from actors.host.http_door import Asked, HttpDoor
-from actors.host.server import PortTaken
+from actors.host.net.http_door import Asked, HttpDoor
+from actors.host.net.server import PortTaken
 from actors.node.metrics import Sample
+from actors.settings.node_config import ConfigError
 
 SETTING = "rayft.metrics.listen"
 CLIENTS = "org_apache_kafka_"

@@ -13,16 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from actors.config import ConfigError, NodeConfig
-from actors.host import descriptors, storage
-from actors.host.http_door import CONNECTIONS_MAX
-from actors.host.kept_room import Rooms
-from actors.host.locks import Lock
+from actors.host import storage
 from actors.host.loop import Event, Loop, nobody, stopwatch
-from actors.host.repeats import Repeats
-from actors.host.server import Listeners, PortTaken
-from actors.host.system_random import SystemRandom
-from actors.host.tls import Contexts
+from actors.host.net.http_door import CONNECTIONS_MAX
+from actors.host.net.server import Listeners, PortTaken
+from actors.host.net.tls import Contexts
+from actors.host.work import descriptors
+from actors.host.work.kept_room import Rooms
+from actors.host.work.locks import Lock
+from actors.host.work.log_repeats import Repeats
+from actors.host.work.system_random import SystemRandom
+from actors.settings.node_config import ConfigError, NodeConfig
 
 REFUSED = 3
 SETTING = "rayft.metrics.listen"
@@ -182,7 +183,7 @@ def _renew(reserve: descriptors.Reserve, log: Journal) -> None:
 def _node(  # type: ignore[no-untyped-def]
     config: NodeConfig, found: list[storage.Directory], log: Journal, reserve: descriptors.Reserve, rooms: Rooms
 ):
-    from actors.host.disk import HANDLES_MAX, LocalDisk
+    from actors.host.work.disk import HANDLES_MAX, LocalDisk
     from actors.node.node import Node
     from actors.node.runtime.storage import Storage
 

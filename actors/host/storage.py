@@ -22,14 +22,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from actors.config import NodeConfig, properties
-from actors.host import durable, kept_room
-from actors.host.disk import FULL
-from actors.host.locks import LOCK, Lock
-from actors.host.locks import StorageError as StorageError
-from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
+from actors.host.work import durable, kept_room
+from actors.host.work.disk import FULL
+from actors.host.work.locks import LOCK, Lock
+from actors.host.work.locks import StorageError as StorageError
+from actors.host.work.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.metadata import bootstrap
 from actors.metadata.ops import CorruptMetadata, EntitySet
+from actors.settings.node_config import NodeConfig, properties
 
 META = "meta.properties"
 FAMILY = "rayft.metadata.family"

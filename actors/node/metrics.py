@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from actors.broker.lifecycle import State
+from actors.broker.lifecycle.lifecycle import State
 from actors.broker.telemetry.clients import Clients
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.request_channel import RequestChannel

@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from actors.config import NodeConfig
 from actors.node.api import handlers, table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
@@ -34,7 +33,8 @@ from actors.node.runtime.effects import NOTHING, Effects
 from actors.node.runtime.runtime import Log, Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Now, Random
-from actors.zookeeper import Event
+from actors.ports.zookeeper import Event
+from actors.settings.node_config import NodeConfig
 
 handlers.load()
 

@@ -25,25 +25,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from actors.replay.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
-    from actors.replay.history import changes
+    from actors.replay.columns.history import changes
+    from actors.replay.columns.tables import TABLES, state
+    from actors.replay.logs.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
     from actors.replay.source import Source, Split, open, read, schema
-    from actors.replay.tables import TABLES, state
 
 _WHERE = {
-    "CorruptLog": "files",
-    "Damage": "files",
-    "FamilyUnknown": "files",
-    "FileTruncated": "files",
-    "NothingToRead": "files",
+    "CorruptLog": "logs.files",
+    "Damage": "logs.files",
+    "FamilyUnknown": "logs.files",
+    "FileTruncated": "logs.files",
+    "NothingToRead": "logs.files",
     "Source": "source",
     "Split": "source",
-    "TABLES": "tables",
-    "changes": "history",
+    "TABLES": "columns.tables",
+    "changes": "columns.history",
     "open": "source",
     "read": "source",
     "schema": "source",
-    "state": "tables",
+    "state": "columns.tables",
 }
 __all__ = [
     "TABLES",

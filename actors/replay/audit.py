@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from actors.replay.as_of import time_of
-from actors.replay.copies import metadata_log
-from actors.replay.log import Reading, batches
+from actors.replay.columns.as_of import time_of
+from actors.replay.logs.chunks import Reading, batches
+from actors.replay.logs.copies import metadata_log
 
 EVENTS = ("offset", "timestamp", "kind", "topic", "partition", "old", "new", "old_ids", "new_ids")
 IDS = pa.list_(pa.int32())

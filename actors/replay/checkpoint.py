@@ -16,10 +16,10 @@ from typing import NamedTuple
 from actors.metadata import snapshot
 from actors.metadata.dialects import FORMAT, LATEST
 from actors.ports import Buffer
-from actors.replay import files
-from actors.replay.as_of import AsOf, opened
-from actors.replay.copies import metadata_log
-from actors.replay.log import Reading
+from actors.replay.columns.as_of import AsOf, opened
+from actors.replay.logs import files
+from actors.replay.logs.chunks import Reading
+from actors.replay.logs.copies import metadata_log
 
 LEVEL = "rayft.metadata.format"
 """The name in meta.properties of the level that the first leader writes."""

@@ -30,7 +30,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from actors.replay.files import CorruptLog, FileTruncated, NothingToRead, Partition, repeated, topic_id
+from actors.replay.logs.files import CorruptLog, FileTruncated, NothingToRead, Partition, repeated, topic_id
 from actors.replay.read_options import ReadOptions, read_options, scan, split_bytes
 from actors.replay.source import Key, Source, Split
 from actors.replay.where import OFFSET_MAX

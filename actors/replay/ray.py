@@ -17,7 +17,7 @@ from ray.data import Dataset, Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from actors.replay import source
-from actors.replay.files import repeated
+from actors.replay.logs.files import repeated
 from actors.replay.read_options import ReadOptions, read_options, scan
 from actors.replay.shared import attach
 from actors.replay.source import Split

@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.replay import history, source, tables
-from actors.replay.as_of import AsOf
-from actors.replay.files import Damage, NothingToRead, repeated
-from actors.replay.history import KINDS
-from actors.replay.log import Reading
+from actors.replay import source
+from actors.replay.columns import history, tables
+from actors.replay.columns.as_of import AsOf
+from actors.replay.columns.history import KINDS
+from actors.replay.logs.chunks import Reading
+from actors.replay.logs.files import Damage, NothingToRead, repeated
 from actors.replay.source import Source, Split
 from actors.replay.topic_logs import tell_deleted
 from actors.replay.where import OFFSET_MAX

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from actors.replay import files
 from actors.replay.follow import HIGH_WATERMARKS, high_watermarks
-from actors.replay.log import Reading, batches
+from actors.replay.logs import files
+from actors.replay.logs.chunks import Reading, batches
 from actors.replay.read_options import split_bytes
 from actors.replay.source import Key, Source, Split
 

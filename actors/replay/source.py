@@ -17,10 +17,20 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from actors.replay import files, metadata, replaced, topics
-from actors.replay.copies import metadata_log
-from actors.replay.files import Damage, FileTruncated, NothingToRead, Partition, Segment, mapped, repeated, still_there
-from actors.replay.log import CHUNK_BYTES, Reading, chunks
+from actors.replay.columns import metadata, topics
+from actors.replay.logs import files, replaced
+from actors.replay.logs.chunks import CHUNK_BYTES, Reading, chunks
+from actors.replay.logs.copies import metadata_log
+from actors.replay.logs.files import (
+    Damage,
+    FileTruncated,
+    NothingToRead,
+    Partition,
+    Segment,
+    mapped,
+    repeated,
+    still_there,
+)
 from actors.replay.topic_logs import topic_logs
 from fastpath.records.scan import resync, scan
 

@@ -29,13 +29,13 @@ from actors.metadata.batches import KRaftVersion, SnapshotHeader, Voters, contro
 from actors.metadata.dialects import FORMAT, LATEST, dialect
 from actors.metadata.image import Image
 from actors.ports import Batch
-from actors.replay import files
-from actors.replay.arrow import varied
-from actors.replay.as_of import Quorum
 from actors.replay.checkpoint import LEVEL, Compacted
-from actors.replay.copies import metadata_log
-from actors.replay.files import Checkpoint, NothingToRead, Partition
-from actors.replay.log import CONTROL, Reading, batches, chunks
+from actors.replay.columns.arrow import varied
+from actors.replay.columns.as_of import Quorum
+from actors.replay.logs import files
+from actors.replay.logs.chunks import CONTROL, Reading, batches, chunks
+from actors.replay.logs.copies import metadata_log
+from actors.replay.logs.files import Checkpoint, NothingToRead, Partition
 from actors.replay.read_options import split_bytes
 from actors.replay.source import Source, Split
 from fastpath.arrow import topic_columns

@@ -16,9 +16,9 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from actors.replay.as_of import replay
-from actors.replay.copies import alike, newest
-from actors.replay.files import (
+from actors.replay.columns.as_of import replay
+from actors.replay.logs.copies import alike, newest
+from actors.replay.logs.files import (
     METADATA,
     PARTITION_METADATA,
     CorruptLog,

@@ -1,7 +1,7 @@
 """The removal of a broker from ISRs, in bulk: for every partition whose ISR holds it, the ISR without it and the next
 leader.
 
-This file alone decides how that is done fast. The rule is in `actors/controller/changes.py`, whose `leave` is the slow
+This file alone decides how that is done fast. The rule is in `actors/controller/partitions/partition_changes.py`, whose `leave` is the slow
 twin of the loop below: the leader stays while it is in the ISR; else the first usable replica of the ISR in the order
 of preference leads; else there is no leader. Some rows are not changed but listed for the caller: those whose ISR has
 the broker as its sole member, and those with rare fields or with more than 32 replicas.

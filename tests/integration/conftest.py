@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import rayft
-from actors.config import node_config, properties
-from actors.host import plan as plans
 from actors.host import storage
+from actors.host.cluster import plan as plans
+from actors.settings.node_config import node_config, properties
 from tests.integration.answers.dialogue import Dialogue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def two_directories(home: Path, brokers: int, config: dict[str, str]) -> None:
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run `rayft` with these arguments until it ends."""
     return subprocess.run(
-        [sys.executable, "-m", "actors.cli", *arguments],
+        [sys.executable, "-m", "actors.command.cli", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

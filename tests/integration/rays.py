@@ -68,7 +68,7 @@ def rayft(
     if arguments[0] == "up" and not {"--secure", "--add-controller"} & set(arguments):
         arguments += ("--insecure",)
     return subprocess.run(
-        [sys.executable, "-m", "actors.cli", *arguments, "--ray", address, "--dir", str(directory)],
+        [sys.executable, "-m", "actors.command.cli", *arguments, "--ray", address, "--dir", str(directory)],
         cwd=ROOT, env=dict(around), capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
 

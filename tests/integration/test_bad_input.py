@@ -21,9 +21,9 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.host import plan as plans
-from actors.host import probe, reopen
-from actors.host.on_processes import Cluster, ClusterError
+from actors.host.cluster import existing_directory, probe
+from actors.host.cluster import plan as plans
+from actors.host.cluster.on_processes import Cluster, ClusterError
 from actors.wire import framing
 from actors.wire.messages import message
 
@@ -35,7 +35,7 @@ SECONDS = 30
 def node(file: Path, timeout_s: float = 60) -> "subprocess.CompletedProcess[str]":
     """Run `rayft node` until it ends."""
     return subprocess.run(
-        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+        [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
         cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
 
@@ -187,7 +187,7 @@ def test_a_setting_that_cannot_be_stops_a_node_with_one_sentence(tmp_path: Path,
 def rayft_up(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run `rayft up` with something that it must refuse."""
     return subprocess.run(
-        [sys.executable, "-m", "actors.cli", "up", "--dir", str(directory), *arguments],
+        [sys.executable, "-m", "actors.command.cli", "up", "--dir", str(directory), *arguments],
         cwd=ROOT, capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
 
@@ -233,7 +233,7 @@ def test_words_that_cannot_be_are_one_sentence_that_helps(tmp_path: Path, words:
     file = tmp_path / "broker.properties"
     file.write_text(f"process.roles=broker\nbroker.id=1\ncontroller.connect=1001@h:1\nlog.dirs={tmp_path / 'd'}\n")
     ran = subprocess.run(
-        [sys.executable, "-m", "actors.cli", *words.format(new=tmp_path / "new", file=file).split()],
+        [sys.executable, "-m", "actors.command.cli", *words.format(new=tmp_path / "new", file=file).split()],
         cwd=ROOT, capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
     assert ran.returncode in (1, 3)
@@ -257,15 +257,18 @@ def test_what_an_old_directory_fulfils_may_be_asked_for_again(tmp_path: Path) ->
     }
     plan = plans.create(tmp_path, 1, 2, common=common, host="127.0.0.1")
     port = plan.brokers[0].address("client")[1]
-    reopen.agree(plan, common, controllers=1, brokers=2, host="127.0.0.1", port=port, level=2)
-    reopen.agree(plan, {"num.partitions": "1"}, port=0)
+    existing_directory.agree(plan, common, controllers=1, brokers=2, host="127.0.0.1", port=port, level=2)
+    existing_directory.agree(plan, {"num.partitions": "1"}, port=0)
 
 
 def test_a_setting_without_effect_is_a_warning(tmp_path: Path) -> None:
     planned(tmp_path, num_io_threads="9")
     file = tmp_path / "broker-1.properties"
     process = subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with process:
         assert process.stdout is not None
@@ -630,7 +633,7 @@ def test_who_loses_its_id_is_fenced_at_once_and_stops_for_good(tmp_path: Path) -
         loser = cluster.pids[1]
         file, port = impostor(directory / "broker-1.properties", directory / "broker-1", tmp_path / "copy")
         other = subprocess.Popen(
-            [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+            [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
             cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         with other:

@@ -24,9 +24,10 @@ from confluent_kafka.admin import (
 )
 
 import rayft
-from actors.host import controllers, local_controllers, probe, quorum_changes, screen
-from actors.host.door import operator_door
-from actors.host.on_processes import Cluster
+from actors.command import screen
+from actors.host.cluster import controllers, local_controllers, probe, quorum_changes
+from actors.host.cluster.access import operator_door
+from actors.host.cluster.on_processes import Cluster
 from actors.wire.messages import message
 from tests.integration.conftest import command, until
 

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 import rayft
-from actors.broker.log import checkpoints
+from actors.broker.log.directories import checkpoints
 from bench import apache
 from tests.integration.answers.dialogue import Broker, request
 from tests.integration.conftest import until

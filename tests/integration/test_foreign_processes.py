@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import locks
+from actors.host.work import locks
 from tests.integration.conftest import ROOT, command, until
 
 pytestmark = pytest.mark.timeout(240)
-RAYFT = [sys.executable, "-m", "actors.cli"]
+RAYFT = [sys.executable, "-m", "actors.command.cli"]
 APART = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 """A command that runs the rest in a new namespace of processes, with a /proc of its own; all in it end with that command."""
 CROWD = 200

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.host.on_processes import Cluster
+from actors.host.cluster.on_processes import Cluster
 from tests.integration.conftest import two_directories
 from tests.integration.faults.targets import small_disk
 from tests.integration.test_bad_input import Steady, create, fill, moved, planned, read, resident, until

@@ -36,7 +36,7 @@ def around() -> Iterator[dict[str, str]]:
 def run(project: Path, around: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
     """`rayft` as its installed script runs it: the current directory is not on the path of the command itself."""
     return subprocess.run(
-        [sys.executable, "-P", "-m", "actors.cli", *arguments],
+        [sys.executable, "-P", "-m", "actors.command.cli", *arguments],
         cwd=project, env=around, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.host import probe
+from actors.host.cluster import probe
 from actors.metadata.ops import PartitionsChanged
 from tests.integration.metadata_log import operations
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import rayft
-from actors.config import ConfigError
-from actors.host import probe
-from actors.host.on_processes import Cluster, ClusterError
+from actors.host.cluster import probe
+from actors.host.cluster.on_processes import Cluster, ClusterError
+from actors.settings.node_config import ConfigError
 from tests.integration.conftest import command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -69,7 +69,7 @@ def test_status_says_it_too(cluster: Cluster) -> None:
 
 
 def test_who_watches_and_has_seen_enough_is_told_nothing(cluster: Cluster) -> None:
-    words = [sys.executable, "-m", "actors.cli", "status", "--json", "--watch", "--dir", str(cluster.dir)]
+    words = [sys.executable, "-m", "actors.command.cli", "status", "--json", "--watch", "--dir", str(cluster.dir)]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stderr is not None
         assert running.stdout.readline() == b"{\n"
@@ -239,7 +239,7 @@ def _heed_ctrl_c() -> None:
 
 def test_up_in_the_foreground_ends_with_ctrl_c(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", "up", "--dir", str(tmp_path), "--controllers", "1", "--brokers", "1",
+        [sys.executable, "-m", "actors.command.cli", "up", "--dir", str(tmp_path), "--controllers", "1", "--brokers", "1",
          "--port", "0"],
         cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_heed_ctrl_c,
     )  # fmt: skip
@@ -274,7 +274,10 @@ def test_one_node_by_hand(tmp_path: Path) -> None:
     ran = command("format", "--config", str(file), "--cluster-id", identity, "--standalone")
     assert ran.returncode == 0, ran.stderr
     process = subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with process:
         until(lambda: probe.serves(("127.0.0.1", ports[0])))

@@ -93,7 +93,7 @@ class Nodes:
 
     def start(self, id: int) -> None:
         with (self.home / f"{id}.log").open("ab") as out:
-            node = [sys.executable, "-m", "actors.cli", "node", "--config", str(self.file(id))]
+            node = [sys.executable, "-m", "actors.command.cli", "node", "--config", str(self.file(id))]
             self.processes[id] = subprocess.Popen(node, cwd=ROOT, stdout=out, stderr=out)
 
     def restart(self, id: int, **settings: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rayft
-from actors.host import plan as plans
+from actors.host.cluster import plan as plans
 from tests.integration.conftest import everywhere, until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")

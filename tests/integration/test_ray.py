@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import locks, probe, secure_cluster
+from actors.host.cluster import probe, secure_cluster
+from actors.host.work import locks
 from tests.integration import rays
 from tests.integration.security.leaks import keys_below, leaks
 from tests.integration.test_bad_input import impostor
@@ -71,7 +72,7 @@ def test_an_actor_that_loses_its_id_leaves_for_good(
     log = tmp_path / "c" / "broker-1.log"
     file, port = impostor(tmp_path / "c" / "broker-1.properties", directory, tmp_path / "copy")
     other = subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+        [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
         cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     with other:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from actors.host import controllers, quorum_changes
-from actors.host import plan as plans
-from actors.host.quorum_changes import Members
+from actors.host.cluster import controllers, quorum_changes
+from actors.host.cluster import plan as plans
+from actors.host.cluster.quorum_changes import Members
 from tests.integration import rays
 from tests.integration.conftest import until
 

@@ -38,7 +38,7 @@ def up(home: Path, nodes: int) -> list[str]:
 
 def run(around: dict[str, str], address: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", *arguments, "--ray", address],
+        [sys.executable, "-m", "actors.command.cli", *arguments, "--ray", address],
         cwd=rays.ROOT, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 import rayft
-from actors.controller import elections
-from actors.host import probe
+from actors.controller.partitions import elections
+from actors.host.cluster import probe
 from actors.wire.messages import message
 from tests.integration.conftest import command, until
 

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors import cli
-from actors.host import probe
+from actors.command import cli
+from actors.host.cluster import probe
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.integration.conftest import until

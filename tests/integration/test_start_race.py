@@ -8,11 +8,12 @@ from random import Random
 
 import pytest
 
-from actors.host import locks, storage
-from actors.host import plan as plans
+from actors.host import storage
+from actors.host.cluster import plan as plans
+from actors.host.work import locks
 from tests.integration.conftest import ROOT, command
 
-RAYFT = (sys.executable, "-m", "actors.cli")
+RAYFT = (sys.executable, "-m", "actors.command.cli")
 pytestmark = pytest.mark.timeout(240)
 
 
@@ -45,9 +46,9 @@ def test_of_four_that_start_one_new_directory_one_cluster_runs(tmp_path: Path) -
 PROGRAM = """
 import sys
 import rayft
-from actors.config import ConfigError
+from actors.settings.node_config import ConfigError
 from actors.host.cluster_error import ClusterError
-from actors.host.locks import StorageError
+from actors.host.work.locks import StorageError
 try:
     cluster = rayft.Cluster(controllers=1, brokers=1, dir=sys.argv[1]).start()
 except (ClusterError, ConfigError, StorageError) as error:

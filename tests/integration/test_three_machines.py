@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from actors.host import probe, storage
+from actors.host import storage
+from actors.host.cluster import probe
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.integration.conftest import ROOT, command
@@ -83,7 +84,7 @@ class Round:
 
     def start(self, id: int, *, name: str = "", machine: int | None = None) -> None:
         name = name or str(id)
-        words = [sys.executable, "-m", "actors.cli", "node", "--config", str(self.home / f"{name}.properties")]
+        words = [sys.executable, "-m", "actors.command.cli", "node", "--config", str(self.home / f"{name}.properties")]
         with (self.home / f"{name}.log").open("ab") as log:
             place = self.network.machines[(id if machine is None else machine) - IDS[0]]
             self.running[name] = place.run(words, cwd=ROOT, stdout=log, stderr=log)

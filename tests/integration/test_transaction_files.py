@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk
+from actors.host.work.disk import LocalDisk
 from tests.integration.conftest import kafka_libs
 from tests.unit.broker.log.logs import build, put, settings
 from tests.unit.broker.log.transactions import aborted, end, last_stable, write

@@ -11,7 +11,7 @@ A mutation is data. Each `*.toml` in this folder holds those of one section of d
     [R631-024]
     about = "A lease that is not longer than the interval is taken, so every heartbeat comes too late."
     test = "tests/unit/test_config.py::test_a_lease_that_cannot_be_kept"
-    file = "actors/config.py"
+    file = "actors/settings/node_config.py"
     before = "if lease_ms <= interval_ms:"
     after = "if False:"
 

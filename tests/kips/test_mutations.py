@@ -103,7 +103,7 @@ def test_the_days_mutations_are_killed(mutation: Mutation, scratch: Scratch) -> 
 )
 def test_what_is_said_of_a_mutation(word: str, after: str, scratch: Scratch) -> None:
     test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
-    edit = Edit("actors/config.py", 'return "kip-500" if "process.roles" in given else "legacy"', after)
+    edit = Edit("actors/settings/node_config.py", 'return "kip-500" if "process.roles" in given else "legacy"', after)
     outcome = scratch.tried(Mutation("", "", test, (edit,), False))
     assert outcome.word == word
     killed = outcome.assertion.startswith("tests/unit/test_config.py: AssertionError: assert 'legacy' ==")
@@ -117,7 +117,7 @@ def test_a_test_that_hangs_is_no_kill_and_that_is_said_of_a_mutation(
     monkeypatch.setattr("tests.kips.scratch.TEST_S_MAX", 10)
     test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
     whole = 'return "kip-500" if "process.roles" in given else "legacy"'
-    edit = Edit("actors/config.py", whole, "return str(all(True for _ in iter(int, 1)))")
+    edit = Edit("actors/settings/node_config.py", whole, "return str(all(True for _ in iter(int, 1)))")
     outcome = scratch.tried(Mutation("", "", test, (edit,), False))
     assert outcome.word == "broken" and outcome.said.startswith("it hangs")
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from actors.config import NodeConfig, node_config
 from actors.host.storage import Voter, first_checkpoint
 from actors.node.runtime.storage import Storage
+from actors.settings.node_config import NodeConfig, node_config
 from actors.wire import framing
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Link, Process, World

@@ -27,8 +27,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.log.directory import ARRIVED, LEAVING, partition_name, read_move, read_topic_id
-from actors.broker.log.losses import DIRECTORY_IDS
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, partition_name, read_move, read_topic_id
+from actors.broker.log.directories.losses import DIRECTORY_IDS
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process
 

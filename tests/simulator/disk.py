@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from actors.host.kept_room import of_records
+from actors.host.work.kept_room import of_records
 from actors.ports import Buffer, DiskFailed, DiskFull, Space, Sync
 
 PAGE_BYTES = (512, 4096)

@@ -10,7 +10,7 @@ Rules, those of a real one:
 
 from typing import Any
 
-from actors.zookeeper import Away, Began, Close, Event, Lost, Multi, Open, Reads, request_bytes
+from actors.ports.zookeeper import Away, Began, Close, Event, Lost, Multi, Open, Reads, request_bytes
 from tests.simulator.zookeeper import ZooKeeper
 
 SESSION_US = 6_000_000

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from random import Random
 
-from actors.broker.log.directory import partition_name
+from actors.broker.log.directories.directory import partition_name
 from actors.ports import DiskFull
 from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.metadata_log import MetadataLog

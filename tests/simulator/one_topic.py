@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actors.broker.log.log import PartitionLog
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.cluster import Client, Cluster

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
-from actors.broker.share.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.transactions.state import AT_REST
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.wire.errors import ErrorCode

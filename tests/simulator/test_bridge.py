@@ -17,16 +17,16 @@ from actors.authorization.rules import Rule
 from actors.bridge import agreement, returning, rules, settings, takeover, tokens, topics, znodes
 from actors.bridge.asks import Apply
 from actors.bridge.stages import Stage
-from actors.config import node_config
-from actors.controller.acls import KIND
-from actors.controller.delegation_tokens import create_token, expire_token
+from actors.controller.principals.acls import KIND
+from actors.controller.principals.delegation_tokens import create_token, expire_token
 from actors.controller.state import Result
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, PartitionsSet, TopicGone, TopicSet
 from actors.node.roles.controller.pusher import Pusher
 from actors.node.runtime.calls import Listener
+from actors.ports.zookeeper import Create, Znode
+from actors.settings.node_config import node_config
 from actors.wire.messages import message
-from actors.zookeeper import Create, Znode
 from tests.simulator.cluster import CLUSTER_ID, PORT, Cluster, directory_id
 from tests.simulator.ensemble import Ensemble
 from tests.simulator.old_brokers import OldBroker, Part

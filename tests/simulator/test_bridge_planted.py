@@ -9,11 +9,11 @@ import pytest
 from actors.bridge import agreement, bases, claim, following, returning, takeover, topics, writing
 from actors.bridge.asks import End, Here, Hold, Job
 from actors.bridge.stages import Progress
-from actors.controller.pushes import Outbox
+from actors.controller.pushes.pushes import Outbox
 from actors.node.roles.controller import bridge
 from actors.node.roles.controller.bridge import Bridge
 from actors.node.roles.controller.pusher import Pusher
-from actors.zookeeper import Began, Create
+from actors.ports.zookeeper import Began, Create
 from tests.simulator import test_bridge as stories
 from tests.simulator.planted.registry import Patch, instead
 

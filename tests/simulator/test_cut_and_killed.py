@@ -6,7 +6,7 @@ recovery point would give it the old leader's epoch.
 
 from actors.broker.log import log as log_of
 from actors.broker.log.cutting import Preparation
-from actors.broker.log.producers import Producers
+from actors.broker.log.producers.producers import Producers
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic

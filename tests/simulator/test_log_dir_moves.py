@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.directory import parse_name
+from actors.broker.log.directories.directory import parse_name
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.directory import CLEAN_SHUTDOWN
-from actors.config import node_config
-from actors.controller import elections
+from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
+from actors.controller.partitions import elections
 from actors.node.runtime.storage import Storage
 from actors.ports import DiskFailed
+from actors.settings.node_config import node_config
 from actors.wire.messages import message
 from tests.simulator.cluster import CLUSTER_ID, directory_id
 from tests.simulator.disk import VirtualDisk

@@ -7,7 +7,7 @@ import pytest
 from actors.broker.groups.records import CommittedOffset, offset_record
 from actors.broker.log.log import PartitionLog
 from actors.broker.transactions.records import record as transaction_record
-from actors.config import node_config
+from actors.settings.node_config import node_config
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.config import node_config
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.config import node_config
 from actors.node.api import handlers as rpc
 from actors.node.quorum.files import TOPIC_ID, TOPICS
 from actors.node.runtime.calls import Listener
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from actors import cli
-from actors.replay.files import CorruptLog, NothingToRead
+from actors.command import cli
+from actors.replay.logs.files import CorruptLog, NothingToRead
 from actors.replay.read_options import read_options
 from tests.simulator.crashed import COLUMNS, Crashed, Row
 

@@ -3,7 +3,7 @@ busy."""
 
 import pytest
 
-from actors.broker.fetchers import Fetcher, Limits
+from actors.broker.replication.fetchers import Fetcher, Limits
 from tests.simulator.cluster import Cluster
 from tests.simulator.world import World
 

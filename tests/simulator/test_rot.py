@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from actors.broker.log.checkpoints import RECOVERY_POINTS
-from actors.broker.log.directory import CLEAN_SHUTDOWN
+from actors.broker.log.directories.checkpoints import RECOVERY_POINTS
+from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
 from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 

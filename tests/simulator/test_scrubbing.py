@@ -9,8 +9,8 @@ import pytest
 
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.scrubbing import SegmentScrub
-from actors.node.roles.broker import scrubber as scrubbing
-from actors.node.roles.broker.scrubber import Scrubber
+from actors.node.roles.broker.log import scrubber as scrubbing
+from actors.node.roles.broker.log.scrubber import Scrubber
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.disk import VirtualFile

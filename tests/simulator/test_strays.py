@@ -3,7 +3,7 @@ checkpoints."""
 
 from typing import Any
 
-from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.log.log_manager import BrokerStorage
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches

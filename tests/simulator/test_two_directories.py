@@ -1,7 +1,7 @@
 """A broker with two log directories: a partition is in one of them. Copies made by hand are recognized, or refused."""
 
-from actors.config import node_config
 from actors.node.runtime.storage import Storage
+from actors.settings.node_config import node_config
 from tests.simulator.cluster import CLUSTER_ID, PORT, Client, Cluster, directory_id
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.test_strays import Alone

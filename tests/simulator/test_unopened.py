@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.broker.log.checkpoints import LOG_STARTS
-from actors.broker.log.directory import CLEAN_SHUTDOWN
+from actors.broker.log.directories.checkpoints import LOG_STARTS
+from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
 from tests.simulator.cluster import Cluster
 from tests.simulator.one_topic import OneTopic
 from tests.simulator.world import World

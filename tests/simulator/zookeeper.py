@@ -1,6 +1,6 @@
 """A ZooKeeper in memory: sessions, ephemeral znodes, one-time watches, transactions, czxids.
 
-It answers the requests of `actors/zookeeper.py` as a real one does: in order, a transaction as a whole, a watch once.
+It answers the requests of `actors/ports/zookeeper.py` as a real one does: in order, a transaction as a whole, a watch once.
 Who plays it decides when answers and events arrive.
 """
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from actors.zookeeper import (
+from actors.ports.zookeeper import (
     Change,
     Changed,
     Check,

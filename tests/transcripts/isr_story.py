@@ -1,9 +1,9 @@
 """The commands of the stories in `isr/`: three real brokers, a real controller, and a network between them that can be
 held.
 
-Real are `BrokerRole` with its logs and fetchers, `controller/isr.py` and the rest of the controller's operations, and
-the rule of the newest connection in the handler of AlterIsr. The story decides when a request, an answer or an update
-gets through, when something is committed, which node is frozen, and which fails.
+Real are `BrokerRole` with its logs and fetchers, `controller/partitions/isr.py` and the rest of the controller's
+operations, and the rule of the newest connection in the handler of AlterIsr. The story decides when a request, an
+answer or an update gets through, when something is committed, which node is frozen, and which fails.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
-from actors.broker.followers import Position
-from actors.broker.partition import Assignment
-from actors.controller import leases
+from actors.broker.replication.followers import Position
+from actors.broker.replication.partition import Assignment
+from actors.controller.brokers import leases
+from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.producer_ids import allocate_producer_ids
-from actors.controller.registration import broker_heartbeat
-from actors.controller.soft import Soft
+from actors.controller.soft_state import Soft
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.lifecycle import Answer, Heartbeat, Lifecycle, Metadata, State
+from actors.broker.lifecycle.lifecycle import Answer, Heartbeat, Lifecycle, Metadata, State
 from actors.ports import Now
 from tests.transcripts.driver import play, stories
 

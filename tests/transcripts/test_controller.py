@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from actors.controller import leases
-from actors.controller.alter_partition import AlterPartition
-from actors.controller.controlled_shutdown import controlled_shutdown
-from actors.controller.isr import alter_isr
-from actors.controller.offline_replicas import answered_replicas, offline_replicas
-from actors.controller.soft import Soft
-from actors.controller.zookeeper_brokers import LiveBroker, follow
+from actors.controller.brokers import leases
+from actors.controller.brokers.controlled_shutdown import controlled_shutdown
+from actors.controller.brokers.offline_replicas import answered_replicas, offline_replicas
+from actors.controller.brokers.zookeeper_brokers import LiveBroker, follow
+from actors.controller.partitions.alter_partition import AlterPartition
+from actors.controller.partitions.isr import alter_isr
+from actors.controller.soft_state import Soft
 from actors.metadata.ops import (
     BrokerGone,
     BrokerSet,

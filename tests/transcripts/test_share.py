@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from actors.broker.admission import Refused
-from actors.broker.share.acknowledgement import AcknowledgementBatch
-from actors.broker.share.acquisition import Ask, Extent
-from actors.broker.share.in_flight import StateBatch
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share.partition import Limits, SharePartition
-from actors.broker.share.states import Event, State
+from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch
+from actors.broker.groups.share.delivery.acquisition import Ask, Extent
+from actors.broker.groups.share.delivery.delivery_states import Event, State
+from actors.broker.groups.share.delivery.in_flight import StateBatch
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
+from actors.broker.replication.admission import Refused
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker.share_state.records import read
-from actors.broker.share_state.state import Batch, State
+from actors.broker.groups.share.persistence.share_state import Batch, State
+from actors.broker.groups.share.persistence.share_state_records import read
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
 from tests.unit.broker.share_state.world import FAILED, World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.config import (
+from actors.settings.node_config import (
     ALIASES,
     BROKER_CONFIGS,
     IDLE,

@@ -2,9 +2,17 @@
 
 import pytest
 
-from actors.config import node_config
-from actors.group_settings import GROUP_CONFIGS, OffsetReset, duration_ms, effective, error, limits, offset_reset
-from actors.settings import BROKER_CONFIGS, ConfigError
+from actors.settings.definitions import BROKER_CONFIGS, ConfigError
+from actors.settings.group_settings import (
+    GROUP_CONFIGS,
+    OffsetReset,
+    duration_ms,
+    effective,
+    error,
+    limits,
+    offset_reset,
+)
+from actors.settings.node_config import node_config
 
 NODE = limits(lambda name: BROKER_CONFIGS[name].default)
 

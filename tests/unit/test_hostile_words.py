@@ -23,15 +23,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
-from actors import cli
-from actors.host import plan as plans
+from actors.command import cli
+from actors.host.cluster import plan as plans
 from actors.metadata.ops import BrokerSet, ConfigSet, EndPoint, EntitySet, FeatureSet, Op, PartitionsSet, TopicSet
 from fastpath.records.batch import Builder
 from tests.unit.replay import logs
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from actors.replay.command import EVERY as EVERY_TABLE
+from actors.command.replay import EVERY as EVERY_TABLE
 
 NASTY = [
     "",

@@ -23,7 +23,7 @@ def test_make_alone_lists_every_verb() -> None:
 
 def test_the_version_stands_in_one_place() -> None:
     said = subprocess.run(
-        [sys.executable, "-m", "actors.cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "actors.command.cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     assert said == f"rayft {rayft.__version__}\n"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

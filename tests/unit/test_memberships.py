@@ -15,10 +15,10 @@ from mypy.options import Options
 from mypy.types import Instance, UnionType, get_proper_type
 
 ROOT = Path(__file__).parents[2]
-HANDLED = ("actors.node.api", "actors.controller", "actors.broker.groups", "actors.broker.share")
+HANDLED = ("actors.node.api", "actors.controller", "actors.broker.groups", "actors.broker.groups.share.delivery")
 SHORT = {
     "actors/node/api/handlers/sasl_handshake.py": "mechanisms of a listener",
-    "actors/controller/pushes.py": "racks of a partition's replicas",
+    "actors/controller/pushes/pushes.py": "racks of a partition's replicas",
 }
 """Files in which the list is short whatever a request says."""
 PASSED_OVER = {"node", "info", "type", "names", "analyzed", "unanalyzed_type", "original_def"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from actors.listener_security import ListenerSecurity, listener_security
-from actors.oauthbearer_settings import OAuthBearerSettings
-from actors.settings import ConfigError
+from actors.settings.definitions import ConfigError
+from actors.settings.listener_security import ListenerSecurity, listener_security
+from actors.settings.oauthbearer_settings import OAuthBearerSettings
 
 OWN = "listener.name.clients.oauthbearer."
 URL = f"{OWN}sasl.oauthbearer.jwks.endpoint.url"

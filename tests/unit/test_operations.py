@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from actors import cli, group_settings
-from actors.node.roles.broker import log_dir_moves, throttles
-from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
+from actors.command import cli
+from actors.node.roles.broker.log import log_dir_moves
+from actors.node.roles.broker.quotas import replication_throttles
+from actors.settings import group_settings
+from actors.settings.definitions import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "operations.md"
@@ -115,7 +117,7 @@ def test_the_commands_of_the_table_are_legal() -> None:
 
 
 def test_exit_codes_are_those_of_the_source() -> None:
-    from actors.broker.lifecycle import EXIT_CONFLICT
+    from actors.broker.lifecycle.lifecycle import EXIT_CONFLICT
     from actors.host.serve import ID_TAKEN, REFUSED
 
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
@@ -127,11 +129,11 @@ def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
     """A topic's settings are put together anew whenever one of these has changed; the cleaner asks before each slice,
     the throttles whenever a broker's settings change, and the settings of groups are looked up for each request."""
     topics = {synonym for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
-    source = (ROOT / "actors/node/roles/broker/log_cleaner.py").read_text()
+    source = (ROOT / "actors/node/roles/broker/log/log_cleaner.py").read_text()
     cleaner = set(re.findall(r'value\("(log\.cleaner\.[a-z.]+)"\)', source))
     assert len(cleaner) == 7
-    sources = [*(ROOT / "actors/node/roles/broker").glob("*.py"), ROOT / "actors/host/loop.py"]
-    moved = {log_dir_moves.LIMIT, throttles.LEADER, throttles.FOLLOWER}
+    sources = [*(ROOT / "actors/node/roles/broker").rglob("*.py"), ROOT / "actors/host/loop.py"]
+    moved = {log_dir_moves.LIMIT, replication_throttles.LEADER, replication_throttles.FOLLOWER}
     others = {name for path in sources for name in re.findall(r'\bvalue\("([a-z.]+)"\)', path.read_text())}
     assert {
         name for name, key in BROKER_CONFIGS.items() if key.dynamic and key.effect
@@ -140,7 +142,7 @@ def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
 
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:
     """What nobody reads does nothing, and its row has to say so."""
-    source = "\n".join(path.read_text() for path in (ROOT / "actors").rglob("*.py") if path.name != "settings.py")
+    source = "\n".join(path.read_text() for path in (ROOT / "actors").rglob("*.py") if path.name != "definitions.py")
     topics = {synonym: key for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
     composed = (".degraded", ".buffer.bytes")
     unread = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from actors.command.replay import as_json
 from actors.printable import Guarded
-from actors.replay.command import as_json
 
 LOG = Path("tests/golden/kafka-4.3.1/__cluster_metadata-0/00000000000000000000.log")
 ROW = {"key": "é日\U0001f600", "value": "\x1b[31m\u200e\x85\t"}
@@ -27,7 +27,7 @@ def test_json_is_json_in_every_encoding(encoding: str) -> None:
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 @pytest.mark.parametrize("command", ["random-id", f"dump {LOG}"])
 def test_a_command_without_a_stream_does_what_it_does(command: str, closed: str) -> None:
-    line = f"{sys.executable} -m actors.cli {command} {closed}"
+    line = f"{sys.executable} -m actors.command.cli {command} {closed}"
     found = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert (found.returncode, found.stderr) == (0, "")
     assert bool(found.stdout) == (closed == "2>&-")

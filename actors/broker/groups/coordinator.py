@@ -2,8 +2,8 @@
 
 This file alone decides which groups and offsets exist, and the order of each change: first it is written, then it is
 committed to the partition's high watermark, then it becomes visible and is answered. Partitions, their loading and their
-loss are those of every coordinator (`broker/coordination.py`). What a group is, is decided by its kind (`kind.py`); the
-kinds are in one table (`kinds.py`). Rules:
+loss are those of every coordinator (`broker/coordinators/coordination.py`). What a group is, is decided by its kind
+(`kind.py`); the kinds are in one table (`kinds.py`). Rules:
 
 1. An answer never leaves before everything that it depends on is committed.
 2. A group is dead from when its removal is written: from then on no member joins it or commits for it, unless the write
@@ -27,7 +27,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from actors.broker.coordination import Coordination, Record, Then
+from actors.broker.coordinators.coordination import Coordination, Record, Then
 from actors.broker.groups.classic import state as classic
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group

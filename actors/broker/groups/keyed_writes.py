@@ -12,7 +12,7 @@ This file alone decides what is written again after a failure, and when somebody
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from actors.broker.coordination import Record, Then
+from actors.broker.coordinators.coordination import Record, Then
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 

@@ -13,7 +13,7 @@ kinds is in `kinds.py`. Rules:
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from actors.broker.coordination import Record, Then
+from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.records import CommittedOffset, Line

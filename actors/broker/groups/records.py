@@ -11,7 +11,7 @@ coordinator refuses to write anything of such a group.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker.log.history import Indexed, learn
-from actors.broker.log.producers import CorruptSnapshot, Producers
-from actors.broker.log.segment import Segment
-from actors.broker.log.transaction_index import (
+from actors.broker.log.producers.producers import CorruptSnapshot, Producers
+from actors.broker.log.producers.transaction_index import (
     Aborted,
     Candidates,
     CorruptTransactionIndex,
@@ -21,6 +20,7 @@ from actors.broker.log.transaction_index import (
     narrowed,
     overlapping,
 )
+from actors.broker.log.segment import Segment
 from actors.ports import Disk
 
 

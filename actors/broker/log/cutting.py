@@ -12,9 +12,9 @@ stays as it is. It is truncated when the result is there: `PartitionLog.truncate
 from typing import NamedTuple
 
 from actors.broker.log.history import learn_producers, pieces
-from actors.broker.log.producers import Producers
+from actors.broker.log.producers.producers import Producers
+from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, check
 from actors.broker.log.segment import Segment
-from actors.broker.log.transaction_index import CorruptTransactionIndex, check
 from actors.ports import Disk
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex

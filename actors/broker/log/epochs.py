@@ -13,7 +13,7 @@ The file `leader-epoch-checkpoint` is Apache Kafka's: "0", the number of lines, 
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from actors.broker.log.checkpoints import CorruptCheckpoint, lines, text
+from actors.broker.log.directories.checkpoints import CorruptCheckpoint, lines, text
 from actors.ports import Buffer
 
 UNDEFINED_EPOCH = -1

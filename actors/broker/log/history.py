@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from actors.broker.log import markers
 from actors.broker.log.epochs import EpochCache
-from actors.broker.log.producers import Producers
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.producers import Producers
+from actors.broker.log.producers.transaction_index import Aborted, aborted
 from actors.broker.log.segment import NO_LIMIT, SCAN_BYTES, Segment
-from actors.broker.log.transaction_index import Aborted, aborted
 from fastpath.records.batch import CorruptBatch, columns, headers
 
 Columns = dict[str, np.ndarray[Any, Any]]

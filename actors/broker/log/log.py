@@ -24,16 +24,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from actors.broker.log import markers
 from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, AllAborted, Content, Part, built_again
-from actors.broker.log.checkpoints import LEADER_EPOCHS
 from actors.broker.log.cutting import INSIDE_BYTES_MAX, Preparation, Prepared
-from actors.broker.log.directory import PARTITION_METADATA, write_identity
+from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
+from actors.broker.log.directories.directory import PARTITION_METADATA, write_identity
+from actors.broker.log.directories.renames import Pair, Torn, present, rename_all
 from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.renames import Pair, Torn, present, rename_all
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.producers import CorruptSnapshot, InvalidProducerBatches, Producers
+from actors.broker.log.producers.transaction_index import (
+    TRANSACTION_INDEX,
+    Aborted,
+    CorruptTransactionIndex,
+    aborted,
+    encode,
+    overlapping,
+)
 from actors.broker.log.segment import (
     CLEANED,
     CUT,
@@ -56,16 +64,8 @@ from actors.broker.log.times import (
     TimeOffset,
     TimeSearch,
 )
-from actors.broker.log.transaction_index import (
-    TRANSACTION_INDEX,
-    Aborted,
-    CorruptTransactionIndex,
-    aborted,
-    encode,
-    overlapping,
-)
-from actors.config import TopicSettings
 from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File
+from actors.settings.node_config import TopicSettings
 from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16

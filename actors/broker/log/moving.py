@@ -28,10 +28,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
-from actors.broker.log.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
 from actors.broker.log.epochs import UNDEFINED_EPOCH, EpochCache
 from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog, Unmarked
-from actors.broker.log.producers import CorruptSnapshot
+from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.ports import Disk, DiskFailed
 from fastpath.records.batch import CorruptBatch, Header, verify

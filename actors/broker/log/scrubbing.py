@@ -1,8 +1,8 @@
 """Reads what is at rest of one log, and says what of it is not what was written.
 
 This file alone decides what is sound in files that nobody writes any more. Everything here is a job for a thread: it changes
-nothing, and takes nothing of the loop but what it is given. `node/roles/broker/scrubber.py` decides when a piece is read,
-and what becomes of a fault. Rules:
+nothing, and takes nothing of the loop but what it is given. `node/roles/broker/log/scrubber.py` decides when a piece is
+read, and what becomes of a fault. Rules:
 
 1. A batch is sound when its checksum is right and the fields that no checksum covers are: in a log without gaps it begins
    where the one before ends, it ends before the next segment begins, and its epoch is the one that the table of epochs has
@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.broker.log import markers
-from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
-from actors.broker.log.directory import PARTITION_METADATA, identity_text
+from actors.broker.log.directories.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
+from actors.broker.log.directories.directory import PARTITION_METADATA, identity_text
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.log import SNAPSHOT
-from actors.broker.log.producers import CorruptSnapshot, Producers
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.producers import CorruptSnapshot, Producers
+from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex, check, entries
 from actors.broker.log.segment import HEADER_BYTES, INDEX, LOG, TIME_INDEX
-from actors.broker.log.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex, check, entries
 from actors.ports import Disk, File
 from fastpath.records.indexes import SegmentIndex
 from fastpath.records.scan import resync, scan

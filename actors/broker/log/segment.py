@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from actors.broker.log.renames import Pair, present, rename_all
-from actors.broker.log.transaction_index import TRANSACTION_INDEX, TransactionIndex
-from actors.broker.log.transactions import NO_LIMIT as NO_LIMIT
+from actors.broker.log.directories.renames import Pair, present, rename_all
+from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, TransactionIndex
+from actors.broker.log.producers.transactions import NO_LIMIT as NO_LIMIT
 from actors.ports import Disk, DiskFailed, DiskFull, File
 from fastpath.records.batch import CorruptBatch, columns
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from actors.broker.log.history import Columns, pieces
 from actors.broker.log.segment import Segment
-from actors.broker.slices import BATCH_COST, Step, Steps, cost
+from actors.broker.log.slices import BATCH_COST, Step, Steps, cost
 from fastpath.records import compression
 from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, header
 from fastpath.records.indexes import SegmentIndex

@@ -20,7 +20,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.broker.patterns import Pattern, Refused
+from actors.broker.groups.patterns import Pattern, Refused
 from actors.broker.telemetry.otlp import Labels, Point
 from actors.ledger import EVERYBODY, Account, Ledger
 from actors.wire.errors import ErrorCode

@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from actors.broker.coordination import Coordination, Then
+from actors.broker.coordinators.coordination import Coordination, Then
 from actors.broker.transactions import rules
 from actors.broker.transactions.records import FLEXIBLE, read, record
 from actors.broker.transactions.rules import End, Fence, Init

@@ -10,7 +10,7 @@ producer id to nobody and leave its transaction open.
 
 from typing import NamedTuple
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.transactions.state import AT_REST, BY_NUMBER, NO_EPOCH, NO_ID, NO_TIME_MS, State, Transaction
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message

@@ -13,7 +13,7 @@ A node looks when its metadata says something new about users, tokens or rules, 
 """
 
 from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.speakers import named
+from actors.node.api.security.speakers import named
 from actors.node.net.connections import Connection
 from actors.node.net.request_channel import RequestChannel
 from actors.node.runtime.runtime import Runtime

@@ -18,7 +18,7 @@ from actors.node.net.connections import DATA_KINDS, GONE, LET_GO_FROM, Connectio
 from actors.node.net.farewell import LEAVE_GROUP, PRODUCE
 from actors.node.net.request_channel import LOGIN, RequestChannel
 from actors.node.quorum.replica import Quorum
-from actors.node.roles.broker.client_quotas import ClientQuotas
+from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.runtime.answers import (
     MORE_MEMORY,
     Answer,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.coordination import Record, size_of
+from actors.broker.coordinators.coordination import Record, size_of
 from actors.broker.groups.records import CommittedOffset, offset_record
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext

@@ -8,8 +8,8 @@ single resources are checked by handlers (`rights.py`).
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Checked
 from actors.node.api.contexts import Context
-from actors.node.api.denied import denied
-from actors.node.api.speakers import kinds, named
+from actors.node.api.security.denied import denied
+from actors.node.api.security.speakers import kinds, named
 from actors.node.net.long_refusals import answered_in_pieces
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call

@@ -13,13 +13,13 @@ This file alone decides what such a controller shows. Rules:
 from collections.abc import Container, Iterable
 from typing import Any, Protocol
 
-from actors.config import PROTOCOLS, NodeConfig
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint
-from actors.node.api.authorizer import Authorizer
 from actors.node.api.contexts import ControllerContext
+from actors.node.api.security.authorizer import Authorizer
 from actors.node.runtime.answers import Close
 from actors.node.runtime.runtime import Runtime
+from actors.settings.node_config import PROTOCOLS, NodeConfig
 
 NOT_DRIVING = Close("this controller drives no brokers in ZooKeeper mode")
 

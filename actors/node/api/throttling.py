@@ -13,11 +13,11 @@ This file alone decides which requests are charged, and when. Rules:
 
 from typing import Any
 
-from actors.node.api.authorizer import from_broker
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.security.authorizer import from_broker
 from actors.node.net.connections import Connection
 from actors.node.net.request_channel import RequestChannel
-from actors.node.roles.broker.client_quotas import ClientQuotas
+from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.runtime.calls import Api, Call
 from actors.ports import Buffer
 from actors.wire import framing

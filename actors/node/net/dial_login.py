@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from actors.authentication.client import Login, PlainLogin, ScramLogin
 from actors.authentication.scram import Mechanism, salted
-from actors.config import NodeConfig
 from actors.ports import Random
+from actors.settings.node_config import NodeConfig
 
 SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 _salted = lru_cache(maxsize=16)(salted)

@@ -7,7 +7,7 @@ answer that nobody takes. Rules:
 
 1. These requests are handled in their order and in their connection's share of the time, those that wait for a
    thread or a write too. Of all others the answers are dropped, and those that have not begun to write are not looked at any
-   more. One that has begun goes on, since a later one may wait for it (`inspections.py`).
+   more. One that has begun goes on, since a later one may wait for it (`record_validation.py`).
 2. The connection is forgotten when the last of them is handled. One that fails takes the others with it, as on a
    connection that is open.
 3. `CLOSED_MAX` connections may stay, and none while the requests of all connections hold more memory than they may.

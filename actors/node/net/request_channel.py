@@ -14,7 +14,6 @@ This file alone decides where a frame waits, and when a connection is forgotten.
 from collections import deque
 from collections.abc import Callable
 
-from actors.config import NodeConfig
 from actors.node.net.connections import (
     ALL_BEHIND_BYTES_MAX,
     CONNECTION_BYTES,
@@ -31,6 +30,7 @@ from actors.node.runtime.meters import Idle
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.steps import LONG_NS
 from actors.ports import Buffer
+from actors.settings.node_config import NodeConfig
 
 REQUEST_BYTES_MAX = 256 << 20
 MUTE_LOOK_MS = 60_000

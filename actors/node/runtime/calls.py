@@ -99,7 +99,7 @@ class Api(NamedTuple):
     pipelined: bool
     """Requests of this API may start behind one another: what they write is written in their order all the same."""
     right: Right
-    """What a principal must be allowed to do (`api/rights.py`)."""
+    """What a principal must be allowed to do (`api/security/rights.py`)."""
     broken: Callable[[], Any] | None = None
     """The reply where the handler fails, or would close the connection. None: it is closed. A row has one where requests of
     many clients come on one connection: it would be closed for all of them, and again when the request is repeated."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.ports import Buffer, Download, Sync, Work
-from actors.zookeeper import Request
+from actors.ports.zookeeper import Request
 
 
 class Dial(NamedTuple):

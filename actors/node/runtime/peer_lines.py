@@ -3,7 +3,7 @@
 This file alone decides that. Rules:
 
 1. In an interval a principal has LINES_A_PRINCIPAL lines about what it is denied, a host LINES_A_HOST about its connections,
-   and all together LINES_MAX: less than half of what the host writes of a level (`host/repeats.py`).
+   and all together LINES_MAX: less than half of what the host writes of a level (`host/work/log_repeats.py`).
 2. The same line comes LINES_THE_SAME times at most: a client that tries again and again with a wrong password hides nothing
    of the others on its host.
 3. What is left out is counted, and told when the interval is over: each source on a line of its own, up to SOURCES_TOLD.

@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from actors.config import NodeConfig
 from actors.ledger import Ledger
 from actors.node.runtime.effects import Stop
 from actors.node.runtime.peer_lines import PeerLines
 from actors.node.runtime.steps import Steps
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Directory, Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
-from actors.zookeeper import Change, Multi, Read, Reads, Request
+from actors.ports.zookeeper import Change, Multi, Read, Reads, Request
+from actors.settings.node_config import NodeConfig
 
 
 class Log(Protocol):

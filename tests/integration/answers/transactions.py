@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.broker.coordination import partition_of
+from actors.broker.coordinators.coordination import partition_of
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import Builder
 from tests.integration.answers.dialogue import SECONDS, Dialogue

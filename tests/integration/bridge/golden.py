@@ -15,7 +15,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors.bridge.reading import Snapshot
-from actors.host.zookeeper_session import Session
+from actors.host.bridge.zookeeper_session import Session
 from tests.integration.bridge.zookeeper_mode import ZooKeeper, ZooKeeperBrokers, jars
 
 AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:ANONYMOUS"}
@@ -79,7 +79,7 @@ def text(found: Snapshot) -> str:
 
 def load(release: str) -> Snapshot:
     """What the file of a release holds."""
-    from actors.zookeeper import Znode
+    from actors.ports.zookeeper import Znode
 
     path = Path(__file__).resolve().parents[2] / "golden" / f"kafka-{release}" / "znodes.json"
     found = json.loads(path.read_text())

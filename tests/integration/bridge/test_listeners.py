@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
-from actors import cli
-from actors.host import security_directory
+from actors.command import cli
+from actors.host.security import security_directory
 from tests.integration.bridge.way import (
     ALICE,
     CLIENTS,

@@ -21,11 +21,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors.bridge import rules, settings
 from actors.bridge.znodes import CONFIG_CHANGES, RULE_CHANGES
-from actors.host import plan, probe, screen
-from actors.host.door import Door
-from actors.host.zookeeper_session import Session
+from actors.command import screen
+from actors.host.bridge.zookeeper_session import Session
+from actors.host.cluster import plan, probe
+from actors.host.cluster.access import Door
+from actors.ports.zookeeper import Children, Create, Delete, Get, Write
 from actors.wire.messages import message
-from actors.zookeeper import Children, Create, Delete, Get, Write
 from tests.integration.bridge.golden import AUTHORIZER
 from tests.integration.bridge.test_whole_way import brokers_of, controller_of, in_sync, states_of
 from tests.integration.bridge.way import PARTITIONS, TOPIC, Load, bridged, rayft, until, written

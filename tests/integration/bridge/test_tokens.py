@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors import cli
+from actors.command import cli
 from tests.integration.bridge.way import (
     ALICE,
     CLIENTS,

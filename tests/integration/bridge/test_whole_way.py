@@ -19,9 +19,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors.bridge import topics
-from actors.host import plan, screen, storage
-from actors.host.zookeeper_session import Session
-from actors.zookeeper import Children, Get
+from actors.command import screen
+from actors.host import storage
+from actors.host.bridge.zookeeper_session import Session
+from actors.host.cluster import plan
+from actors.ports.zookeeper import Children, Get
 from tests.integration.bridge.way import (
     ALICE,
     CLIENTS,

@@ -10,9 +10,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer
 
-from actors import cli
-from actors.host import plan, probe
-from actors.host.door import Door, node_door
+from actors.command import cli
+from actors.host.cluster import plan, probe
+from actors.host.cluster.access import Door, node_door
 from actors.wire.messages import message
 from tests.integration.bridge.golden import CONFIG, command
 from tests.integration.bridge.zookeeper_mode import ZooKeeper

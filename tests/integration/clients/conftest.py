@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rayft
-from actors.host import plan as plans
+from actors.host.cluster import plan as plans
 from tests.integration.conftest import CONFIG
 
 SOURCES = Path(__file__).parent / "go"

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from actors.host import probe, storage
+from actors.host import storage
+from actors.host.cluster import probe
 from actors.wire.messages import message
 from tests.integration.conftest import ROOT, command, until
 
@@ -55,7 +56,7 @@ class Nodes:
         assert done.returncode == 0, done.stderr
 
     def start(self, id: int) -> None:
-        words = [sys.executable, "-m", "actors.cli", "node", "--config", str(self.file(id))]
+        words = [sys.executable, "-m", "actors.command.cli", "node", "--config", str(self.file(id))]
         with (self.home / f"{id}.log").open("ab") as log:
             self._running[id] = subprocess.Popen(words, cwd=ROOT, stdout=log, stderr=log)
 

@@ -197,7 +197,7 @@ class Rayft(Software):
         self._controller: subprocess.Popen[bytes] | None = None
 
     def start(self, *, failing: bool) -> None:
-        node = [sys.executable, "-m", "actors.cli", "node", "--config"]
+        node = [sys.executable, "-m", "actors.command.cli", "node", "--config"]
         if self._controller is None:
             file, log = self.home / "controller-1001.properties", self.home / "controller.log"
             self._controller = self.run([*node, str(file)], failing=False, log=log)

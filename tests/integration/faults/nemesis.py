@@ -13,7 +13,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from actors.host import probe
+from actors.host.cluster import probe
 from actors.wire.messages import message
 from tests.integration.faults.targets import CLIENT, Target, Wired
 

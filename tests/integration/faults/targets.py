@@ -17,11 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from actors.config import node_config
-from actors.host import locks, probe, storage
-from actors.host import plan as plans
-from actors.host.on_processes import Cluster
-from actors.host.system_random import SystemRandom, uuid_text
+from actors.host import storage
+from actors.host.cluster import plan as plans
+from actors.host.cluster import probe
+from actors.host.cluster.on_processes import Cluster
+from actors.host.work import locks
+from actors.host.work.system_random import SystemRandom, uuid_text
+from actors.settings.node_config import node_config
 from tests.integration.faults.links import CLIENT
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -269,7 +271,7 @@ class OnRay:
 
     def _command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "actors.cli", *arguments, "--ray", self._address, "--dir", str(self._directory)],
+            [sys.executable, "-m", "actors.command.cli", *arguments, "--ray", self._address, "--dir", str(self._directory)],
             cwd=ROOT, env=self._environment, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 

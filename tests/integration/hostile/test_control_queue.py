@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rayft
-from actors.host import plan
+from actors.host.cluster import plan
 from tests.integration.answers.dialogue import request
 from tests.integration.hostile.conftest import CONFIG
 from tests.integration.hostile.scene import Address, Peer, Scene, encoded

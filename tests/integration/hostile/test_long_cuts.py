@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import rayft
-from actors.controller import elections
-from actors.host import probe
+from actors.controller.partitions import elections
+from actors.host.cluster import probe
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.integration.answers.dialogue import request

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import rayft
-from actors.host import plan
-from actors.host.certificates import authority, issue, write
-from actors.host.handshakes import A_SECOND as A_SECOND_ALLOWED
-from actors.host.handshakes import AT_ONCE, HANDSHAKE_BYTES, UNDER_WAY
+from actors.host.cluster import plan
+from actors.host.net.handshakes import A_SECOND as A_SECOND_ALLOWED
+from actors.host.net.handshakes import AT_ONCE, HANDSHAKE_BYTES, UNDER_WAY
+from actors.host.security.certificates import authority, issue, write
 from actors.wire import framing
 from tests.integration.answers.dialogue import request
 from tests.integration.conftest import until

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actors.broker.log.cleaner import LogCleaning, Retired, Slice
-from actors.broker.log.cleaning import cleanable
+from actors.broker.log.cleaning.cleaner import LogCleaning, Retired, Slice
+from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.retention import retain
-from actors.host.disk import LocalDisk
+from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
 from tests.unit.broker.log.logs import settings
 from tests.unit.broker.log.test_cleaning import LIMITS

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from actors import cli
+from actors.command import cli
 from bench import apache
 from tests.integration import rays
 from tests.integration.conftest import until

@@ -67,7 +67,7 @@ def told(error: BaseException) -> str:
 
 
 def by_command(root: Path, topic: str) -> "list[Row] | str":
-    words = [sys.executable, "-m", "actors.cli", "replay", str(root), "--table", "log", "--topic", topic]
+    words = [sys.executable, "-m", "actors.command.cli", "replay", str(root), "--table", "log", "--topic", topic]
     done = subprocess.run(
         [*words, "--columns", "offset,value", "--json"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -69,7 +69,7 @@ class SecureCluster:
             self.logs.append(log)
             self.processes.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+                    [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
                     cwd=ROOT,
                     stdout=log.open("w"),
                     stderr=subprocess.STDOUT,

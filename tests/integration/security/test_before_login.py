@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from actors.host.certificates import authority, issue, write
-from actors.host.handshakes import HANDSHAKE_BYTES, UNDER_WAY_OF_A_HOST
+from actors.host.net.handshakes import HANDSHAKE_BYTES, UNDER_WAY_OF_A_HOST
+from actors.host.security.certificates import authority, issue, write
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import request

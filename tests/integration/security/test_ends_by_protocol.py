@@ -21,7 +21,7 @@ import pytest
 
 from actors.authentication.client import ScramLogin
 from actors.authentication.scram import Mechanism, salted
-from actors.host.certificates import Issued, authority, issue, write
+from actors.host.security.certificates import Issued, authority, issue, write
 from tests.integration.answers.dialogue import Closed, request
 from tests.integration.conftest import ROOT, command, until
 from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, PLAIN, free_ports
@@ -96,7 +96,7 @@ class Nodes:
             alone = ["--standalone"] if "controller.id" in roles else []
             ran = command("format", "--config", str(file), "--cluster-id", identity, *alone)
             assert ran.returncode == 0, ran.stderr
-            words = [sys.executable, "-m", "actors.cli", "node", "--config", str(file)]
+            words = [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)]
             self.logs.append(log)
             with log.open("wb") as out:
                 self.processes.append(subprocess.Popen(words, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from actors.host.certificates import authority, issue, write
+from actors.host.security.certificates import authority, issue, write
 from tests.integration.conftest import ROOT, Java, command, until
 from tests.integration.security.nodes import free_ports
 
@@ -109,7 +109,7 @@ def way(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str
     ran = command("format", "--config", str(file), "--cluster-id", identity, "--standalone", *more)
     assert ran.returncode == 0, ran.stderr
     node = subprocess.Popen(
-        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+        [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
         cwd=ROOT,
         stdout=log.open("w"),
         stderr=subprocess.STDOUT,

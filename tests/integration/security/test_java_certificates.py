@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.host.certificates import Issued, authority, issue, write
+from actors.host.security.certificates import Issued, authority, issue, write
 from tests.integration.conftest import kafka_libs
 from tests.integration.security.nodes import SecureCluster
 

@@ -18,7 +18,7 @@ import pytest
 
 from actors.authentication.client import ScramLogin
 from actors.authentication.scram import Mechanism
-from actors.host.certificates import authority, issue, write
+from actors.host.security.certificates import authority, issue, write
 from actors.node.net.envelopes import principal_bytes
 from actors.node.runtime.calls import Listener
 from actors.wire import framing
@@ -288,7 +288,10 @@ def test_a_node_of_another_cluster_does_not_join(certified: tuple[SecureCluster,
     before = log_bytes(cluster)
     with log.open("w") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "actors.cli", "node", "--config", str(file)], cwd=ROOT, stdout=out, stderr=out
+            [sys.executable, "-m", "actors.command.cli", "node", "--config", str(file)],
+            cwd=ROOT,
+            stdout=out,
+            stderr=out,
         )
     try:
         until(lambda: bool(lines(cluster, "no TLS with 127.0.0.1 on CONTROLLER", "certificate")))

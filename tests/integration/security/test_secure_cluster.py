@@ -17,10 +17,10 @@ import pytest
 
 import rayft
 from actors.authentication.client import PlainLogin
-from actors.config import node_config, properties
-from actors.host import probe, secure_cluster
-from actors.host.door import Door, client_door, node_door
-from actors.host.system_random import SystemRandom, uuid_text
+from actors.host.cluster import probe, secure_cluster
+from actors.host.cluster.access import Door, client_door, node_door
+from actors.host.work.system_random import SystemRandom, uuid_text
+from actors.settings.node_config import node_config, properties
 from actors.wire.messages import message
 from tests.integration.conftest import ROOT, Java, command, until
 from tests.integration.security.leaks import keys_below, leaks
@@ -268,7 +268,7 @@ offsets.topic.replication.factor=1
 
     def rayft_with(*arguments: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", "actors.cli", *arguments],
+            [sys.executable, "-m", "actors.command.cli", *arguments],
             cwd=ROOT, env=around, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
@@ -303,7 +303,7 @@ offsets.topic.replication.factor=1
 
 def test_another_address_is_secure_unless_somebody_wrote_otherwise(tmp_path: Path) -> None:
     """This machine's own address, where nothing listens: the ports are only reserved while the files are written."""
-    from actors.host import plan as plans
+    from actors.host.cluster import plan as plans
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unsent:
         try:

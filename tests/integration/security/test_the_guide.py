@@ -38,7 +38,7 @@ def test_from_nothing_to_three_machines(tmp_path: Path) -> None:
     for old, new in changes.items():
         prepare, run = prepare.replace(old, new), run.replace(old, new)
     around = os.environ | {"ADMIN_PASSWORD": PASSWORD, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable}
-    shell = 'set -e\nrayft() { "$PYTHON" -m actors.cli "$@"; }\n'
+    shell = 'set -e\nrayft() { "$PYTHON" -m actors.command.cli "$@"; }\n'
 
     def bash(script: str) -> str:
         command = ["bash", "-c", shell + script]
@@ -55,7 +55,7 @@ def test_from_nothing_to_three_machines(tmp_path: Path) -> None:
         for number in ("1", "2", "3"):
             log = tmp_path / f"{number}.log"
             logs.append(log)
-            command = [sys.executable, "-m", "actors.cli", "node", *start.replace("$N", number).split()]
+            command = [sys.executable, "-m", "actors.command.cli", "node", *start.replace("$N", number).split()]
             running.append(
                 subprocess.Popen(
                     command, cwd=tmp_path, env=around, stdout=log.open("w"), stderr=subprocess.STDOUT, text=True

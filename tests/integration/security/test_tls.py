@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from actors.host.certificates import Issued, authority, issue, write
+from actors.host.security.certificates import Issued, authority, issue, write
 from tests.integration.conftest import until
 from tests.integration.security.nodes import SecureCluster
 

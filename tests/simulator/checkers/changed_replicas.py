@@ -6,7 +6,7 @@ A change is one of the leader epoch, of the high watermark, of the leader, or of
 
 from typing import Any, NamedTuple
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from tests.simulator.checkers.hooks import Hooks
 
 

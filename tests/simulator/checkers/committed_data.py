@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from actors.broker.log import markers
-from actors.broker.log.markers import CONTROL, TRANSACTIONAL
-from actors.broker.partition import Partition
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.markers import CONTROL, TRANSACTIONAL
+from actors.broker.replication.partition import Partition
 from fastpath.records import batch as batches
 from tests.simulator.checkers.changed_replicas import NEW, Standing
 from tests.simulator.checkers.hooks import Hooks, Violation

@@ -13,9 +13,9 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from actors.broker.log import markers
-from actors.broker.log.markers import CONTROL, TRANSACTIONAL
-from actors.broker.partition import Partition
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.markers import CONTROL, TRANSACTIONAL
+from actors.broker.replication.partition import Partition
 from fastpath.records import batch as batches
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.committed_transactions import Told

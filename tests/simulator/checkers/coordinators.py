@@ -7,7 +7,7 @@ nobody: the session at the new coordinator began when that one loaded the group.
 
 from typing import Any
 
-from actors.broker.coordination import partition_of
+from actors.broker.coordinators.coordination import partition_of
 from actors.metadata.image import Image
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from tests.simulator.world import World

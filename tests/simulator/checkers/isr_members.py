@@ -8,7 +8,7 @@ restarted since its registration is left out, and so is a leader that has been r
 
 from typing import Any
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from actors.metadata.image import Image
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation

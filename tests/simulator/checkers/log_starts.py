@@ -6,7 +6,7 @@ compacts the offsets of groups; the checker group_offsets shows whether any are 
 
 from typing import Any
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation

@@ -8,7 +8,7 @@ controller must be told again.
 
 from typing import Any
 
-from actors.broker.replicas import Offline
+from actors.broker.replication.replicas import Offline
 from actors.metadata.image import Image
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog

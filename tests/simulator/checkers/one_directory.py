@@ -7,9 +7,9 @@ is committed is compared.
 
 from typing import Any
 
-from actors.broker.log.directory import parse_name, partition_name
+from actors.broker.log.directories.directory import parse_name, partition_name
 from actors.broker.log.log import PartitionLog
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.hooks import Violation
 

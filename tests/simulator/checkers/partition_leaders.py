@@ -5,7 +5,7 @@ The high watermark may fall with the log itself, when a follower is truncated be
 
 from typing import Any
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation
 

@@ -8,7 +8,7 @@ a broker that led when it was asked is held to it.
 
 from typing import Any
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog

@@ -14,8 +14,8 @@ are compared only where their order is certain. Rules:
 
 from typing import Any
 
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share.sessions import Owner
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.share_sessions import Owner
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.cluster import Cluster
 from tests.simulator.world import World

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation
 

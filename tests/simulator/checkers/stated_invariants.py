@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 from typing import Any
 
-from actors.broker.isr import Stage
-from actors.broker.lifecycle import State
-from actors.broker.sessions import ENTRY_BYTES
+from actors.broker.lifecycle.lifecycle import State
+from actors.broker.replication.isr import Stage
+from actors.broker.replication.sessions import ENTRY_BYTES
 from actors.node.net.connections import IN_FLIGHT_MAX
 from actors.node.net.mailbox import IN_LINE, SHARE_NS
 from actors.node.runtime.calls import Listener

@@ -10,10 +10,10 @@ This file keeps, for each partition, the transactions in what was ever committed
 
 from typing import Any, NamedTuple
 
-from actors.broker.log.markers import CONTROL, TRANSACTIONAL, Marker
-from actors.broker.log.transaction_index import Aborted
-from actors.broker.log.transactions import NO_LIMIT
-from actors.broker.partition import Partition
+from actors.broker.log.producers.markers import CONTROL, TRANSACTIONAL, Marker
+from actors.broker.log.producers.transaction_index import Aborted
+from actors.broker.log.producers.transactions import NO_LIMIT
+from actors.broker.replication.partition import Partition
 from fastpath.records import batch as batches
 from tests.simulator.checkers.changed_replicas import NEW, Standing
 from tests.simulator.checkers.hooks import Violation

@@ -5,7 +5,7 @@ partitions once, and what a broker may tell it is decided anew with each fetch.
 from collections.abc import Mapping
 from typing import Any
 
-from actors.broker import sessions
+from actors.broker.replication import sessions
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches

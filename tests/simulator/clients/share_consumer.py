@@ -7,7 +7,7 @@ a session, or its connection. The checker hears what it asks and what it is told
 from collections.abc import Mapping
 from typing import Any
 
-from actors.broker.share.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches

@@ -9,11 +9,11 @@ groups of KIP-848 and producer ids begin near theirs and do not come to it, sinc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.broker import fetchers, sessions
 from actors.broker.groups.classic import rebalance
 from actors.broker.groups.classic.state import Group
 from actors.broker.groups.epochs import EPOCH_MAX as GENERATION_MAX
-from actors.broker.log import producers
+from actors.broker.log.producers import producers
+from actors.broker.replication import fetchers, sessions
 from actors.broker.transactions import rules, state
 from actors.metadata import ops
 from actors.metadata.image import Image

@@ -6,10 +6,10 @@ from typing import Any
 from actors.authorization import index
 from actors.authorization.index import Bucket, RuleIndex
 from actors.authorization.resources import EVERYBODY, WILDCARD, Resource
-from actors.broker.sessions import Entry
+from actors.broker.replication.sessions import Entry
 from actors.node.api import perform as performing
-from actors.node.api.authorizer import Authorizer
 from actors.node.api.handlers import envelope, fetch, metadata
+from actors.node.api.security.authorizer import Authorizer
 from actors.node.roles.broker.role import BrokerRole
 from tests.simulator.cluster import OPERATOR
 from tests.simulator.planted.registry import Patch, instead, mistake

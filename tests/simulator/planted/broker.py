@@ -3,24 +3,24 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.broker import isr as isr_rules
-from actors.broker import reading
-from actors.broker.admission import Refused
-from actors.broker.fetchers import Fetcher
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.isr import Isr, View
-from actors.broker.lifecycle import Lifecycle, State
+from actors.broker.lifecycle.lifecycle import Lifecycle, State
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
-from actors.broker.metadata_delta import PartitionState
-from actors.broker.partition import Assignment, Became, Partition
-from actors.controller import isr as controller_isr
+from actors.broker.replication import isr as isr_rules
+from actors.broker.replication import reading
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.fetchers import Fetcher
+from actors.broker.replication.isr import Isr, View
+from actors.broker.replication.metadata_delta import PartitionState
+from actors.broker.replication.partition import Assignment, Became, Partition
+from actors.controller.partitions import isr as controller_isr
 from actors.node.node import Node
-from actors.node.roles.broker.applier import MetadataApplier
-from actors.node.roles.broker.coordinator_loading import Loading
-from actors.node.roles.broker.heartbeats import BrokerHeartbeats
-from actors.node.roles.broker.lookups import Lookups
-from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.coordinators.coordinator_loading import Loading
+from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
+from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Now
 from actors.wire.errors import ErrorCode

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from actors.broker.log import cleaner as cleaner_of
-from actors.broker.log import cleaning
-from actors.broker.log.cleaner import LogCleaning
+from actors.broker.log.cleaning import cleaner as cleaner_of
+from actors.broker.log.cleaning import dirty_logs
+from actors.broker.log.cleaning.cleaner import LogCleaning
 from actors.broker.log.log import PartitionLog
-from actors.node.roles.broker import log_cleaner
-from actors.node.roles.broker.log_cleaner import LogCleaner
+from actors.node.roles.broker.log import log_cleaner
+from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from fastpath.records import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -60,9 +60,9 @@ def full_map_taken_for_whole() -> Sequence[Patch]:
 @mistake("cleaned")
 def clean_part_not_written_anew() -> Sequence[Patch]:
     """Only dirty segments are cleaned: older values stay before them, and come back with the end of their tombstones."""
-    groups = cleaning.groups
+    groups = dirty_logs.groups
 
-    def dirty(log: PartitionLog, upper_offset: int) -> list[cleaning.Group]:
+    def dirty(log: PartitionLog, upper_offset: int) -> list[dirty_logs.Group]:
         found = groups(log, upper_offset)
         return [one for one in found if one.last_offset >= log.cleaned_offset]
 
@@ -124,8 +124,8 @@ def all_counts_as_clean() -> Sequence[Patch]:
 def young_records_cleaned() -> Sequence[Patch]:
     """A reader that is behind by less than min.compaction.lag.ms misses values."""
 
-    def impatient(log: PartitionLog, upper_offset: int, now_ms: int) -> cleaning.Cleanable:
-        return cleaning.cleanable(log, upper_offset, now_ms + 3_600_000)
+    def impatient(log: PartitionLog, upper_offset: int, now_ms: int) -> dirty_logs.Cleanable:
+        return dirty_logs.cleanable(log, upper_offset, now_ms + 3_600_000)
 
     return [instead(log_cleaner, "cleanable", impatient)]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.groups.consumer import groups, reconciliation, records
-from actors.broker.groups.consumer.rest import Rest
+from actors.broker.groups.consumer.resting import Rest
 from actors.broker.groups.consumer.state import ConsumerGroup, Member
 from tests.simulator.planted.registry import Patch, instead, mistake
 

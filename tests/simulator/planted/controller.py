@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.controller import changes, fencing, isr, leases, producer_ids, registration
-from actors.controller.changes import Change, choose_leader
+from actors.controller import producer_ids
+from actors.controller.brokers import fencing, leases, registration
+from actors.controller.partitions import isr, partition_changes
+from actors.controller.partitions.partition_changes import Change, choose_leader
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged
 from actors.node.api.handlers import delete_topics
@@ -58,7 +60,7 @@ def alter_isr_of_a_deposed_leader_accepted() -> Sequence[Patch]:
 @mistake("quiet")
 def wrong_broker_epoch_accepted() -> Sequence[Patch]:
     """AlterIsr and its members are accepted under any broker epoch: a process that is gone speaks for the new one."""
-    from actors.broker import isr as leader_side
+    from actors.broker.replication import isr as leader_side
 
     eligible = isr._eligible
 
@@ -80,7 +82,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
 @mistake("silence")
 def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
     """It is not checked whether the members that a leader proposes are registered."""
-    from actors.broker import isr as leader_side
+    from actors.broker.replication import isr as leader_side
 
     return [
         _checks_without(isr._eligible),
@@ -130,7 +132,7 @@ def unclean_leader_elected() -> Sequence[Patch]:
     elect = fencing.elect
     return [
         instead(fencing, "elect", lambda state, row, unclean: elect(state, row, True)),
-        instead(changes, "unclean_allowed", lambda state, topic: True),
+        instead(partition_changes, "unclean_allowed", lambda state, topic: True),
     ]
 
 

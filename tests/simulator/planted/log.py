@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker import reading
 from actors.broker.log import log as log_of
-from actors.broker.log import producers
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.producers import Producers
-from actors.broker.partition import Assignment, Became, Partition
-from actors.node.roles.broker import storage as broker_storage
-from actors.node.roles.broker.applier import MetadataApplier
+from actors.broker.log.producers import producers
+from actors.broker.log.producers.producers import Producers
+from actors.broker.replication import reading
+from actors.broker.replication.partition import Assignment, Became, Partition
+from actors.node.roles.broker.log import log_manager as broker_storage
+from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from fastpath.records import batch as batches
 from fastpath.records.batch import Header
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -121,7 +121,7 @@ def cut_forgets_the_epochs() -> Sequence[Patch]:
 @mistake("recreated")
 def deleted_topics_log_taken_up_again() -> Sequence[Patch]:
     """A recreated topic finds the files of the deleted topic of its name."""
-    from actors.broker.log.directory import PartitionDirectory
+    from actors.broker.log.directories.directory import PartitionDirectory
 
     return [
         instead(PartitionDirectory, "topic_id", None),

@@ -5,9 +5,9 @@ from typing import Any
 
 from actors.broker.log import moving
 from actors.broker.log.moving import Move
-from actors.node.roles.broker import storage as broker_storage
-from actors.node.roles.broker.log_dir_moves import LogDirMoves
-from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.log import log_manager as broker_storage
+from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
+from actors.node.roles.broker.log.log_manager import BrokerStorage
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from actors.controller.pushes import Changes, Outbox
-from actors.controller.unregistration import turn_ended
-from actors.node.roles.broker.pushed_metadata import PushedMetadata
+from actors.controller.brokers.unregistration import turn_ended
+from actors.controller.pushes.pushes import Changes, Outbox
+from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
 from actors.node.roles.controller.pusher import Pusher
 from actors.node.roles.controller.role import ControllerRole
 from actors.wire.errors import ErrorCode

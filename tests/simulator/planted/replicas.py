@@ -3,8 +3,8 @@
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from actors.broker.partition import Partition
-from actors.broker.replication_throttle import ReplicationThrottle
+from actors.broker.replication.partition import Partition
+from actors.broker.replication.replication_throttle import ReplicationThrottle
 from actors.node.api.handlers import fetch as fetching
 from actors.node.api.handlers import offset_for_leader_epoch
 from fastpath.records import recompression

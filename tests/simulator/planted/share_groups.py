@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.share import acknowledgement
-from actors.broker.share.in_flight import NEVER_MS, Change, Run, StateBatch
-from actors.broker.share.states import State
-from actors.broker.share.window import NO_GAP, Window
-from actors.node.api.share_acknowledgements import HOLDS, Acknowledgements
+from actors.broker.groups.share.delivery import acknowledgement
+from actors.broker.groups.share.delivery.delivery_states import State
+from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, Run, StateBatch
+from actors.broker.groups.share.delivery.in_flight_window import NO_GAP, Window
+from actors.node.api.share.share_acknowledgements import HOLDS, Acknowledgements
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 

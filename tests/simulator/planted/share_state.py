@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.share_state import coordinator, state
-from actors.broker.share_state.coordinator import Coordinator, Verdict
-from actors.broker.share_state.records import Line
-from actors.broker.share_state.shard import Shard
-from actors.broker.share_state.state import State, Update
+from actors.broker.groups.share.persistence import share_coordinator, share_state
+from actors.broker.groups.share.persistence.share_coordinator import Coordinator, Verdict
+from actors.broker.groups.share.persistence.share_shard import Shard
+from actors.broker.groups.share.persistence.share_state import State, Update
+from actors.broker.groups.share.persistence.share_state_records import Line
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -28,12 +28,12 @@ def share_coordinators_answer_before_the_write_is_committed() -> Sequence[Patch]
 @mistake("shared")
 def snapshots_of_share_partitions_have_the_newest_batches_alone() -> Sequence[Patch]:
     """What was acknowledged before is given out again by the next leader."""
-    whole = state.snapshot
+    whole = share_state.snapshot
 
     def short(known: State, update: Update, now: Now) -> State:
         return whole(known._replace(batches=()), update, now)
 
-    return [instead(coordinator, "snapshot", short)]
+    return [instead(share_coordinator, "snapshot", short)]
 
 
 @mistake("shared")

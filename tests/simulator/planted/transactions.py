@@ -5,16 +5,17 @@ from typing import Any
 
 from actors.broker.groups.coordinator import Coordinator as Groups
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
-from actors.broker.log import log, producers, recovery
-from actors.broker.log.transaction_index import TransactionIndex
-from actors.broker.log.transactions import NO_LIMIT, Ended, Transactions
-from actors.broker.partition import Partition
+from actors.broker.log import log, recovery
+from actors.broker.log.producers import producers
+from actors.broker.log.producers.transaction_index import TransactionIndex
+from actors.broker.log.producers.transactions import NO_LIMIT, Ended, Transactions
+from actors.broker.replication.partition import Partition
 from actors.broker.transactions import records, rules
 from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.shard import Shard
 from actors.broker.transactions.state import State, Transaction
-from actors.node.roles.broker.transaction_markers import TransactionMarkers
-from actors.node.roles.broker.transaction_verification import TransactionVerification
+from actors.node.roles.broker.transactions.transaction_markers import TransactionMarkers
+from actors.node.roles.broker.transactions.transaction_verification import TransactionVerification
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake

@@ -8,10 +8,10 @@ from actors.authorization.addresses import address, canonical, is_every_interfac
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Rule
-from actors.config import node_config
-from actors.host.server import ConnectionLimits, Listeners, PortTaken
+from actors.host.net.server import ConnectionLimits, Listeners, PortTaken
 from actors.node.net.connections import Connection
 from actors.node.runtime.calls import Listener
+from actors.settings.node_config import node_config
 
 SAME = {
     "192.0.2.9": ("::ffff:192.0.2.9", "::FFFF:192.0.2.9", "::ffff:c000:209", "0:0:0:0:0:ffff:c000:0209"),

@@ -12,7 +12,7 @@ from actors.bridge.writing import STATES, Subject, moved, sweep
 from actors.bridge.writing import job as write
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint, Op, records
-from actors.zookeeper import Changed, Event, Multi, Reads, Rejected, unsendable
+from actors.ports.zookeeper import Changed, Event, Multi, Reads, Rejected, unsendable
 from tests.simulator.zookeeper import ZooKeeper
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -220,7 +220,7 @@ def set_config(zookeeper: ZooKeeper, entity: str, notice: bool = True, **found: 
 
 def notify(zookeeper: ZooKeeper, entity: str) -> None:
     """A notification of changed settings, as a broker writes it."""
-    from actors.zookeeper import Create
+    from actors.ports.zookeeper import Create
 
     data = znodes.written(version=2, entity_path=entity)
     result = zookeeper.multi(0, [Create(f"{znodes.CONFIG_CHANGES}/config_change_", data, sequential=True)])

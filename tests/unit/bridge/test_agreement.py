@@ -10,10 +10,10 @@ from actors.bridge import agreement, rules, settings, topics, znodes
 from actors.bridge.asks import Hold, Look, Make, TellAgain
 from actors.bridge.rules import Resource
 from actors.bridge.stages import Stage
-from actors.controller.scram_credentials import KIND
+from actors.controller.principals.scram_credentials import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, Op, PartitionsSet, TopicGone, TopicSet
-from actors.zookeeper import Create
+from actors.ports.zookeeper import Create
 from tests.unit.bridge.played import Bridge, add_topic, cluster, set_config
 
 ID = b"0123456789abcdef"
@@ -79,7 +79,7 @@ def config(zookeeper: Any, entity: str) -> dict[str, str]:
 
 
 def znode(zookeeper: Any, path: str) -> Any:
-    from actors.zookeeper import Znode
+    from actors.ports.zookeeper import Znode
 
     data = zookeeper.get(path)
     return None if data is None else Znode(data)

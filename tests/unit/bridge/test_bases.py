@@ -9,7 +9,7 @@ from actors.bridge import bases, settings, znodes
 from actors.bridge.asks import Apply, Make
 from actors.bridge.stages import Progress, progress
 from actors.metadata.ops import ConfigSet, EntitySet, TopicGone, TopicSet
-from actors.zookeeper import Create, Delete, Rejected, Write, Znode
+from actors.ports.zookeeper import Create, Delete, Rejected, Write, Znode
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, cluster, set_config
 from tests.unit.bridge.test_merging import ABOUT, PATH, driving, held, put, rule, set_rule

@@ -9,10 +9,10 @@ from actors.authorization.rules import Rule
 from actors.bridge import topics, znodes
 from actors.bridge.asks import Apply, Make
 from actors.bridge.stages import Progress, Stage, progress, reached
-from actors.controller.acls import KIND
+from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import BrokerSet, ConfigSet, EntityGone, EntitySet, FeatureSet, Op, PartitionsSet
-from actors.zookeeper import Delete
+from actors.ports.zookeeper import Delete
 from tests.unit.bridge.played import Bridge, add_topic, driving
 
 MANY = 12_000

@@ -7,10 +7,10 @@ import pytest
 
 from actors.authorization.rules import Rule
 from actors.bridge import bases, merging, rules, settings, znodes
-from actors.controller.acls import KIND
+from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet
-from actors.zookeeper import Create, Delete, Znode
+from actors.ports.zookeeper import Create, Delete, Znode
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, cluster, set_config
 

@@ -14,7 +14,7 @@ from actors.bridge.rules import Resource
 from actors.bridge.stages import Stage
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import EntityGone, EntitySet
-from actors.zookeeper import Create, Rejected, Znode
+from actors.ports.zookeeper import Create, Rejected, Znode
 from tests.unit.bridge.played import Bridge, cluster
 
 LITERAL, PREFIXED = int(Pattern.LITERAL), int(Pattern.PREFIXED)

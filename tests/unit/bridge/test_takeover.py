@@ -20,7 +20,7 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
 )
-from actors.zookeeper import Delete
+from actors.ports.zookeeper import Delete
 from tests.unit.bridge.played import Bridge, add_topic, broker, cluster, notify, set_config
 
 TOPIC_ID = b"0123456789abcdef"
@@ -461,7 +461,7 @@ def test_a_users_znode_keeps_what_is_not_taken_over() -> None:
 
 
 def znode(zookeeper: Any, path: str) -> Any:
-    from actors.zookeeper import Znode
+    from actors.ports.zookeeper import Znode
 
     entry = zookeeper.entries[path]
     return Znode(entry.data, entry.version, entry.czxid)

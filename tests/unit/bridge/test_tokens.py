@@ -11,9 +11,9 @@ from actors.bridge.checks import findings
 from actors.bridge.stages import Stage
 from actors.bridge.tokens import Token, token
 from actors.bridge.znodes import BadZnode
-from actors.controller import delegation_tokens
+from actors.controller.principals import delegation_tokens
 from actors.metadata.ops import EntityGone, EntitySet
-from actors.zookeeper import Children, Create, Rejected, Znode
+from actors.ports.zookeeper import Children, Create, Rejected, Znode
 from tests.unit.bridge.played import Bridge, add_topic, cluster
 from tests.unit.bridge.test_znodes import looked
 

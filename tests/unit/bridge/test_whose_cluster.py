@@ -8,10 +8,10 @@ import pytest
 from actors.authorization.rules import Rule
 from actors.bridge import rules, settings, topics, znodes
 from actors.bridge.asks import Apply, Settle
-from actors.controller.acls import KIND
+from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntitySet, PartitionsSet, TopicGone, TopicSet
-from actors.zookeeper import is_path
+from actors.ports.zookeeper import is_path
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, broker, cluster, set_config
 

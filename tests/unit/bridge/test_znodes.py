@@ -13,7 +13,7 @@ from actors.bridge.reading import Snapshot, everything
 from actors.bridge.znodes import BadZnode
 from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint
-from actors.zookeeper import Reads, Znode
+from actors.ports.zookeeper import Reads, Znode
 from tests.integration.bridge import golden
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import CLUSTER, Bridge, Stage, add_topic, cluster, set_config

@@ -9,7 +9,6 @@ not `cut`; `Lab.settle()` runs turns until nothing moves. Time stands still unle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.config import node_config
 from actors.metadata import ops
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import dialect
@@ -25,6 +24,7 @@ from actors.node.runtime.effects import Effects, Stop
 from actors.node.runtime.storage import Storage
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Now, Sync, to_end
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -1,6 +1,6 @@
 """What a clean stop vouches for: every byte of the logs, whatever arrives between the last flush and the mark."""
 
-from actors.broker.log.directory import CLEAN_SHUTDOWN
+from actors.broker.log.directories.directory import CLEAN_SHUTDOWN
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import Builder

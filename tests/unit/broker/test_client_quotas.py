@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.node.roles.broker.client_quotas import ClientQuotas
+from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 
 
 @pytest.mark.parametrize(("account", "enforced", "wait_ms"), [(None, True, 0), ("a", False, 0), ("a", True, 500)])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.closest_replica import LEADER, closest
+from actors.broker.replication.closest_replica import LEADER, closest
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.broker.coordination import Coordination, partition_of
+from actors.broker.coordinators.coordination import Coordination, partition_of
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.coordination import Write
+from actors.broker.coordinators.coordination import Write
 from actors.broker.groups.records import CommittedOffset
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.wire.errors import ErrorCode

@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.groups.records import CommittedOffset, offset_record
 from actors.metadata.topic_names import OFFSETS_TOPIC
-from actors.node.roles.broker.coordinator_loading import COST_A_TURN
+from actors.node.roles.broker.coordinators.coordinator_loading import COST_A_TURN
 from fastpath.records import batch
 from fastpath.records.compression import GZIP
 from tests.unit.broker.lab import Lab

@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from actors.broker.admission import Refused
 from actors.broker.log.log import Unsettled
-from actors.broker.partition import Assignment, Cluster, Partition
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.partition import Assignment, Cluster, Partition
 from actors.ports import DiskFailed, DiskFull
 from actors.wire.errors import ErrorCode
 from fastpath.records import batch

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker import sessions
-from actors.broker.sessions import EPOCH_MAX, IDLE_MS, Sessions, Wanted
+from actors.broker.replication import sessions
+from actors.broker.replication.sessions import EPOCH_MAX, IDLE_MS, Sessions, Wanted
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import TOPIC_ID, Lab

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.sessions import Entry
+from actors.broker.replication.sessions import Entry
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.reading import Slice, read_internal
+from actors.broker.replication.reading import Slice, read_internal
 from actors.ports import DiskFailed
 from fastpath.records import batch
 from tests.unit.broker.lab import Lab

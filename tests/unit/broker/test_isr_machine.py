@@ -4,8 +4,19 @@ import random
 
 import pytest
 
-from actors.broker.followers import Follower, Position
-from actors.broker.isr import TRANSITIONS, Effect, Event, Isr, Stage, View, eligible, high_watermark, joins, wanted
+from actors.broker.replication.followers import Follower, Position
+from actors.broker.replication.isr import (
+    TRANSITIONS,
+    Effect,
+    Event,
+    Isr,
+    Stage,
+    View,
+    eligible,
+    high_watermark,
+    joins,
+    wanted,
+)
 
 S, Q, OUT, A, R = Stage.SETTLED, Stage.QUEUED, Stage.SENT, Stage.ACKNOWLEDGED, Stage.REFUSED
 

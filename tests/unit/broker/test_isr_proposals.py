@@ -1,9 +1,9 @@
-"""When proposals of ISRs leave again (KIP-497): the pauses of `broker/isr_proposals.py`."""
+"""When proposals of ISRs leave again (KIP-497): the pauses of `broker/replication/isr_proposals.py`."""
 
 import pytest
 
-from actors.broker import isr_proposals
-from actors.broker.isr_proposals import IsrProposals
+from actors.broker.replication import isr_proposals
+from actors.broker.replication.isr_proposals import IsrProposals
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.broker.lifecycle import (
+from actors.broker.lifecycle.lifecycle import (
     EXIT_CONFLICT,
     STOP_LIMIT_MS,
     TRANSITIONS,

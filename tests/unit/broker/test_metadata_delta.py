@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker.metadata_delta import MetadataDelta, PartitionState
-from actors.broker.partition import Assignment, Became
+from actors.broker.replication.metadata_delta import MetadataDelta, PartitionState
+from actors.broker.replication.partition import Assignment, Became
 from actors.metadata import ops
 from actors.metadata.families import DRAFTS, RELEASED
 from actors.wire.errors import ErrorCode

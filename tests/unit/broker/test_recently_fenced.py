@@ -1,6 +1,6 @@
 """Clients hear of a broker for a moment after it has left, so that they keep what they know of the new leaders."""
 
-from actors.broker.recently_fenced import LINGER_MS
+from actors.broker.lifecycle.recently_fenced import LINGER_MS
 from actors.metadata import ops
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication_throttle import NO_LIMIT, RECHECK_MS, ReplicationThrottle, lists
+from actors.broker.replication.replication_throttle import NO_LIMIT, RECHECK_MS, ReplicationThrottle, lists
 from actors.metadata import ops
-from actors.settings import TOPIC_CONFIGS, ConfigError
+from actors.settings.definitions import TOPIC_CONFIGS, ConfigError
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import TOPIC_ID, Lab, code

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.broker.suspected_leaders import DOUBT_MS, SuspectedLeaders
+from actors.broker.replication.suspected_leaders import DOUBT_MS, SuspectedLeaders
 from actors.metadata.image import Image
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab, Pending

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.coordinator import MarkerPlace
-from actors.broker.log.markers import Marker
-from actors.broker.log.markers import build as build_marker
+from actors.broker.log.producers.markers import Marker
+from actors.broker.log.producers.markers import build as build_marker
 from actors.node.runtime.calls import Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

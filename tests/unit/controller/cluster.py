@@ -3,12 +3,12 @@
 import random
 from typing import Any
 
-from actors.controller import fencing, leases
+from actors.controller.brokers import fencing, leases
+from actors.controller.brokers.registration import broker_heartbeat
 from actors.controller.options import Options
-from actors.controller.registration import broker_heartbeat
-from actors.controller.soft import Soft
+from actors.controller.partitions.topics import create_topics
+from actors.controller.soft_state import Soft
 from actors.controller.state import METADATA_FORMAT, Result, State
-from actors.controller.topics import create_topics
 from actors.metadata.image import Image
 from actors.metadata.ops import FeatureSet
 from actors.ports import Now

@@ -7,8 +7,8 @@ import pytest
 
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Filter, Rule
-from actors.controller.acls import KIND, RULES_GONE, create_acls, delete_acls
 from actors.controller.portions import LOOKED_AT_ONCE
+from actors.controller.principals.acls import KIND, RULES_GONE, create_acls, delete_acls
 from actors.metadata.image import RULE_FIELDS
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.controller import fencing, leases
-from actors.controller.elections import elect_leaders
-from actors.controller.isr import alter_isr
-from actors.controller.reassignments import alter_partition_reassignments
+from actors.controller.brokers import fencing, leases
+from actors.controller.partitions.elections import elect_leaders
+from actors.controller.partitions.isr import alter_isr
+from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.state import Result
 from actors.metadata.ops import ConfigSet
 from actors.wire.messages import message
@@ -213,7 +213,7 @@ def test_a_search_looks_at_each_partition_once_whoever_has_come_back(
 
 
 def test_a_search_passes_over_a_topic_that_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.controller.topics import delete_topics
+    from actors.controller.partitions.topics import delete_topics
 
     monkeypatch.setattr(fencing, "ROWS_LOOKED_AT", 2)
     c = Cluster(brokers=3)

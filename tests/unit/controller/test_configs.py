@@ -9,7 +9,7 @@ import pytest
 from actors.controller import configs as configs_module
 from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed, without_effect
 from actors.controller.features import update_features
-from actors.controller.partitions import create_partitions
+from actors.controller.partitions.partitions import create_partitions
 from actors.controller.snapshots import report
 from actors.metadata.ops import ConfigSet, FeatureSet
 from actors.wire.messages import message

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from actors.authentication.delegation_tokens import TokenKey
-from actors.controller import delegation_tokens
-from actors.controller.delegation_tokens import (
+from actors.controller.options import Options
+from actors.controller.principals import delegation_tokens
+from actors.controller.principals.delegation_tokens import (
     NAME_CHARACTERS_MAX,
     RENEWERS_MAX,
     create_token,
@@ -18,7 +19,6 @@ from actors.controller.delegation_tokens import (
     renew_token,
     sweep_tokens,
 )
-from actors.controller.options import Options
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -5,12 +5,12 @@ No released metadata is written yet: what is tried here is that operations take 
 
 import pytest
 
-from actors.controller import leases
-from actors.controller.elections import elect_leaders
-from actors.controller.reassignments import alter_partition_reassignments
-from actors.controller.soft import Soft
+from actors.controller.brokers import leases
+from actors.controller.brokers.unregistration import unregister_broker
+from actors.controller.partitions.elections import elect_leaders
+from actors.controller.partitions.reassignments import alter_partition_reassignments
+from actors.controller.soft_state import Soft
 from actors.controller.state import State
-from actors.controller.unregistration import unregister_broker
 from actors.metadata.families import RELEASED, Epochs
 from actors.metadata.ops import BrokerChanged, BrokerUnregistered
 from actors.wire.messages import message

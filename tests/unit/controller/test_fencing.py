@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.controller import elections, fencing, leases
-from actors.controller.changes import leave
-from actors.controller.elections import elect_leaders
-from actors.controller.isr import alter_isr
-from actors.controller.soft import Soft
-from actors.controller.unregistration import turn_ended, unregister_broker
+from actors.controller.brokers import fencing, leases
+from actors.controller.brokers.unregistration import turn_ended, unregister_broker
+from actors.controller.partitions import elections
+from actors.controller.partitions.elections import elect_leaders
+from actors.controller.partitions.isr import alter_isr
+from actors.controller.partitions.partition_changes import leave
+from actors.controller.soft_state import Soft
 from actors.metadata.dialects import drafts
 from actors.metadata.families import DRAFTS, RELEASED, Epochs
 from actors.metadata.image import Image

@@ -2,10 +2,10 @@
 
 import pytest
 
-from actors.controller import leases
-from actors.controller.isr import CHECKS, alter_isr
-from actors.controller.reassignments import alter_partition_reassignments, list_partition_reassignments
-from actors.controller.topics import delete_topics
+from actors.controller.brokers import leases
+from actors.controller.partitions.isr import CHECKS, alter_isr
+from actors.controller.partitions.reassignments import alter_partition_reassignments, list_partition_reassignments
+from actors.controller.partitions.topics import delete_topics
 from actors.metadata.ops import PartitionsChanged, PartitionsSet
 from actors.wire.messages import message
 from tests.unit.controller.cluster import SHUTDOWN, Cluster

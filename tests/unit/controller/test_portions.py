@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 
 from actors.controller import portions
-from actors.controller.elections import elect_leaders
-from actors.controller.reassignments import alter_partition_reassignments, list_partition_reassignments
-from actors.controller.topics import create_topics, delete_topics
+from actors.controller.partitions.elections import elect_leaders
+from actors.controller.partitions.reassignments import alter_partition_reassignments, list_partition_reassignments
+from actors.controller.partitions.topics import create_topics, delete_topics
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from actors.controller import pushes
-from actors.controller.changes import next_epochs
-from actors.controller.pushes import DELETED, Outbox, Request, Sender, changes, dialled
-from actors.controller.speech import Speech, speech
+from actors.controller.partitions.partition_changes import next_epochs
+from actors.controller.pushes import pushes
+from actors.controller.pushes.push_versions import Speech, speech
+from actors.controller.pushes.pushes import DELETED, Outbox, Request, Sender, changes, dialled
 from actors.controller.state import METADATA_FORMAT
 from actors.metadata.families import RELEASED
 from actors.metadata.image import Image

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from actors.controller import quotas
-from actors.controller.mutations import Mutations
-from actors.controller.partitions import create_partitions
+from actors.controller.mutation_quota import Mutations
+from actors.controller.partitions.partitions import create_partitions
+from actors.controller.partitions.topics import create_topics, delete_topics
 from actors.controller.portions import QUOTAS
-from actors.controller.quotas import alter_client_quotas
-from actors.controller.topics import create_topics, delete_topics
+from actors.controller.principals import quotas
+from actors.controller.principals.quotas import alter_client_quotas
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.quotas.levels import NAME_CHARACTERS_MAX
 from actors.quotas.rates import Window

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from actors.controller import leases
-from actors.controller.controlled_shutdown import controlled_shutdown, moved_key
-from actors.controller.registration import DECISIONS, broker_heartbeat
+from actors.controller.brokers import leases
+from actors.controller.brokers.controlled_shutdown import controlled_shutdown, moved_key
+from actors.controller.brokers.registration import DECISIONS, broker_heartbeat
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged
 from actors.wire.messages import message
 from tests.unit.controller.cluster import ACTIVE, FENCED, LISTENER, SHUTDOWN, Cluster

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from actors.config import node_config
 from actors.controller.options import options
 from actors.controller.snapshots import LIMIT_MS, Progress, controller_heartbeat, next_snapshot, report
+from actors.settings.node_config import node_config
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 

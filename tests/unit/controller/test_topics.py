@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.controller.configs import incremental_alter_configs
-from actors.controller.partitions import create_partitions
-from actors.controller.placement import Placement
-from actors.controller.soft import Usable
-from actors.controller.topics import create_topics, delete_topics, partitions_asked, refuse_topics
+from actors.controller.partitions.partitions import create_partitions
+from actors.controller.partitions.placement import Placement
+from actors.controller.partitions.topics import create_topics, delete_topics, partitions_asked, refuse_topics
+from actors.controller.soft_state import Usable
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
 from actors.metadata.topic_names import name_error

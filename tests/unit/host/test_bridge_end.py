@@ -11,10 +11,10 @@ import pytest
 
 from actors.bridge import following, returning, znodes
 from actors.bridge.asks import Make
-from actors.host import bridge as command
+from actors.command import bridge as command
 from actors.host.cluster_error import ClusterError
 from actors.metadata.ops import BrokerGone, BrokerSet
-from actors.zookeeper import Multi, Reads, Rejected
+from actors.ports.zookeeper import Multi, Reads, Rejected
 from tests.unit.bridge.played import Bridge, add_topic, cluster, driving
 from tests.unit.bridge.test_tokens import op
 

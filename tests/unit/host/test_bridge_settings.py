@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from actors.bridge.checks import Findings, findings
-from actors.config import ConfigError, node_config
-from actors.host import bridge_cluster, bridge_settings
-from actors.host.bridge_cluster import Shape
+from actors.host.bridge import bridge_cluster, bridge_settings
+from actors.host.bridge.bridge_cluster import Shape
 from actors.metadata.ops import EndPoint
+from actors.settings.node_config import ConfigError, node_config
 from tests.integration.bridge.golden import load
 
 PLAINTEXT, SSL, SASL_PLAINTEXT = 0, 1, 2

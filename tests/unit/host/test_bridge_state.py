@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
-from actors.host import bridge_state, screen
-from actors.host.bridge_state import Noted
+from actors.command import screen
+from actors.host.bridge import bridge_state
+from actors.host.bridge.bridge_state import Noted
 
 
 def said(**note: object) -> dict[str, object]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.config import ConfigError
-from actors.host.config_providers import PACKAGE, resolved
+from actors.host.security.config_providers import PACKAGE, resolved
+from actors.settings.node_config import ConfigError
 
 
 def given(**more: str) -> dict[str, str]:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from actors import cli
-from actors.config import ConfigError
-from actors.host import controllers, local_controllers, locks, plan_changes
-from actors.host import plan as plans
+from actors.command import cli
+from actors.host.cluster import controllers, local_controllers, plan_changes
+from actors.host.cluster import plan as plans
+from actors.host.cluster.supervisor import Supervisor
 from actors.host.cluster_error import ClusterError
-from actors.host.supervisor import Supervisor
+from actors.host.work import locks
+from actors.settings.node_config import ConfigError
 
 NEW = ("127.0.0.1", 19999)
 

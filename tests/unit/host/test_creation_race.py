@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from actors.config import ConfigError
-from actors.host import certificates, durable, local_controllers, locks, secure_cluster, storage
-from actors.host import plan as plans
-from actors.host import security_directory as files
+from actors.host import storage
+from actors.host.cluster import local_controllers, secure_cluster
+from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
+from actors.host.security import certificates
+from actors.host.security import security_directory as files
+from actors.host.work import durable, locks
 from actors.import_path import python_path
+from actors.settings.node_config import ConfigError
 
 MAKES = """
 import sys
@@ -172,7 +175,7 @@ def test_no_vote_is_given_up_before_the_new_disk_follows(tmp_path: Path, monkeyp
     plans.create(tmp_path, 1, 0, common={})
     steps: list[str] = []
     kept = [("members", "members"), ("wait_for_observer", "follows"), ("remove", "old vote"), ("add", "new vote")]
-    from actors.host import controllers, quorum_changes
+    from actors.host.cluster import controllers, quorum_changes
 
     (key,) = [quorum_changes.Key(1001, b"n" * 16)]
     members = quorum_changes.Members(1001, 5, {1001: quorum_changes.Key(1001, b"o" * 16)}, {key: 5})

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from actors.host.descriptors import Reserve
-from actors.host.disk import LocalDisk, LocalFile
+from actors.host.work.descriptors import Reserve
+from actors.host.work.disk import LocalDisk, LocalFile
 from actors.ports import DiskFailed, DiskFull
 
 
@@ -243,7 +243,7 @@ def test_replace_does_not_bring_a_deleted_partition_back(disk: LocalDisk) -> Non
 
 
 def test_names_that_are_gone_are_not_remembered_for_ever(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.host.disk.GONE_MAX", 3)
+    monkeypatch.setattr("actors.host.work.disk.GONE_MAX", 3)
     for number in range(9):
         disk.open(f"a-{number}/x", create=True)
         disk.rename(f"a-{number}", f"a-{number}.1-delete")

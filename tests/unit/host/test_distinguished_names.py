@@ -6,10 +6,10 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from actors.config import ConfigError
-from actors.host.certificates import authority, issue
-from actors.host.distinguished_names import java_name, subject
-from actors.tls_settings import mapping_rules
+from actors.host.security.certificates import authority, issue
+from actors.host.security.distinguished_names import java_name, subject
+from actors.settings.node_config import ConfigError
+from actors.settings.tls_settings import mapping_rules
 
 
 @pytest.mark.parametrize(

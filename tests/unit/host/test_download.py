@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from actors.host import download
-from actors.host.download import Unfetched, begin, fetch
+from actors.host.work import download
+from actors.host.work.download import Unfetched, begin, fetch
 from actors.ports import Download
 
 ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {

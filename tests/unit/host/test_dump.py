@@ -13,7 +13,7 @@ def test_who_has_seen_enough_is_told_nothing() -> None:
     """As of `rayft dump FILE | head`."""
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "actors.cli", "dump", str(LOG)]
+    command = [sys.executable, "-m", "actors.command.cli", "dump", str(LOG)]
     done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")

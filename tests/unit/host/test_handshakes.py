@@ -3,8 +3,8 @@
 import itertools
 from typing import NamedTuple
 
-from actors.host import handshakes
-from actors.host.handshakes import Handshakes
+from actors.host.net import handshakes
+from actors.host.net.handshakes import Handshakes
 
 
 class One(NamedTuple):

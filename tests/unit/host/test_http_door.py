@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from actors.host import http_door
-from actors.host.http_door import CONNECTIONS_MAX, Asked, HttpDoor
+from actors.host.net import http_door
+from actors.host.net.http_door import CONNECTIONS_MAX, Asked, HttpDoor
 
 
 class Book:

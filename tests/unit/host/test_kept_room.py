@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from actors.host.disk import LocalDisk
-from actors.host.kept_room import NAME, Rooms, of_records
+from actors.host.work.disk import LocalDisk
+from actors.host.work.kept_room import NAME, Rooms, of_records
 from actors.ports import DiskFull
 
 KEPT = 1 << 20

@@ -15,10 +15,10 @@ from cryptography.x509 import load_pem_x509_certificate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.config import ConfigError
-from actors.host.certificates import authority, issue
-from actors.host.tls import JKS, Tls
-from actors.tls_settings import Store, TlsSettings
+from actors.host.net.tls import JKS, Tls
+from actors.host.security.certificates import authority, issue
+from actors.settings.node_config import ConfigError
+from actors.settings.tls_settings import Store, TlsSettings
 
 NOW = datetime.datetime.now(datetime.UTC)
 BY = authority("test", NOW)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from actors.host.link import SCRATCH_BYTES
+from actors.host.net.link import SCRATCH_BYTES
 from actors.wire.errors import WireError
 from tests.cut import Cut, frames_of
 

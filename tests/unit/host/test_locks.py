@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import local_controllers, locks, on_processes
-from actors.host import plan as plans
+from actors.host.cluster import local_controllers, on_processes
+from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
+from actors.host.work import locks
 from actors.import_path import python_path
 
-HOLDS = "import sys; from actors.host.locks import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
+HOLDS = (
+    "import sys; from actors.host.work.locks import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
+)
 
 
 @pytest.fixture
@@ -104,7 +107,7 @@ def test_down_ends_nobody_whom_it_cannot_prove(
 def test_a_process_that_cannot_say_who_it_is_does_not_start(tmp_path: Path) -> None:
     """On a full disk. Its directory would count as free."""
     code = (
-        "import resource, signal, sys; from actors.host.locks import Lock, StorageError\n"
+        "import resource, signal, sys; from actors.host.work.locks import Lock, StorageError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))\n"
         "try: Lock(sys.argv[1])\n"

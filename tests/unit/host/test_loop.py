@@ -18,17 +18,18 @@ from unittest.mock import Mock
 
 import pytest
 
-from actors.config import ConfigError, node_config
-from actors.host import descriptors, handshakes
 from actors.host import loop as loop_module
-from actors.host import tls as tls_module
-from actors.host.certificates import authority, issue
 from actors.host.loop import LOOK_FOR_ENDS_S, Loop
-from actors.host.ration import Ration
-from actors.host.server import ConnectionLimits, Listeners, PortTaken
-from actors.host.tls_link import FIRST_BYTES, RECORD_BYTES, TlsLink
+from actors.host.net import handshakes
+from actors.host.net import tls as tls_module
+from actors.host.net.read_budget import Ration
+from actors.host.net.server import ConnectionLimits, Listeners, PortTaken
+from actors.host.net.tls_link import FIRST_BYTES, RECORD_BYTES, TlsLink
+from actors.host.security.certificates import authority, issue
+from actors.host.work import descriptors
 from actors.node.metrics import Sample
 from actors.ports import Work
+from actors.settings.node_config import ConfigError, node_config
 from tests.unit.host.echo import EchoNode
 
 
@@ -285,7 +286,7 @@ def test_a_silent_address_leaves_time_for_the_next(
     """An address whose connections nobody takes drops what more come; it is not refused, whatever the next one is."""
     from actors.node.runtime.effects import Dial
 
-    monkeypatch.setattr("actors.host.client.CONNECT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("actors.host.net.client.CONNECT_TIMEOUT_S", 1.0)
     with ExitStack() as sockets:
         silent = sockets.enter_context(closing(socket.socket()))
         silent.bind(("127.0.0.2", running.port if served else 0))

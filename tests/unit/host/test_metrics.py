@@ -7,10 +7,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from actors.config import ConfigError
 from actors.host.metrics import Endpoint, address, named
-from actors.host.server import PortTaken
+from actors.host.net.server import PortTaken
 from actors.node.metrics import Sample
+from actors.settings.node_config import ConfigError
 
 LAG = "kafka.controller:type=KafkaController,name=MetadataLag"
 

@@ -11,12 +11,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from actors import cli
-from actors.config import ConfigError
-from actors.host import on_processes, screen
-from actors.host import plan as plans
-from actors.host.on_processes import Cluster, ClusterError, down
+from actors.command import cli, screen
+from actors.host.cluster import on_processes
+from actors.host.cluster import plan as plans
+from actors.host.cluster.on_processes import Cluster, ClusterError, down
 from actors.import_path import python_path
+from actors.settings.node_config import ConfigError
 
 
 class Supervised(Cluster):

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from actors import cli
-from actors.host import locks, on_ray
-from actors.host import plan as plans
-from actors.host.on_processes import Cluster, ClusterError, down
-from actors.host.on_ray import place
+from actors.command import cli
+from actors.host.cluster import on_ray
+from actors.host.cluster import plan as plans
+from actors.host.cluster.on_processes import Cluster, ClusterError, down
+from actors.host.cluster.on_ray import place
+from actors.host.work import locks
 
 ROOT = Path(__file__).parent.parent.parent.parent
 NONE: frozenset[str] = frozenset()

@@ -1,6 +1,6 @@
 """Who is read on, who waits and who must go when frames that are not whole yet hold memory."""
 
-from actors.host.partial import ORDINARY_BYTES_MAX, SLOW_MS, STALLED_MS, Room
+from actors.host.net.unfinished_frames import ORDINARY_BYTES_MAX, SLOW_MS, STALLED_MS, Room
 
 MIB = 1 << 20
 LARGE = ORDINARY_BYTES_MAX + 1

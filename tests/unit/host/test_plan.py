@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from actors.config import ConfigError, node_config
-from actors.host import plan as plans
-from actors.host import secure_cluster, storage
+from actors.host import storage
+from actors.host.cluster import plan as plans
+from actors.host.cluster import secure_cluster
+from actors.settings.node_config import ConfigError, node_config
 
 
 def create(path: Path) -> plans.Plan:

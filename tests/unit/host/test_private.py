@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.config import NodeConfig, has_secrets, node_config
-from actors.host import durable, locks, storage
-from actors.host.certificates import authority, issue, write
-from actors.host.disk import LocalDisk
-from actors.host.plan import write_json
+from actors.host import storage
+from actors.host.cluster.plan import write_json
+from actors.host.net.server import Listeners
+from actors.host.security.certificates import authority, issue, write
 from actors.host.serve import REFUSED, Journal, serve
-from actors.host.server import Listeners
+from actors.host.work import durable, locks
+from actors.host.work.disk import LocalDisk
+from actors.settings.node_config import NodeConfig, has_secrets, node_config
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOW = datetime.datetime.now(datetime.UTC)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from actors import cli
-from actors.host import probe, screen
+from actors.command import cli, screen
+from actors.host.cluster import probe
 
 
 @pytest.fixture

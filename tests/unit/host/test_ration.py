@@ -1,6 +1,6 @@
 """Who is read on, and who waits, when connections bring more than a turn should wait for."""
 
-from actors.host.ration import CROWD_BYTES, LEAST_BYTES, PASS_BYTES, Ration
+from actors.host.net.read_budget import CROWD_BYTES, LEAST_BYTES, PASS_BYTES, Ration
 
 
 class Peer:

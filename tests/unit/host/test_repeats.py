@@ -2,8 +2,8 @@
 
 import io
 
-from actors.host.repeats import KINDS_MAX, LINES_MAX, SHOWN_CHARACTERS_MAX, TEXTS_MAX, Repeats
 from actors.host.serve import Journal
+from actors.host.work.log_repeats import KINDS_MAX, LINES_MAX, SHOWN_CHARACTERS_MAX, TEXTS_MAX, Repeats
 
 
 class Scene:

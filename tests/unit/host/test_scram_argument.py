@@ -10,12 +10,12 @@ import pytest
 from actors.authentication.client import ScramLogin
 from actors.authentication.exchange import Accepted, Challenge, Rejected
 from actors.authentication.scram import Credential, Mechanism, Scram
-from actors.cli import main
-from actors.config import ConfigError
-from actors.host.dump import dump
-from actors.host.scram_argument import credentials
+from actors.command.cli import main
+from actors.command.dump import dump
+from actors.host.security.scram_argument import credentials
 from actors.metadata import bootstrap
 from actors.metadata.ops import CorruptMetadata, EntitySet
+from actors.settings.node_config import ConfigError
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
 CONTROLLER = """process.roles=controller

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from actors.host import plan as plans
-from actors.host import screen
-from actors.host import security_directory as files
-from actors.host.certificates import authority, issue, write
+from actors.command import screen
+from actors.host.cluster import plan as plans
+from actors.host.security import security_directory as files
+from actors.host.security.certificates import authority, issue, write
 
 TODAY = datetime.datetime.now(datetime.UTC)
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from actors.config import ConfigError
-from actors.host import certificates, reopen, secure_cluster
-from actors.host import plan as plans
+from actors.host.cluster import existing_directory, secure_cluster
+from actors.host.cluster import plan as plans
+from actors.host.security import certificates
 from actors.host.storage import StorageError
 from actors.metadata import bootstrap
-from actors.node.api.speakers import named
+from actors.node.api.security.speakers import named
+from actors.settings.node_config import ConfigError
 
 
 def create(path: Path, common: dict[str, str] | None = None, **more: Any) -> plans.Plan:
@@ -87,7 +88,7 @@ def test_a_second_try_finds_nothing_of_the_first(tmp_path: Path) -> None:
 
 
 def test_an_authority_that_is_there_is_used(tmp_path: Path) -> None:
-    from actors.host import security_directory
+    from actors.host.security import security_directory
 
     ca = security_directory.make_authority(tmp_path / "security", "ours").read_bytes()
     create(tmp_path)
@@ -98,20 +99,20 @@ def test_the_same_command_line_fits_again_and_another_one_does_not(tmp_path: Pat
     common = {"super.users": "User:boss", "log.retention.hours": "1"}
     made = create(tmp_path, common)
     for secure in (None, True):
-        reopen.agree(made, common, secure=secure)
+        existing_directory.agree(made, common, secure=secure)
     with pytest.raises(ConfigError, match="has made secure: leave --insecure out"):
-        reopen.agree(made, {}, secure=False)
+        existing_directory.agree(made, {}, secure=False)
     with pytest.raises(ConfigError, match=r"super\.users"):
-        reopen.agree(made, {"super.users": "User:other"})
+        existing_directory.agree(made, {"super.users": "User:other"})
     plain = create(tmp_path / "plain", secure=False)
     with pytest.raises(ConfigError, match="has not made secure: leave --secure out"):
-        reopen.agree(plain, {}, secure=True)
+        existing_directory.agree(plain, {}, secure=True)
 
 
 def test_a_secret_that_differs_is_not_repeated(tmp_path: Path) -> None:
     made = create(tmp_path, {"listener.name.clients.ssl.key.password": "hidden-1"}, secure=True)
     with pytest.raises(ConfigError, match="another value for") as error:
-        reopen.agree(made, {"listener.name.clients.ssl.key.password": "hidden-2"})
+        existing_directory.agree(made, {"listener.name.clients.ssl.key.password": "hidden-2"})
     assert "hidden" not in str(error.value)
 
 
@@ -128,7 +129,7 @@ def test_references_stay_in_the_files_and_are_resolved_where_a_node_starts(
     assert "log.retention.hours=${env:RAYFT_HOURS}" in (tmp_path / "broker-1.properties").read_text()
     again = plans.load(tmp_path)
     assert again is not None and again.members[0].config.value("log.retention.hours") == 7
-    reopen.agree(made, common)
+    existing_directory.agree(made, common)
     monkeypatch.delenv("RAYFT_HOURS")
     with pytest.raises(ConfigError, match="no such variable"):
         plans.load(tmp_path)

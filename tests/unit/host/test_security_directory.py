@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli import main
-from actors.config import ConfigError
-from actors.host import certificates, security_directory
-from actors.node.api.speakers import named
+from actors.command.cli import main
+from actors.host.security import certificates, security_directory
+from actors.node.api.security.speakers import named
+from actors.settings.node_config import ConfigError
 
 
 def rayft(*arguments: str) -> int:

@@ -10,9 +10,10 @@ from typing import Any
 
 import uvloop
 
-from actors.config import NodeConfig, node_config
-from actors.host import locks, storage
+from actors.host import storage
 from actors.host.serve import REFUSED, Journal, serve
+from actors.host.work import locks
+from actors.settings.node_config import NodeConfig, node_config
 
 
 class Disk(io.RawIOBase):

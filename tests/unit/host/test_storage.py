@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from actors import cli
-from actors.config import NodeConfig, node_config, properties
-from actors.host import locks, storage
-from actors.host.locks import Lock
+from actors.command import cli
+from actors.host import storage
 from actors.host.storage import StorageError, Voter
-from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
+from actors.host.work import locks
+from actors.host.work.locks import Lock
+from actors.host.work.system_random import SystemRandom, uuid_bytes, uuid_text
+from actors.settings.node_config import NodeConfig, node_config, properties
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
 OTHER = "4L6g3nShT-eMCtK--X86sw"
@@ -215,7 +216,8 @@ def test_foreign_and_damaged_directories(tmp_path: Path, text: str, words: str) 
 
 def test_a_locked_directory_names_its_holder_and_is_free_after_kill(tmp_path: Path) -> None:
     code = (
-        "import sys; from actors.host.locks import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
+        "import sys; from actors.host.work.locks import Lock; lock = Lock(sys.argv[1]); "
+        "print('held', flush=True); input()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

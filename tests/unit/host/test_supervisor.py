@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import actors.host.cluster.supervisor
 import actors.host.serve
-import actors.host.supervisor
-from actors.host import durable
-from actors.host import plan as plans
-from actors.host.supervisor import Supervisor
+from actors.host.cluster import plan as plans
+from actors.host.cluster.supervisor import Supervisor
+from actors.host.work import durable
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def failures(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, *codes: in
     """What is told of a node that ends so, half a minute after each start."""
     told: list[str] = []
     monkeypatch.setattr(
-        actors.host.supervisor,
+        actors.host.cluster.supervisor,
         "tell",
         lambda **event: told.append(event["sentence"]) if event["event"] == "failed" else 0,
     )
@@ -160,7 +160,7 @@ def test_who_asks_again_for_a_stop_can_only_hurry(supervisor: Supervisor) -> Non
 def test_it_runs_without_commands_where_standard_input_is_a_file(tmp_path: Path, options: list[str]) -> None:
     """As under systemd, or behind `</dev/null`: epoll refuses a file."""
     plans.create(tmp_path, 1, 0, common={})
-    command = [sys.executable, "-m", "actors.host.supervisor", str(tmp_path), *options]
+    command = [sys.executable, "-m", "actors.host.cluster.supervisor", str(tmp_path), *options]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.host.disk import LocalDisk, LocalFile
-from actors.host.syncs import Ordered, Syncs, _perform
+from actors.host.work.disk import LocalDisk, LocalFile
+from actors.host.work.syncs import Ordered, Syncs, _perform
 from actors.ports import DiskFailed, DiskFull, Sync, SyncClass, Work
 
 

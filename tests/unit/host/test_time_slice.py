@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.host.time_slice import SHORT_NS, ask_for
+from actors.host.work.time_slice import SHORT_NS, ask_for
 from tests.unit.host.test_loop import Running, broker
 
 CONTROLLER = {

@@ -11,10 +11,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, load_pem_private_key, pkcs12
 
-from actors.config import ConfigError, node_config
-from actors.host.certificates import Issued, authority, issue, renewed_authority, write
-from actors.host.tls import Contexts, Tls
-from actors.tls_settings import tls_settings
+from actors.host.net.tls import Contexts, Tls
+from actors.host.security.certificates import Issued, authority, issue, renewed_authority, write
+from actors.settings.node_config import ConfigError, node_config
+from actors.settings.tls_settings import tls_settings
 
 NOW = datetime.datetime.now(datetime.UTC)
 BY = authority("test", NOW)
@@ -234,7 +234,7 @@ def test_a_session_that_goes_on_is_as_good_as_its_certificate(
         def now(cls, tz: datetime.tzinfo | None = None) -> "Later":
             return super().now(tz) + datetime.timedelta(days=1)
 
-    monkeypatch.setattr("actors.host.tls.datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
+    monkeypatch.setattr("actors.host.net.tls.datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
     late = server.peer(again)
     assert late is not None and late.principal == "User:CN=alice" and late.good_for_ms <= 0
     server.forget_sessions()

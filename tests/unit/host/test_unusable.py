@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.host.disk import LocalDisk
 from actors.host.storage import unusable
+from actors.host.work.disk import LocalDisk
 from actors.ports import DiskFailed
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from actors.host import workers
-from actors.host.workers import Turns, Workers
+from actors.host.work import workers
+from actors.host.work.workers import Turns, Workers
 from actors.ports import More, Work, WorkKind
 
 

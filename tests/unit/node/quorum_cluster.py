@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from actors.config import node_config
 from actors.metadata import batches
 from actors.node.node import Node
 from actors.node.quorum.files import DIRECTORIES
@@ -17,6 +16,7 @@ from actors.node.runtime.storage import Storage
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Batch, Buffer
 from actors.raft import SnapshotId
+from actors.settings.node_config import node_config
 from fastpath.records.batch import Builder
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process, World

@@ -8,9 +8,9 @@ import pytest
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Rule
-from actors.config import node_config
-from actors.node.api.authorizer import Authorizer
+from actors.node.api.security.authorizer import Authorizer
 from actors.node.runtime.calls import Refusals
+from actors.settings.node_config import node_config
 
 CALL: Any = SimpleNamespace(principal="User:alice", client_host="192.0.2.9", api_key=0, forwarded=False, refusals=None)
 DENIED = "User:alice is denied READ from 192.0.2.9 on TOPIC:orders (API 0)"

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from actors.config import node_config
-from actors.controller import fencing, portions
+from actors.controller import portions
+from actors.controller.brokers import fencing
+from actors.controller.brokers.registration import broker_heartbeat
+from actors.controller.brokers.unregistration import unregister_broker
 from actors.controller.configs import incremental_alter_configs
-from actors.controller.isr import alter_isr
 from actors.controller.options import options
+from actors.controller.partitions.isr import alter_isr
+from actors.controller.partitions.topics import create_topics
 from actors.controller.producer_ids import allocate_producer_ids
-from actors.controller.registration import broker_heartbeat
 from actors.controller.snapshots import controller_heartbeat
 from actors.controller.state import METADATA_FORMAT, Result
-from actors.controller.topics import create_topics
-from actors.controller.unregistration import unregister_broker
-from actors.host.scram_argument import credentials
+from actors.host.security.scram_argument import credentials
 from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.bootstrap import encode as encode_bootstrap
 from actors.metadata.dialects import dialect
@@ -47,6 +47,7 @@ from actors.node.runtime.meters import Idle
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Batch, Now
 from actors.raft import SnapshotId
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
 from fastpath.records.batch import records

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actors.authorization.rights import Checked
-from actors.node.api.denied import CODE, denied
+from actors.node.api.security.denied import CODE, denied
 from actors.node.runtime.calls import Api
 from actors.wire import framing
 from actors.wire.messages import message

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from actors.node.net import connections
 from actors.node.net.connections import IN_FLIGHT_MAX, LET_GO_FROM
 from actors.node.runtime.calls import Listener

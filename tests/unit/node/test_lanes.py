@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from actors.config import node_config
 from actors.node.metrics import Sample
 from actors.node.net.connections import Connection, Slot
 from actors.node.net.request_channel import LARGE_BYTES
 from actors.node.node import TALK_MS
 from actors.node.runtime.calls import Lane
 from actors.ports import Now
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.simulator.cluster import Client, Cluster, directory_id

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.sessions import Sessions
+from actors.broker.replication.sessions import Sessions
 from actors.ledger import EVERYBODY, NODES, Ledger
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Listener

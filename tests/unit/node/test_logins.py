@@ -7,7 +7,7 @@ import pytest
 
 from actors.authentication.exchange import Accepted
 from actors.authentication.scram import Mechanism
-from actors.host.scram_argument import credential_of
+from actors.host.security.scram_argument import credential_of
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.wire import framing

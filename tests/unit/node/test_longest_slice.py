@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from actors.config import node_config
 from actors.node.runtime.calls import Listener
+from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.counted import lines_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from actors.controller.topics import create_topics
+from actors.controller.partitions.topics import create_topics
 from actors.metadata import snapshot
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint, FeatureSet, Op, PartitionsSet, TopicSet

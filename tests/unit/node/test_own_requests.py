@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.share.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.metadata import ops
 from actors.metadata.features import SHARE_VERSION
 from actors.metadata.topic_names import SHARE_STATE_TOPIC

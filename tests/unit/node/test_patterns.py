@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.patterns import PATTERN_CHARACTERS_MAX, Pattern, Refused
+from actors.broker.groups.patterns import PATTERN_CHARACTERS_MAX, Pattern, Refused
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "\\W", "x-y", "^", "$"])
 PATTERNS = st.recursive(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.authorization.rights import Right
-from actors.broker.replicas import Offline
+from actors.broker.replication.replicas import Offline
 from actors.metadata.ops import EndPoint
 from actors.wire import framing
 from actors.wire.errors import ErrorCode

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.controller.pushes import Ending, Outbox
-from actors.controller.speech import RAYFT
+from actors.controller.pushes.push_versions import RAYFT
+from actors.controller.pushes.pushes import Ending, Outbox
 from actors.node.roles.controller.pusher import Pusher
 
 

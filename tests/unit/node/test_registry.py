@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from actors.config import node_config
 from actors.ledger import Ledger
 from actors.node.api import handlers as rpc
-from actors.node.api import rights, table
+from actors.node.api import table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
+from actors.node.api.security import rights
 from actors.node.api.table import BETWEEN_BROKERS
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
+from actors.settings.node_config import node_config
 from actors.wire.messages import message
 from tests.served import EVERY, TABLE
 

@@ -3,12 +3,17 @@
 from types import SimpleNamespace
 from typing import Any
 
-from actors.broker.coordination import partition_of
-from actors.broker.share.in_flight import StateBatch
-from actors.broker.share.keys import SharePartitionKey
+from actors.broker.coordinators.coordination import partition_of
+from actors.broker.groups.share.delivery.in_flight import StateBatch
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, INITIALIZE, SharePersister
+from actors.node.roles.broker.groups.share.share_persister import (
+    ENTRIES_A_REQUEST,
+    GIVEN_UP_MS,
+    INITIALIZE,
+    SharePersister,
+)
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
 from actors.wire.errors import ErrorCode

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from actors.broker.java_hash import java_hash
-from actors.broker.recently_fenced import RecentlyFenced
-from actors.config import ListenerConfig
+from actors.broker.coordinators.java_hash import java_hash
+from actors.broker.lifecycle.recently_fenced import RecentlyFenced
+from actors.controller.principals.quotas import alter_client_quotas
 from actors.controller.producer_ids import BLOCK, give_producer_id
-from actors.controller.quotas import alter_client_quotas
 from actors.metadata.ops import BrokerSet, EndPoint, PartitionsSet, TopicSet
 from actors.node.runtime.answers import Close, Sliced
 from actors.node.runtime.calls import Call, Listener
+from actors.settings.node_config import ListenerConfig
 from actors.wire.messages import message
 from tests.served import TABLE
 from tests.unit.controller.cluster import Cluster

@@ -21,9 +21,9 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
 )
-from actors.replay import tables
-from actors.replay.as_of import replay as replayed
 from actors.replay.checkpoint import compact
+from actors.replay.columns import tables
+from actors.replay.columns.as_of import replay as replayed
 from tests.unit.replay import logs
 from tests.unit.replay.test_topics import sealed
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from actors.metadata.batches import BatchWriter
-from actors.replay import column_plans, metadata
-from actors.replay.files import CorruptLog
-from actors.replay.log import Reading, chunks
-from actors.secret_settings import shown
+from actors.replay.columns import column_plans, metadata
+from actors.replay.logs.chunks import Reading, chunks
+from actors.replay.logs.files import CorruptLog
+from actors.settings.secret_settings import shown
 from actors.wire.messages import encode, message
 from actors.wire.schema import Field, Struct
 from fastpath.arrow.metadata_columns import CONTROL_SLOT

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
-from actors import cli
-from actors.host import dump
+from actors.command import cli, dump
+from actors.command.replay import as_json, last_time
 from actors.metadata.ops import ConfigSet
-from actors.replay import source, tables
-from actors.replay.as_of import milliseconds
-from actors.replay.command import as_json, last_time
+from actors.replay import source
+from actors.replay.columns import tables
+from actors.replay.columns.as_of import milliseconds
 from actors.replay.where import Where, as_of
 from fastpath.records.batch import Builder
 from tests.unit.replay import logs
@@ -329,7 +329,7 @@ def test_a_list_that_is_null_contains_nothing() -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     golden = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
-    words = [sys.executable, "-m", "actors.cli", "replay", str(golden), "--table", "records", "--json"]
+    words = [sys.executable, "-m", "actors.command.cli", "replay", str(golden), "--table", "records", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stderr is not None
         assert json.loads(running.stdout.readline())["offset"] == 0
@@ -436,7 +436,7 @@ def test_a_time_of_day_is_one_moment_for_all_partitions(tmp_path: Path, capsys: 
 def test_sql_knows_no_zone_but_utc(path: Path) -> None:
     """In a process of its own, in another zone."""
     query = "select strftime(timestamp, '%H:%M') as hour, extract(hour from timestamp) as number from records limit 1"
-    words = [sys.executable, "-m", "actors.cli", "replay", str(path), "--sql", query, "--json"]
+    words = [sys.executable, "-m", "actors.command.cli", "replay", str(path), "--sql", query, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "TZ": "Asia/Kathmandu"})
     assert json.loads(done.stdout) == {"hour": "00:00", "number": 0}, done.stderr
 
@@ -504,7 +504,7 @@ def test_rows_go_to_standard_output_though_progress_is_on_a_terminal(where: list
     words = [
         sys.executable,
         "-m",
-        "actors.cli",
+        "actors.command.cli",
         "replay",
         str(path),
         "--table",

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from actors import replay
-from actors.broker.log.cleaner import LogCleaning, Slice
-from actors.broker.log.cleaning import cleanable
+from actors.broker.log.cleaning.cleaner import LogCleaning, Slice
+from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk
+from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
 from tests.unit.broker.log.logs import content, put, settings
 from tests.unit.broker.log.test_cleaning import COMPACT, LIMITS, NOW

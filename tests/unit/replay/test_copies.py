@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from actors import cli, replay
+from actors import replay
+from actors.command import cli
 from actors.metadata import snapshot
 from actors.metadata.ops import ConfigSet, PartitionsChanged
-from actors.replay.as_of import replay as replayed
-from actors.replay.copies import CopiesDiffer, End, end_of, metadata_log
-from actors.replay.files import NothingToRead, partitions
+from actors.replay.columns.as_of import replay as replayed
+from actors.replay.logs.copies import CopiesDiffer, End, end_of, metadata_log
+from actors.replay.logs.files import NothingToRead, partitions
 from actors.replay.read_options import read_options, scan
 from actors.replay.topic_logs import OtherTopic
 from fastpath.records.batch import Builder

@@ -11,8 +11,8 @@ import pytest
 
 from actors import replay
 from actors.metadata.ops import ConfigSet
-from actors.replay import topics
-from actors.replay.log import Chunk, Reading, chunks
+from actors.replay.columns import topics
+from actors.replay.logs.chunks import Chunk, Reading, chunks
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
 from tests.unit.replay.written import append, batches

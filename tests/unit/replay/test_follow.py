@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from actors.replay import follow
-from actors.replay.files import CorruptLog, Partition
 from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, RecordsLost, high_watermarks
+from actors.replay.logs.files import CorruptLog, Partition
 from actors.replay.read_options import read_options, scan
 from tests.unit.replay import logs
 from tests.unit.replay.written import append, node

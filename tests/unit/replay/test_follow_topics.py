@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from actors.replay.files import NothingToRead
 from actors.replay.follow import DataLoss, Followed, Position, RecordsLost
+from actors.replay.logs.files import NothingToRead
 from actors.replay.read_options import narrowed, read_options
 from actors.replay.source import Source
 from fastpath.records.batch import Builder

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from actors import replay
-from actors.replay import column_plans, files, metadata
-from actors.replay.arrow import Uniform, spread
-from actors.replay.log import Reading, chunks
+from actors.replay.columns import column_plans, metadata
+from actors.replay.columns.arrow import Uniform, spread
+from actors.replay.logs import files
+from actors.replay.logs.chunks import Reading, chunks
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1"
 FILES = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.replay.files import NothingToRead
+from actors.replay.logs.files import NothingToRead
 from actors.replay.read_options import ReadOptions, materialized, narrowed, read_options, scan
 from tests.unit.replay import logs
 from tests.unit.replay.written import NOW_MS, node

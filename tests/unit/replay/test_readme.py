@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from actors import cli
-from actors.replay import history, tables
+from actors.command import cli
+from actors.replay.columns import history, tables
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = re.findall(r"```console\n\$ rayft (.*)\n((?:.*\n)*?)```", (ROOT / "README.md").read_text())

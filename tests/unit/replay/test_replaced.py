@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk
+from actors.host.work.disk import LocalDisk
 from actors.replay import source
-from actors.replay.files import Damage
 from actors.replay.follow import DataLoss, Followed
+from actors.replay.logs.files import Damage
 from actors.replay.read_options import read_options, scan
 from fastpath.records import batch
 from fastpath.records.scan import scan as headers_of

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from actors.metadata.batches import BatchWriter
-from actors.replay import column_plans, metadata, topics
-from actors.replay.copies import metadata_log
-from actors.replay.log import Chunk, Reading, chunks
+from actors.replay.columns import column_plans, metadata, topics
+from actors.replay.logs.chunks import Chunk, Reading, chunks
+from actors.replay.logs.copies import metadata_log
 from actors.wire.messages import encode, message
 from fastpath.arrow import topic_columns
 from fastpath.bytes.byte_builder import Rooms

@@ -23,7 +23,7 @@ from actors.metadata.ops import (
 )
 from actors.replay import source, spread
 from actors.replay.checkpoint import compact
-from actors.replay.copies import metadata_log
+from actors.replay.logs.copies import metadata_log
 from tests.unit.replay import logs
 from tests.unit.replay.frames import Session
 

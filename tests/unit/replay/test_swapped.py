@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk
-from actors.replay.copies import end_of
-from actors.replay.files import partitions
+from actors.host.work.disk import LocalDisk
+from actors.replay.logs.copies import end_of
+from actors.replay.logs.files import partitions
 from actors.replay.read_options import read_options, scan
 from tests.unit.broker.log.logs import settings
 from tests.unit.broker.log.test_cleaning import COMPACT

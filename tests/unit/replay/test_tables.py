@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors import replay
-from actors.replay import tables
+from actors.replay.columns import tables
 from actors.wire.messages import message
 from tests.unit.replay import logs
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.controller.refusals import REFUSALS, refusal
-from actors.node.api.denied import REPLIES
+from actors.node.api.security.denied import REPLIES
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message
 from actors.wire.pieces import join, pieces

@@ -19,7 +19,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from actors.broker.coordination import Record, Then
+from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.classic import rebalance, records
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced, SyncRequest
 from actors.broker.groups.classic.state import MEMBER_BYTES, TYPE, Group, GroupState, said_bytes

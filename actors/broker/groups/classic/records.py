@@ -2,7 +2,7 @@
 members and their assignments. Key: int16 2, the group. It is written in version 3.
 """
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.state import Group, GroupState, Member
 from actors.broker.groups.records import Line, version, versioned
 from actors.wire.messages import decode, message

@@ -11,7 +11,7 @@ member is answered when they are committed. Rules:
    `group.consumer.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there.
 4. Regular expressions are matched outside the loop as well. A member gets the topics of a new one with a later heartbeat.
 5. A member that is not heard of for its session, or does not let go of partitions within its rebalance timeout, is removed.
-6. A group in which nothing is under way is laid to rest after some heartbeat intervals (`rest.py`).
+6. A group in which nothing is under way is laid to rest after some heartbeat intervals (`resting.py`).
 7. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
    with the change that makes it do so.
 """
@@ -20,7 +20,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.broker.coordination import Record, Then
+from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.classic.rebalance import JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group as ClassicGroup
@@ -28,6 +28,7 @@ from actors.broker.groups.classic.state import GroupState
 from actors.broker.groups.consumer import classic_members
 from actors.broker.groups.consumer import records as kinds
 from actors.broker.groups.consumer.assignors import ASSIGNORS, Order, Targets, Wish
+from actors.broker.groups.consumer.member_checks import check_regex, known_member, speaker, told_now, unknown
 from actors.broker.groups.consumer.migration import (
     Migration,
     assignment_bytes,
@@ -40,7 +41,6 @@ from actors.broker.groups.consumer.next_heartbeat import Step, next_heartbeat_ms
 from actors.broker.groups.consumer.reconciliation import Fenced, Owned, Question, reconcile
 from actors.broker.groups.consumer.records import Key
 from actors.broker.groups.consumer.requests import Beat, Refused, Request, check
-from actors.broker.groups.consumer.speakers import check_regex, known_member, speaker, told_now, unknown
 from actors.broker.groups.consumer.state import (
     AWAY,
     FAR_MS,
@@ -55,10 +55,10 @@ from actors.broker.groups.consumer.state import (
 )
 from actors.broker.groups.epochs import next_epoch, spent
 from actors.broker.groups.kind import Committer, Expiry, Job, Kind, Ports
+from actors.broker.groups.patterns import Pattern
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.topics import Topics, metadata_hash
-from actors.broker.patterns import Pattern
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 

@@ -9,7 +9,7 @@ Values of later versions cannot be read: WireError, and the coordinator leaves s
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.consumer.state import (
     FIRST_EPOCH,
     NOTHING,

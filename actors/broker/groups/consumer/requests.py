@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.classic.rebalance import JoinRequest
 from actors.broker.groups.consumer.reconciliation import Owned
-from actors.broker.groups.consumer.rest import Said
+from actors.broker.groups.consumer.resting import Said
 from actors.broker.groups.consumer.state import AWAY, LEFT, ClassicMember, Held
 from actors.wire.errors import ErrorCode
 

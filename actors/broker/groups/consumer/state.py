@@ -8,7 +8,7 @@ This file alone decides what a group remembers, and what it derives from that. R
 2. A partition has one holder at a time. Whoever has been asked to let go of it holds it until it says that it has.
 3. What is derived (holders, subscriptions, static members) follows from what is remembered: `index` derives it anew after
    the log was read.
-4. A group in which nothing is under way can be laid to rest (`rest.py`). Whoever asks for its members, or for what is
+4. A group in which nothing is under way can be laid to rest (`resting.py`). Whoever asks for its members, or for what is
    derived from them, wakes it, and need not know that it was at rest.
 
 Times are monotonic milliseconds, except `target_wall_ms`, which is written to the log.
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.groups.consumer.rest import MEMBERS_MAX, Rest, Said
+from actors.broker.groups.consumer.resting import MEMBERS_MAX, Rest, Said
 
 Target = Mapping[bytes, frozenset[int]]
 """Topic id -> partitions."""
@@ -202,7 +202,7 @@ class ConsumerGroup:
         return known and member.settled(self.target_epoch)
 
     def lie_down(self) -> bool:
-        """Keep of the members what `rest.py` says, if they are at rest; whether they are."""
+        """Keep of the members what `resting.py` says, if they are at rest; whether they are."""
         if not self._may_rest():
             return False
         members = self.members.values()

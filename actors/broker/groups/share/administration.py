@@ -1,13 +1,13 @@
 """What administrators do with the offsets of share groups: move them, and have them forgotten (KIP-932).
 
 This file alone decides which of that is refused: everything while a group has members, and what the group knows nothing of.
-How share partitions begin and end is in `beginnings.py`.
+How share partitions begin and end is in `initialization.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 from actors.broker.groups.shard import Shard
-from actors.broker.groups.share.beginnings import Beginnings, Place, Told
+from actors.broker.groups.share.initialization import Beginnings, Place, Told
 from actors.broker.groups.share.requests import Refused
 from actors.broker.groups.share.state import Begun, ShareGroup
 from actors.broker.groups.topics import Topics

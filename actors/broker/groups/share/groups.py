@@ -5,8 +5,8 @@ member is answered when they are committed. Rules:
 
 1. A change of a group names the keys of the records that it touches (`keyed_writes.py`).
 2. Partitions that a member subscribes to and that have not begun for the group begin first: the group says so in its log,
-   then their share coordinators are asked, and what they have answered is said in the log (`beginnings.py`). Who waits for
-   that is told to come back soon.
+   then their share coordinators are asked, and what they have answered is said in the log (`initialization.py`). Who
+   waits for that is told to come back soon.
 3. A new target assignment is made outside the loop, when the group's epoch is above that of the present one and the last is
    `group.share.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there. The first
    partitions of a group are assigned as soon as they have begun.
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.broker.coordination import Record, Then
+from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.epochs import next_epoch, spent
 from actors.broker.groups.keyed_writes import KeyedWrites
@@ -30,7 +30,7 @@ from actors.broker.groups.shard import Shard
 from actors.broker.groups.share import records as kinds
 from actors.broker.groups.share.administration import Administration
 from actors.broker.groups.share.assignor import Order, simple
-from actors.broker.groups.share.beginnings import Beginnings, StateAsk
+from actors.broker.groups.share.initialization import Beginnings, StateAsk
 from actors.broker.groups.share.records import Key
 from actors.broker.groups.share.requests import Beat, Refused, Request, check
 from actors.broker.groups.share.state import (

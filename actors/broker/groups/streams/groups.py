@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.epochs import next_epoch, spent
 from actors.broker.groups.kind import Committer, Expiry, Job, Kind, Ports
 from actors.broker.groups.records import Line
@@ -30,12 +30,12 @@ from actors.broker.groups.streams import records as kinds
 from actors.broker.groups.streams.answers import Beat, Refused, Status, Tasks
 from actors.broker.groups.streams.assignor import Targets, sticky
 from actors.broker.groups.streams.changes import Change, changed
+from actors.broker.groups.streams.endpoints_told import tell
+from actors.broker.groups.streams.in_progress import Waiting, Way
 from actors.broker.groups.streams.reconciliation import Fenced, Question, reconcile
 from actors.broker.groups.streams.records import Key
 from actors.broker.groups.streams.requests import Request, check
 from actors.broker.groups.streams.state import FAR_MS, TYPE, Member, MemberState, StreamsGroup
-from actors.broker.groups.streams.told import tell
-from actors.broker.groups.streams.way import Waiting, Way
 from actors.broker.groups.topics import Topics
 from actors.ports import Now
 from actors.wire.errors import ErrorCode

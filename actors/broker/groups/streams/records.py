@@ -10,7 +10,7 @@ Values of later versions cannot be read: WireError, and the coordinator leaves s
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.records import Line
 from actors.broker.groups.streams.answers import Endpoint, Tasks, TaskSets
 from actors.broker.groups.streams.state import (

@@ -1,13 +1,13 @@
 """AlterClientQuotas 0-1 (KIP-546): quotas of users, client ids and addresses.
 
-Brokers pass it on; the active controller does it (`controller/quotas.py`).
+Brokers pass it on; the active controller does it (`controller/principals/quotas.py`).
 Errors: 42, 44 by entity; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
 from actors.controller.portions import QUOTAS
-from actors.controller.quotas import alter_client_quotas
+from actors.controller.principals.quotas import alter_client_quotas
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward

@@ -1,5 +1,5 @@
-"""AlterPartition 0 to 3: a leader in ZooKeeper mode asks for another ISR (`controller/alter_partition.py`). Controllers, on
-the listeners for such brokers only.
+"""AlterPartition 0 to 3: a leader in ZooKeeper mode asks for another ISR (`controller/partitions/alter_partition.py`).
+Controllers, on the listeners for such brokers only.
 
 Version notes: 0 is what Apache Kafka 2.7 to 3.1 call AlterIsr, and not the AlterIsr of KIP-497 that brokers of rayft send on
 the controllers' own listener: the listener decides, never the version. 2 topic ids, 3 epochs of the members.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.alter_partition import IDS_FROM, AlterPartition
+from actors.controller.partitions.alter_partition import IDS_FROM, AlterPartition
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.alter_isr import in_order
 from actors.node.api.table import rpc

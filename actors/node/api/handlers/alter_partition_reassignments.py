@@ -1,13 +1,13 @@
 """AlterPartitionReassignments 0-1: replicas begin to move, or stop.
 
-Brokers pass it on; the active controller does it (`controller/reassignments.py`).
+Brokers pass it on; the active controller does it (`controller/partitions/reassignments.py`).
 Errors: 3, 38, 39, 42, 85 by partition; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
+from actors.controller.partitions.reassignments import alter_partition_reassignments
 from actors.controller.portions import REASSIGNED
-from actors.controller.reassignments import alter_partition_reassignments
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward

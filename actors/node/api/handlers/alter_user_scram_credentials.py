@@ -1,10 +1,10 @@
 """AlterUserScramCredentials 0 (KIP-554): SCRAM credentials of users.
 
-Brokers pass it on; the active controller does it (`controller/scram_credentials.py`).
+Brokers pass it on; the active controller does it (`controller/principals/scram_credentials.py`).
 Errors, of each user: 31 CLUSTER_AUTHORIZATION_FAILED, 33, 44, 91, 92, 93; 41 NOT_CONTROLLER on a standby.
 """
 
-from actors.controller.scram_credentials import alter_scram_credentials
+from actors.controller.principals.scram_credentials import alter_scram_credentials
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat 0 (KIP-631): registration, lease, controlled shutdown (`controller/registration.py`).
+"""BrokerHeartbeat 0 (KIP-631): registration, lease, controlled shutdown (`controller/brokers/registration.py`).
 
 Level 1 answers without ThrottleTimeMs (R631-194); the layout is the one of the connection (A02). A broker always answers
 NOT_CONTROLLER on a listener of its own for brokers (R631-137, A01). A broker sends on one connection at a time: what
@@ -9,9 +9,9 @@ Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING
 
 from actors.bridge.stages import Progress, progress
+from actors.controller.brokers.registration import NO_ID, broker_heartbeat
 from actors.controller.refusals import refusal
-from actors.controller.registration import NO_ID, broker_heartbeat
-from actors.controller.soft import Lease
+from actors.controller.soft_state import Lease
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import DRAFTS, rpc
 from actors.node.runtime.answers import Answer, Close, Done, mapped

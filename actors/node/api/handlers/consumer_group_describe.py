@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.consumer.state import ConsumerGroup
-from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject

@@ -1,10 +1,10 @@
-"""ControlledShutdown (7): a broker asks whether it may stop (`controller/controlled_shutdown.py`). Controllers that push
-metadata only. Errors: 31, 41, 77, 102.
+"""ControlledShutdown (7): a broker asks whether it may stop (`controller/brokers/controlled_shutdown.py`). Controllers
+that push metadata only. Errors: 31, 41, 77, 102.
 """
 
 from typing import TYPE_CHECKING
 
-from actors.controller.controlled_shutdown import controlled_shutdown
+from actors.controller.brokers.controlled_shutdown import controlled_shutdown
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer

@@ -1,13 +1,13 @@
 """CreateAcls 1-3 (KIP-140): new access rules.
 
-Brokers pass it on; the active controller does it (`controller/acls.py`).
+Brokers pass it on; the active controller does it (`controller/principals/acls.py`).
 Errors, of each rule: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 44, 54 SECURITY_DISABLED; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
-from actors.controller.acls import create_acls
 from actors.controller.portions import RULES_MADE
+from actors.controller.principals.acls import create_acls
 from actors.controller.refusals import refusal
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc

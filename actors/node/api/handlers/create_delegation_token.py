@@ -1,7 +1,7 @@
 """CreateDelegationToken 1-3 (KIP-48; from version 3 for another owner, KIP-373).
 
-Brokers pass it on; the active controller does it (`controller/delegation_tokens.py`). For another owner than oneself one
-needs CREATE_TOKENS on that user.
+Brokers pass it on; the active controller does it (`controller/principals/delegation_tokens.py`). For another owner than
+oneself one needs CREATE_TOKENS on that user.
 Errors: 42, 44, 61, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, 65 DELEGATION_TOKEN_AUTHORIZATION_FAILED, 67; 41 NOT_CONTROLLER
 on a standby.
 """
@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.controller.delegation_tokens import create_token, not_created, owner_of
+from actors.controller.principals.delegation_tokens import create_token, not_created, owner_of
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.api.token_requests import may_ask

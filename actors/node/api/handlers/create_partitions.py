@@ -1,6 +1,6 @@
 """CreatePartitions 0-3: more partitions for topics that exist.
 
-Brokers pass it on; the active controller does it (`controller/partitions.py`).
+Brokers pass it on; the active controller does it (`controller/partitions/partitions.py`).
 One request may add `PARTITIONS_MAX` partitions, in however many portions it is carried out.
 Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
@@ -8,12 +8,12 @@ Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.controller.partitions import create_partitions, growth, refuse_growth
+from actors.controller.partitions.partitions import create_partitions, growth, refuse_growth
+from actors.controller.partitions.topics import PARTITIONS_MAX
 from actors.controller.portions import TOPICS_GROWN
-from actors.controller.topics import PARTITIONS_MAX
+from actors.node.api.charged_mutations import charged
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.entries import allowed_entries
-from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject

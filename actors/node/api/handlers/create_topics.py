@@ -1,18 +1,19 @@
 """CreateTopics 2-7: topics with their partitions and settings.
 
-Brokers pass it on; the active controller does it (`controller/topics.py`). v5 answers partitions and settings, v7 topic ids.
-Errors: 17, 29, 36, 37, 38, 39, 40, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
+Brokers pass it on; the active controller does it (`controller/partitions/topics.py`). v5 answers partitions and
+settings, v7 topic ids. Errors: 17, 29, 36, 37, 38, 39, 40, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a
+standby.
 """
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
+from actors.controller.partitions.topics import PARTITIONS_MAX, create_topics, partitions_asked, refuse_topics
 from actors.controller.portions import TOPICS_MADE
-from actors.controller.topics import PARTITIONS_MAX, create_topics, partitions_asked, refuse_topics
+from actors.node.api.charged_mutations import charged
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.entries import allowed_entries
-from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward, mapped
 from actors.node.runtime.calls import Call, Listener, Subject

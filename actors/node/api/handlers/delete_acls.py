@@ -1,12 +1,12 @@
 """DeleteAcls 1-3 (KIP-140): the access rules that filters find are no more.
 
-Brokers pass it on; the active controller does it (`controller/acls.py`).
+Brokers pass it on; the active controller does it (`controller/principals/acls.py`).
 Errors, of each filter: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLED; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
-from actors.controller.acls import RULES_GONE, delete_acls
+from actors.controller.principals.acls import RULES_GONE, delete_acls
 from actors.controller.refusals import refusal
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc

@@ -10,8 +10,8 @@ compacted only), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.admission import Refused
-from actors.broker.partition import Partition
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.beginnings import Told
+from actors.broker.groups.share.initialization import Told
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_groups import denied
+from actors.node.api.share.share_groups import denied
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject

@@ -8,7 +8,7 @@ UNKNOWN_TOPIC_OR_PARTITION, UNSUPPORTED_VERSION (what the log has of it cannot b
 from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_state import answered
+from actors.node.api.share.share_state import answered
 from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices

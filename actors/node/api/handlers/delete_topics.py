@@ -1,17 +1,17 @@
 """DeleteTopics 1-6: topics go, with partitions and settings.
 
-Brokers pass it on; the active controller does it (`controller/topics.py`). v6 takes topic ids.
+Brokers pass it on; the active controller does it (`controller/partitions/topics.py`). v6 takes topic ids.
 Errors: 3, 29, 42, 73, 100 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.controller.partitions.topics import delete_topics
 from actors.controller.portions import TOPICS_GONE
-from actors.controller.topics import delete_topics
+from actors.node.api.charged_mutations import charged
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.entries import allowed_entries
-from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward, mapped
 from actors.node.runtime.calls import Call, Listener, Subject

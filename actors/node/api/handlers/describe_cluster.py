@@ -8,8 +8,8 @@ Errors: UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE (controllers are des
 
 from typing import TYPE_CHECKING
 
-from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.security.authorizer import cluster_operations
 from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller, with_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done

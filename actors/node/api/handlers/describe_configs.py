@@ -18,18 +18,15 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation
-from actors.config import NodeConfig
-from actors.group_settings import GROUP_CONFIGS
-from actors.kept_settings import KEPT, scope
 from actors.metadata.image import Image
-from actors.node.api.authorizer import Authorizer, config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.handlers.metadata import legal
+from actors.node.api.security.authorizer import Authorizer, config_error
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done, Held
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.settings import (
+from actors.settings.definitions import (
     BROKER_CONFIGS,
     BROKER_SYNONYMS,
     CLIENT_METRICS_CONFIGS,
@@ -40,6 +37,9 @@ from actors.settings import (
     ConfigType,
     inherited,
 )
+from actors.settings.group_settings import GROUP_CONFIGS
+from actors.settings.kept_settings import KEPT, scope
+from actors.settings.node_config import NodeConfig
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 

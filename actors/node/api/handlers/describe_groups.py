@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.classic.state import Group, GroupState
-from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject

@@ -11,7 +11,7 @@ Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes, 5 cordon
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import PartitionLog
-from actors.broker.partition import Partition
+from actors.broker.replication.partition import Partition
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done

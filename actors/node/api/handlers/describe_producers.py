@@ -10,7 +10,7 @@ KAFKA_STORAGE_ERROR.
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.log.producers import Producer
+from actors.broker.log.producers.producers import Producer
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done

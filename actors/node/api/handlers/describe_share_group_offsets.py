@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.groups.share.state import ShareGroup
-from actors.broker.share.keys import SharePartitionKey
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_groups import denied
+from actors.node.api.share.share_groups import denied
 from actors.node.api.table import rpc
-from actors.node.roles.broker.end_offsets import Ends
+from actors.node.roles.broker.replication.end_offsets import Ends
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices, joined

@@ -1,12 +1,12 @@
 """ElectLeaders 0-2: preferred and unclean elections.
 
-Brokers pass it on; the active controller does it (`controller/elections.py`). v0 knows preferred ones only.
+Brokers pass it on; the active controller does it (`controller/partitions/elections.py`). v0 knows preferred ones only.
 Errors: 3, 80, 83, 84 by partition; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
-from actors.controller.elections import elect_leaders
+from actors.controller.partitions.elections import elect_leaders
 from actors.controller.portions import ELECTED
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc

@@ -1,14 +1,14 @@
 """ExpireDelegationToken 1-2 (KIP-48): an earlier expiry time, or the end of a token.
 
-Brokers pass it on; the active controller does it (`controller/delegation_tokens.py`). A token's owner and its renewers need
-no right for it.
+Brokers pass it on; the active controller does it (`controller/principals/delegation_tokens.py`). A token's owner and
+its renewers need no right for it.
 Errors: 61, 62, 63, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, 66; 41 NOT_CONTROLLER on a standby.
 """
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from actors.controller.delegation_tokens import expire_token
+from actors.controller.principals.delegation_tokens import expire_token
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.api.token_requests import may_ask

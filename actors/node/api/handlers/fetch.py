@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Node
-from actors.broker.closest_replica import LEADER, Near
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
-from actors.broker.reading import RESTORER, Look, Reader, look, note_failure
-from actors.broker.sessions import Entry, Session, Wanted, Warm
-from actors.node.api.authorizer import from_broker
+from actors.broker.replication.closest_replica import LEADER, Near
+from actors.broker.replication.reading import RESTORER, Look, Reader, look, note_failure
+from actors.broker.replication.sessions import Entry, Session, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.speakers import may_be, named
+from actors.node.api.security.authorizer import from_broker
+from actors.node.api.security.speakers import may_be, named
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.coordination import partition_of
+from actors.broker.coordinators.coordination import partition_of
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller

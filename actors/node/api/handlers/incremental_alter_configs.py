@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from actors.authorization.resources import Operation
 from actors.controller.configs import incremental_alter_configs
 from actors.controller.portions import CONFIGS
-from actors.node.api.authorizer import config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.entries import allowed_entries
+from actors.node.api.security.authorizer import config_error
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject

@@ -21,8 +21,8 @@ from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.coordinator import Producer
 from actors.broker.transactions.rules import Init
 from actors.controller.producer_ids import give_producer_id
-from actors.node.api.authorizer import Authorizer
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.security.authorizer import Authorizer
 from actors.node.api.shown_cluster import NOT_DRIVING, shown_by_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Parked

@@ -2,7 +2,7 @@
 
 Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
 one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
-`roles/broker/pushed_metadata.py`. Errors: top level 11, 31, 42, 77; by partition 3, 11, 42, 56, 103.
+`roles/broker/metadata/pushed_metadata.py`. Errors: top level 11, 31, 42, 77; by partition 3, 11, 42, 56, 103.
 """
 
 from typing import TYPE_CHECKING

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.admission import Refused
+from actors.broker.log.slices import Sliced
+from actors.broker.log.slices import Steps as JobSteps
 from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset, TimeSearch
-from actors.broker.slices import Sliced
-from actors.broker.slices import Steps as JobSteps
+from actors.broker.replication.admission import Refused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later

@@ -1,13 +1,13 @@
 """ListPartitionReassignments 0: what moves.
 
-Brokers pass it on; the active controller does it (`controller/reassignments.py`).
+Brokers pass it on; the active controller does it (`controller/partitions/reassignments.py`).
 Errors: none; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
+from actors.controller.partitions.reassignments import list_partition_reassignments
 from actors.controller.portions import REASSIGNMENTS
-from actors.controller.reassignments import list_partition_reassignments
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward

@@ -10,7 +10,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading, INVALID_REGUL
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.patterns import Pattern, Refused
+from actors.broker.groups.patterns import Pattern, Refused
 from actors.broker.transactions.state import BY_NAME
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc

@@ -19,10 +19,10 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.controller.topics import create_topics
+from actors.controller.partitions.topics import create_topics
 from actors.metadata.topic_names import INTERNAL_TOPICS
-from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.security.authorizer import cluster_operations
 from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller, with_controller
 from actors.node.api.table import rpc
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY

@@ -8,7 +8,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.admission import Refused
+from actors.broker.replication.admission import Refused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done

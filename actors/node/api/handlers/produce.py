@@ -7,7 +7,8 @@ answers nothing, and closes the connection on an error, once all else is appende
 with the original's offset once that is committed, whatever acks says.
 
 A batch of a transaction that is the first one in its partition waits until the coordinator has the partition in the
-transaction (`roles/broker/transaction_verification.py`); later Produce requests of the connection wait behind it.
+transaction (`roles/broker/transactions/transaction_verification.py`); later Produce requests of the connection wait
+behind it.
 
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader
 adds the partition to the transaction (KIP-890), 13 topic ids. zstd needs 7.
@@ -24,16 +25,16 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker import admission
-from actors.broker.admission import CODECS, TRANSACTIONAL, Claims, Refused
 from actors.broker.log.log import PartitionLog
-from actors.broker.partition import Partition
+from actors.broker.replication import admission
+from actors.broker.replication.admission import CODECS, TRANSACTIONAL, Claims, Refused
+from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.roles.broker.inspections import BATCH_COST_MAX, ROOM, Inspection, Room, rest
-from actors.node.roles.broker.lookups import Leader
-from actors.node.roles.broker.transaction_verification import Check, Client, Question
+from actors.node.roles.broker.availability import Leader
+from actors.node.roles.broker.replication.record_validation import BATCH_COST_MAX, ROOM, Inspection, Room, rest
+from actors.node.roles.broker.transactions.transaction_verification import Check, Client, Question
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked, mapped
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from actors.broker.telemetry.otlp import Malformed
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.roles.broker.client_telemetry import points
+from actors.node.roles.broker.telemetry.client_telemetry import points
 from actors.node.runtime.answers import Answer, Done, Later
 from actors.node.runtime.calls import Call, Listener
 from actors.ports import WorkKind

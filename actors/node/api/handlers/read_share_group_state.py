@@ -9,7 +9,7 @@ cannot be read here).
 from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_state import answered
+from actors.node.api.share.share_state import answered
 from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices

@@ -15,11 +15,11 @@ INVALID_RECORD_STATE, COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.admission import Refused
-from actors.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
+from actors.broker.groups.share.delivery.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
+from actors.broker.replication.admission import Refused
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_acknowledgements import Acknowledgements
-from actors.node.api.share_requests import NEVER_MS, admitted, leader_of
+from actors.node.api.share.share_acknowledgements import Acknowledgements
+from actors.node.api.share.share_requests import NEVER_MS, admitted, leader_of
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Parked
 from actors.node.runtime.calls import Call, Lane, Listener

@@ -20,14 +20,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.admission import Refused
-from actors.broker.share.acquisition import Ask
-from actors.broker.share.partition import Limits
-from actors.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, Owner, ShareSession
+from actors.broker.groups.share.delivery.acquisition import Ask
+from actors.broker.groups.share.delivery.share_partition import Limits
+from actors.broker.groups.share.delivery.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, Owner, ShareSession
+from actors.broker.replication.admission import Refused
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_acknowledgements import Acknowledgements, Outcome
-from actors.node.api.share_reads import READ_BYTES_MAX, Place, ShareReads, Taken
-from actors.node.api.share_requests import NEVER_MS, admitted, leader_of
+from actors.node.api.share.share_acknowledgements import Acknowledgements, Outcome
+from actors.node.api.share.share_reads import READ_BYTES_MAX, Place, ShareReads, Taken
+from actors.node.api.share.share_requests import NEVER_MS, admitted, leader_of
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject

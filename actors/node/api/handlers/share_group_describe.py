@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.share.state import ShareGroup, Target
-from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_groups import SIMPLE, share_group
+from actors.node.api.security.authorizer import NOT_ASKED
+from actors.node.api.share.share_groups import SIMPLE, share_group
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject

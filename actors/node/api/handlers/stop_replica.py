@@ -2,7 +2,7 @@
 
 Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
 one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
-`roles/broker/pushed_metadata.py`. Errors: top level 11, 31, 77; by partition 56, 74.
+`roles/broker/metadata/pushed_metadata.py`. Errors: top level 11, 31, 77; by partition 56, 74.
 """
 
 from typing import TYPE_CHECKING

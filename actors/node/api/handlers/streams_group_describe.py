@@ -14,8 +14,8 @@ from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.streams.answers import Tasks
 from actors.broker.groups.streams.state import Member, StreamsGroup
 from actors.broker.groups.streams.topology import Subtopology, Topic
-from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject

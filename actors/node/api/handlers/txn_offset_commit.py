@@ -2,9 +2,9 @@
 (KIP-98).
 
 Behaviour: the partition of `__consumer_offsets` must be in the transaction, or is added to it
-(`roles/broker/transaction_verification.py`). Answered when the offsets are committed to the log; they are visible with the
-marker of the transaction. All that is accepted is one write (`api/offset_commits.py`): when the producer or the member is
-replaced while a long request is looked at, nothing of it is written.
+(`roles/broker/transactions/transaction_verification.py`). Answered when the offsets are committed to the log; they are
+visible with the marker of the transaction. All that is accepted is one write (`api/offset_commits.py`): when the
+producer or the member is replaced while a long request is looked at, nothing of it is written.
 
 Version notes: 2 leader epoch; 3 generation, member and instance of the consumer are checked (KIP-447); 4 knows
 TRANSACTION_ABORTABLE; 5 the partition is added by this broker (KIP-890). Up to 1 COORDINATOR_NOT_AVAILABLE in place of
@@ -20,13 +20,13 @@ TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVA
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.admission import Refused
-from actors.broker.partition import Partition
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.offset_commits import Shape, Terms, committed, refused
 from actors.node.api.table import rpc
-from actors.node.roles.broker.transaction_verification import Check, Client, Question
+from actors.node.roles.broker.transactions.transaction_verification import Check, Client, Question
 from actors.node.runtime.answers import Answer, Done, Parked
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Steps, go_on

@@ -1,12 +1,12 @@
 """UnregisterBroker 0: a broker is given up, with its last copies.
 
-Brokers pass it on; the active controller does it (`controller/unregistration.py`).
+Brokers pass it on; the active controller does it (`controller/brokers/unregistration.py`).
 Errors: 7, 102; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
 
-from actors.controller.unregistration import unregister_broker
+from actors.controller.brokers.unregistration import unregister_broker
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward

@@ -9,11 +9,11 @@ the log has of it cannot be read here).
 
 from typing import TYPE_CHECKING
 
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share_state.coordinator import Told
-from actors.broker.share_state.state import Batch
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.persistence.share_coordinator import Told
+from actors.broker.groups.share.persistence.share_state import Batch
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share_state import answered
+from actors.node.api.share.share_state import answered
 from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener
 from actors.node.runtime.slices import Steps, in_slices

@@ -15,9 +15,9 @@ KAFKA_STORAGE_ERROR, INVALID_REQUEST (no producer has that id, or that epoch).
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.admission import Refused
 from actors.broker.groups.coordinator import MarkerPlace
-from actors.broker.partition import Partition
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc

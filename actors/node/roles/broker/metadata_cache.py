@@ -7,8 +7,8 @@ the place of the old one, so who keeps the cache asks it anew each time.
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from actors.config import BROKER_CONFIGS, NodeConfig, TopicSettings
 from actors.metadata.image import TOPIC_RESOURCE, Image
+from actors.settings.node_config import BROKER_CONFIGS, NodeConfig, TopicSettings
 
 BROKER_RESOURCE = 4
 TOPICS_KEY = ("topics changed",)

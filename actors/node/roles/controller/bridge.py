@@ -39,13 +39,13 @@ from actors.bridge.takeover import stay_back, take_over
 from actors.bridge.tokens import SECRET
 from actors.bridge.writing import STATES, Subject, moved, subjects
 from actors.bridge.znodes import BROKER_IDS, CONTROLLER, BadZnode
-from actors.controller.soft import Soft
+from actors.controller.soft_state import Soft
 from actors.controller.state import Result
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint, Op, TopicGone
 from actors.node.quorum.replica import Quorum
 from actors.node.runtime.runtime import Runtime
-from actors.zookeeper import (
+from actors.ports.zookeeper import (
     REQUEST_BYTES_MAX,
     Away,
     Began,

@@ -7,8 +7,8 @@ too old.
 
 from typing import TYPE_CHECKING
 
-from actors.controller.soft import Legacy
-from actors.controller.speech import LOWEST, Speech, speech
+from actors.controller.pushes.push_versions import LOWEST, Speech, speech
+from actors.controller.soft_state import Legacy
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.runtime.runtime import Runtime
 from actors.wire.messages import message

@@ -1,8 +1,8 @@
 """Telling brokers that do not pull the metadata log what is committed (KIP-291, push mode): LeaderAndIsr, UpdateMetadata and
 StopReplica on their way.
 
-What a broker is told, and in which order, `controller/pushes.py` decides. This file alone decides when something is sent,
-where to, and when it is sent again. Rules:
+What a broker is told, and in which order, `controller/pushes/pushes.py` decides. This file alone decides when something
+is sent, where to, and when it is sent again. Rules:
 
 1. Only the active controller tells, only what is committed, and only while it may believe that no other is active. One that
    is active no more drops its connections in the same turn.
@@ -23,12 +23,11 @@ where to, and when it is sent again. Rules:
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from actors.config import PROTOCOLS
-from actors.controller.offline_replicas import AnsweredReplicas, answered_replicas
+from actors.controller.brokers.offline_replicas import AnsweredReplicas, answered_replicas
 from actors.controller.options import Options
-from actors.controller.pushes import Ending, Outbox, Request, Sender, changes, dialled
-from actors.controller.soft import Legacy, Soft
-from actors.controller.speech import LOWEST, RAYFT, Speech
+from actors.controller.pushes.push_versions import LOWEST, RAYFT, Speech
+from actors.controller.pushes.pushes import Ending, Outbox, Request, Sender, changes, dialled
+from actors.controller.soft_state import Legacy, Soft
 from actors.metadata import snapshot as snapshots
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
@@ -40,6 +39,7 @@ from actors.node.roles.controller.introductions import Introductions
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch
+from actors.settings.node_config import PROTOCOLS
 from actors.wire.errors import ErrorCode
 
 RETRY_MS = 100

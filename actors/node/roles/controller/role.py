@@ -16,21 +16,21 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from actors.config import PROTOCOLS
-from actors.controller import elections, fencing, leases
+from actors.controller.brokers import fencing, leases
+from actors.controller.brokers.controlled_shutdown import moved_key
+from actors.controller.brokers.offline_replicas import AnsweredReplicas, offline_replicas
+from actors.controller.brokers.registration import registration_key
+from actors.controller.brokers.unregistration import turn_ended
+from actors.controller.brokers.zookeeper_brokers import LiveBroker, follow
 from actors.controller.configs import UNCLEAN, without_effect
-from actors.controller.controlled_shutdown import moved_key
-from actors.controller.delegation_tokens import sweep_tokens
-from actors.controller.mutations import MutationQuota
-from actors.controller.offline_replicas import AnsweredReplicas, offline_replicas
+from actors.controller.mutation_quota import MutationQuota
 from actors.controller.options import options
+from actors.controller.partitions import elections
 from actors.controller.portions import Cut
+from actors.controller.principals.delegation_tokens import sweep_tokens
 from actors.controller.refusals import refusal
-from actors.controller.registration import registration_key
-from actors.controller.soft import Lease, Soft
+from actors.controller.soft_state import Lease, Soft
 from actors.controller.state import METADATA_FORMAT, Operation, Result, State
-from actors.controller.unregistration import turn_ended
-from actors.controller.zookeeper_brokers import LiveBroker, follow
 from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
@@ -52,6 +52,7 @@ from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.slices import Steps, go_on
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, Now
+from actors.settings.node_config import PROTOCOLS
 from actors.wire.errors import ErrorCode
 
 _dialect = cache(dialect)

@@ -145,7 +145,7 @@ def run(side: str, name: str, out: Path) -> dict[str, Result]:
     path = [str(CLASSES)] if side == "rayft" else []
     path += [str(HERE / "log"), f"{LIBS}/*"]
     select = "--select-method" if "#" in name else "--select-class"
-    rayft = [sys.executable, "-m", "actors.cli"]
+    rayft = [sys.executable, "-m", "actors.command.cli"]
     command = [
         "java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
         f"-Drayft.command={shlex.join(rayft)}", f"-Drayft.work={out / 'nodes'}",

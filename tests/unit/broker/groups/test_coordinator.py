@@ -8,7 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
+from actors.broker.coordinators.java_hash import java_hash
 from actors.broker.groups.classic import groups as classic_groups
 from actors.broker.groups.classic import records as classic
 from actors.broker.groups.classic import state
@@ -20,7 +21,6 @@ from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
 from actors.broker.groups.records import CommittedOffset, ForeignLine, Line, OffsetLine, offset_record, read
 from actors.broker.groups.share import groups as share
-from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message

@@ -6,9 +6,9 @@ from typing import Any
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import Appended, Flush, PartitionLog, Unsettled
 from actors.broker.log.recovery import Recovered, recover
-from actors.config import TopicSettings
 from actors.ports import Sync
-from actors.settings import topic_settings
+from actors.settings.definitions import topic_settings
+from actors.settings.node_config import TopicSettings
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 
@@ -91,7 +91,7 @@ def offsets(data: bytes) -> list[int]:
 
 
 def _defaults() -> dict[str, Any]:
-    from actors.settings import BROKER_CONFIGS
+    from actors.settings.definitions import BROKER_CONFIGS
 
     return dict(BROKER_CONFIGS)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.cleaner import Cleaned, DamagedSegment, Durable, Limits, LogCleaning, Retired, Slice
-from actors.broker.log.cleaning import Cleanable, cleanable, due, groups
+from actors.broker.log.cleaning.cleaner import Cleaned, DamagedSegment, Durable, Limits, LogCleaning, Retired, Slice
+from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due, groups
 from actors.broker.log.log import PartitionLog, SegmentsChanged
 from actors.ports import DiskFull, Sync
 from fastpath.records import batch

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.cleaner import Cleaned, Durable
+from actors.broker.log.cleaning.cleaner import Cleaned, Durable
 from actors.broker.log.log import PartitionLog, SegmentsChanged
-from actors.broker.log.transaction_index import Aborted, entries
+from actors.broker.log.producers.transaction_index import Aborted, entries
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import transactions

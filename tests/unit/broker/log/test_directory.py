@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.broker.log.checkpoints import identity
-from actors.broker.log.directory import (
+from actors.broker.log.directories.checkpoints import identity
+from actors.broker.log.directories.directory import (
     LogDirectory,
     parse_name,
     partition_name,
@@ -15,7 +15,7 @@ from actors.broker.log.directory import (
     write_identity,
 )
 from actors.broker.log.log import PartitionLog
-from actors.host.disk import LocalDisk
+from actors.host.work.disk import LocalDisk
 from actors.ports import Sync
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log.logs import build, flush, put, settings

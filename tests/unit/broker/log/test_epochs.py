@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.log.checkpoints import CorruptCheckpoint, encode_offsets, parse_offsets
+from actors.broker.log.directories.checkpoints import CorruptCheckpoint, encode_offsets, parse_offsets
 from actors.broker.log.epochs import EpochCache, EpochEnd
 
 

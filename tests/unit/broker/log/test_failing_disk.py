@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from actors.broker.log import retention
-from actors.broker.log.directory import ARRIVED, LEAVING, read_move
+from actors.broker.log.directories.directory import ARRIVED, LEAVING, read_move
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move, Stage
 from actors.broker.log.recovery import recover

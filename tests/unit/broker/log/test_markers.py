@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from actors.broker.log.markers import Marker, build, read
+from actors.broker.log.producers.markers import Marker, build, read
 from fastpath.records import batch
 
 ABORT = bytes.fromhex(

@@ -9,11 +9,19 @@ import pytest
 
 from actors.broker.log import retention
 from actors.broker.log.cutting import Preparation
-from actors.broker.log.directory import ARRIVED, LEAVING, future_name, move_mark, move_of, parse_name, read_move
+from actors.broker.log.directories.directory import (
+    ARRIVED,
+    LEAVING,
+    future_name,
+    move_mark,
+    move_of,
+    parse_name,
+    read_move,
+)
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.markers import CONTROL, Marker
-from actors.broker.log.markers import build as build_marker
 from actors.broker.log.moving import Copied, Copy, Lost, Move, Next, Stage, common_end
+from actors.broker.log.producers.markers import CONTROL, Marker
+from actors.broker.log.producers.markers import build as build_marker
 from actors.broker.log.recovery import recover
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.broker.log.log import Appended, PartitionLog
-from actors.broker.log.producers import (
+from actors.broker.log.producers.producers import (
     SEQUENCE_MAX,
     CorruptSnapshot,
     InvalidProducerBatches,
@@ -14,7 +14,7 @@ from actors.broker.log.producers import (
     OutOfOrderSequence,
     Producers,
 )
-from actors.broker.log.transactions import NO_LIMIT
+from actors.broker.log.producers.transactions import NO_LIMIT
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile

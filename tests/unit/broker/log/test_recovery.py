@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from actors.broker.log.checkpoints import CLEANED_OFFSETS, RECOVERY_POINTS, TOPIC_IDS
-from actors.broker.log.directory import LogDirectory
+from actors.broker.log.directories.checkpoints import CLEANED_OFFSETS, RECOVERY_POINTS, TOPIC_IDS
+from actors.broker.log.directories.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
 from actors.ports import DiskFull
 from fastpath.records import batch

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from actors.broker.log import scrubbing
-from actors.broker.log.checkpoints import LEADER_EPOCHS
-from actors.broker.log.directory import PARTITION_METADATA
+from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
+from actors.broker.log.directories.directory import PARTITION_METADATA
+from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX
 from actors.broker.log.scrubbing import SegmentScrub, SmallFiles
 from actors.broker.log.segment import INDEX, LOG, TIME_INDEX
-from actors.broker.log.transaction_index import TRANSACTION_INDEX
 from fastpath.records import batch as batches
 from fastpath.records.indexes import SegmentIndex
 from tests.unit.broker.log.logs import DIRECTORY, build, flush, new, put, stop

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.log import transaction_index
-from actors.broker.log.transaction_index import (
+from actors.broker.log.producers import transaction_index
+from actors.broker.log.producers.transaction_index import (
     Aborted,
     CorruptTransactionIndex,
     TransactionIndex,

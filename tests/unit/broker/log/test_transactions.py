@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from actors.broker.log import markers
 from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.producers import (
+from actors.broker.log.producers import markers
+from actors.broker.log.producers.producers import (
     CoordinatorFenced,
     CorruptSnapshot,
     InvalidProducerEpoch,
@@ -15,8 +15,8 @@ from actors.broker.log.producers import (
     OutOfOrderSequence,
     Producers,
 )
+from actors.broker.log.producers.transactions import NO_LIMIT, Ended
 from actors.broker.log.retention import retain
-from actors.broker.log.transactions import NO_LIMIT, Ended
 from actors.ports import DiskFull
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch

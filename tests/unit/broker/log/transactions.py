@@ -4,8 +4,8 @@ from typing import Any
 
 from actors.broker.log.aborted_search import AbortedFound, AbortedSearch
 from actors.broker.log.log import Appended, PartitionLog
-from actors.broker.log.markers import Marker
-from actors.broker.log.markers import build as build_marker
+from actors.broker.log.producers.markers import Marker
+from actors.broker.log.producers.markers import build as build_marker
 from fastpath.records import batch
 from tests.unit.broker.log.logs import build, put
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from actors.broker.admission import Refused
-from actors.broker.share.acknowledgement import AcknowledgementBatch, Event
-from actors.broker.share.acquisition import Ask, Extent
-from actors.broker.share.in_flight import Change, StateBatch
-from actors.broker.share.partition import Limits, SharePartition
-from actors.broker.share.states import State
-from actors.broker.share_state import coordinator
-from actors.broker.share_state.coordinator import Verdict
-from actors.broker.share_state.state import Batch
+from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch, Event
+from actors.broker.groups.share.delivery.acquisition import Ask, Extent
+from actors.broker.groups.share.delivery.delivery_states import State
+from actors.broker.groups.share.delivery.in_flight import Change, StateBatch
+from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
+from actors.broker.groups.share.persistence import share_coordinator
+from actors.broker.groups.share.persistence.share_coordinator import Verdict
+from actors.broker.groups.share.persistence.share_state import Batch
+from actors.broker.replication.admission import Refused
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.histories import found, seeds
@@ -276,13 +276,13 @@ def test_a_planted_mistake_is_found_a_write_that_failed_counts(monkeypatch: pyte
 
 
 def test_a_planted_mistake_is_found_a_leader_of_before_is_not_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "_fence_leader_epoch", lambda entry, epoch: None)
+    monkeypatch.setattr(share_coordinator, "_fence_leader_epoch", lambda entry, epoch: None)
     assert found(History)
 
 
 def test_a_planted_mistake_is_found_an_update_is_read_as_if_it_were_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = coordinator.combine
-    monkeypatch.setattr(coordinator, "combine", lambda known, batches, start: whole((), list(batches)[:1], start))
+    whole = share_coordinator.combine
+    monkeypatch.setattr(share_coordinator, "combine", lambda known, batches, start: whole((), list(batches)[:1], start))
     assert found(History)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from actors.broker.admission import Refused
-from actors.broker.share.acknowledgement import AcknowledgementBatch, check_form
-from actors.broker.share.acquisition import Acquired, Ask, Extent
-from actors.broker.share.in_flight import Change, StateBatch
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share.partition import Limits, SharePartition
-from actors.broker.share.states import Event, State
+from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch, check_form
+from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Extent
+from actors.broker.groups.share.delivery.delivery_states import Event, State
+from actors.broker.groups.share.delivery.in_flight import Change, StateBatch
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
+from actors.broker.replication.admission import Refused
 from actors.wire.errors import ErrorCode
 from tests.reference.share_partition import SlowSharePartition
 

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from actors.broker.admission import Refused
-from actors.broker.reading import look
-from actors.broker.share import sessions
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share.sessions import EPOCH_MAX, Owner, ShareSessions
+from actors.broker.groups.share.delivery import share_sessions
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.share_sessions import EPOCH_MAX, Owner, ShareSessions
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.reading import look
 from actors.metadata import ops
 from actors.metadata.features import SHARE_VERSION
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
-from actors.node.api.share_reads import READ_BYTES_MAX
-from actors.node.roles.broker.share_persister import SharePersister
+from actors.node.api.share.share_reads import READ_BYTES_MAX
+from actors.node.roles.broker.groups.share.share_persister import SharePersister
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import headers
@@ -261,7 +261,7 @@ def _reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(found.size)
         return found
 
-    monkeypatch.setattr("actors.node.api.share_reads.look", noting)
+    monkeypatch.setattr("actors.node.api.share.share_reads.look", noting)
     return sizes
 
 
@@ -540,7 +540,7 @@ def test_a_member_that_lies_of_its_records_changes_nothing(acks: Any, code: Erro
 
 def test_partitions_of_all_sessions_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member may name a quarter of a million partitions, and so may the next one."""
-    monkeypatch.setattr(sessions, "ENTRIES_MAX", 3)
+    monkeypatch.setattr(share_sessions, "ENTRIES_MAX", 3)
     found = ShareSessions(10)
     first = found.begin(Owner("g", "a"), 1)
     assert found.add(first, [(TOPIC_ID, 0), (TOPIC_ID, 1), (TOPIC_ID, 1)]) == [(TOPIC_ID, 0), (TOPIC_ID, 1)]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.broker.share.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.metadata import ops
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
-from actors.node.roles.broker.share_persister import StateBatch
+from actors.node.roles.broker.groups.share.share_persister import StateBatch
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import TOPIC_ID, Lab

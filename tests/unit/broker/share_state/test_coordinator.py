@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.broker.coordination import Record
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share_state.coordinator import COLD_A_TICK, UNINITIALIZED, Verdict
-from actors.broker.share_state.records import read, record
-from actors.broker.share_state.state import Batch, State, Update
+from actors.broker.coordinators.coordination import Record
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.persistence.share_coordinator import COLD_A_TICK, UNINITIALIZED, Verdict
+from actors.broker.groups.share.persistence.share_state import Batch, State, Update
+from actors.broker.groups.share.persistence.share_state_records import read, record
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.share_state.world import FAILED, KEY, NONE, OTHER, TOPIC, World

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share_state.records import Line, read, record
-from actors.broker.share_state.state import Batch, State, Update
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.persistence.share_state import Batch, State, Update
+from actors.broker.groups.share.persistence.share_state_records import Line, read, record
 from actors.wire.errors import WireError
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "share_group_state" / "records.txt"

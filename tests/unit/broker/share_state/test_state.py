@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.share_state.state import NO_OFFSET, Batch, State, Update, check, combine, initial, replayed, snapshot
+from actors.broker.groups.share.persistence.share_state import (
+    NO_OFFSET,
+    Batch,
+    State,
+    Update,
+    check,
+    combine,
+    initial,
+    replayed,
+    snapshot,
+)
 from actors.ports import Now
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "share_group_state" / "combined.txt"

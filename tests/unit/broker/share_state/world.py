@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from actors.broker.coordination import Record
-from actors.broker.share.keys import SharePartitionKey
-from actors.broker.share_state.coordinator import Coordinator, Settings, Verdict
-from actors.broker.share_state.state import Batch, State
+from actors.broker.coordinators.coordination import Record
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.persistence.share_coordinator import Coordinator, Settings, Verdict
+from actors.broker.groups.share.persistence.share_state import Batch, State
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 

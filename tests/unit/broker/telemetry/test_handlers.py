@@ -10,8 +10,8 @@ from actors.metadata import ops
 from actors.node import metrics
 from actors.node.api.handlers.push_telemetry import push_telemetry
 from actors.node.metrics import Sample
-from actors.node.roles.broker import client_telemetry
-from actors.node.roles.broker.client_telemetry import points
+from actors.node.roles.broker.telemetry import client_telemetry
+from actors.node.roles.broker.telemetry.client_telemetry import points
 from actors.node.runtime.answers import Later
 from actors.node.runtime.calls import Call, Listener
 from actors.ports import WorkKind, to_end

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.log import markers
+from actors.broker.log.producers import markers
 from actors.metadata import ops
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.ports import Now

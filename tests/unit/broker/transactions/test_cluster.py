@@ -4,10 +4,10 @@ from contextlib import nullcontext
 
 import pytest
 
-from actors.broker.admission import Refused
+from actors.broker.replication.admission import Refused
 from actors.metadata import ops
-from actors.node.roles.broker.transaction_verification import Client as Knows
-from actors.node.roles.broker.transaction_verification import Question
+from actors.node.roles.broker.transactions.transaction_verification import Client as Knows
+from actors.node.roles.broker.transactions.transaction_verification import Question
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab
@@ -486,7 +486,7 @@ def test_a_transaction_has_so_many_partitions_and_no_more(monkeypatch: pytest.Mo
 
 
 def test_markers_of_many_partitions_are_placed_turn_by_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.node.roles.broker.transaction_markers.PARTS_A_TURN", 1)
+    monkeypatch.setattr("actors.node.roles.broker.transactions.transaction_markers.PARTS_A_TURN", 1)
     lab, client = lone()
     assert client.send(0, 1) == [NONE, NONE]
     assert client.end(True) is NONE

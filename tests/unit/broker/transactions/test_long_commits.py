@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.admission import Refused
+from actors.broker.replication.admission import Refused
 from actors.metadata import ops
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.wire.errors import ErrorCode

@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
-from actors.broker.log.producers import Producers
+from actors.broker.log.producers.producers import Producers
 from actors.node.api import offset_commits
 from actors.node.api.handlers import txn_offset_commit
 from actors.node.runtime import slices

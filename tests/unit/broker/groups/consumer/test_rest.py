@@ -8,7 +8,7 @@ import pytest
 
 from actors.broker.groups.consumer import state
 from actors.broker.groups.consumer.groups import MEMBER, MEMBERS, REST_BEATS, Pace
-from actors.broker.groups.consumer.rest import MEMBERS_MAX, Said
+from actors.broker.groups.consumer.resting import MEMBERS_MAX, Said
 from actors.broker.groups.consumer.state import OF_MEMBERS, ConsumerGroup
 from actors.broker.groups.kind import Committer
 from actors.wire.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.migration import Migration

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from actors.broker.groups.share.beginnings import LOOK_MS
-from actors.broker.share.keys import SharePartitionKey
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.initialization import LOOK_MS
 from actors.metadata import ops
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from actors.wire.errors import ErrorCode

@@ -1,6 +1,6 @@
 """A coordinator of streams groups with a clock, a log and topics that a test moves."""
 
-from actors.broker.coordination import Record
+from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator

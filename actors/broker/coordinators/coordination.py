@@ -1,0 +1,181 @@
+"""What every coordinator has: partitions of an internal topic that this broker leads, and writes to them on their way.
+
+The rules of groups are in `groups/`, those of transactions in `transactions/`. This file alone decides, for all of them:
+
+1. A name has its partition as in Apache Kafka: by Java's hash of it, modulo the number of partitions.
+2. A partition is loaded from its log after leadership is gained, in slices. Until then the answer is
+   COORDINATOR_LOAD_IN_PROGRESS.
+3. After leadership is lost nothing of the partition is kept, and each write on its way ends with NOT_COORDINATOR.
+4. A write ends once: whoever began it is told of one verdict.
+
+`writes` is taken by the caller, who reports the end of each with `written`. Writes to a partition stand in its log in the
+order in which they were begun.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from actors.broker.coordinators.java_hash import java_hash
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+Record = tuple[bytes, bytes | None]
+"""Key and value; None removes the key."""
+RECORD_BYTES = 24
+"""What a record takes in a batch besides key and value, at most."""
+Then = Callable[[ErrorCode, Now], None]
+"""Told how a write has ended: NONE once it is committed."""
+
+
+class Write(NamedTuple):
+    """Records for one partition. Its end is reported with `written(token, error, now)`."""
+
+    token: int
+    partition: int
+    records: Sequence[Record]
+    producer: tuple[int, int] | None = None
+    """Producer id and epoch of the transaction that they belong to, if they belong to one."""
+
+
+class Led(Protocol):
+    """One partition that this broker leads, in one leader epoch."""
+
+    partition: int
+    epoch: int
+    loaded: bool
+
+
+S = TypeVar("S", bound=Led)
+
+
+class _Pending(NamedTuple):
+    """A write that has not ended. `about`: what it changes, by name."""
+
+    shard: Led
+    about: str
+    then: Then
+
+
+class Coordination(Generic[S]):
+    """All partitions of one coordinator. `S`: what it keeps of one."""
+
+    def __init__(self, partitions: int, shard: Callable[[int, int], S]) -> None:
+        """`partitions`: how many the topic will have; see `resized`. `shard`: a new one, by partition and epoch."""
+        self.partitions = partitions
+        """The number of partitions of the topic, which decides where each name is."""
+        self.shards: dict[int, S] = {}
+        self.writes: list[Write] = []
+        self._configured = partitions
+        self._shard = shard
+        self._pending: dict[int, _Pending] = {}
+        self._under_way: dict[tuple[int, str], int] = {}
+        """(partition, name) -> how many of these are about it. Invariant: no value is 0."""
+        self._next_token = 0
+
+    # ---- which partition
+
+    def partition_of(self, name: str) -> int:
+        """The partition in which a name is found."""
+        return partition_of(name, self.partitions)
+
+    def shard_of(self, name: str) -> S | ErrorCode:
+        """The loaded shard of a name, or why there is none."""
+        shard = self.shards.get(self.partition_of(name))
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def loading(self) -> bool:
+        """Whether some shard cannot answer yet."""
+        return any(not shard.loaded for shard in self.shards.values())
+
+    def resized(self, partitions: int | None) -> list[tuple[int, int]]:
+        """The topic has this many partitions. None: it does not exist, and the settings say how many it will have.
+
+        Then names are in other partitions. The partitions led here are lost and must be gained again: (partition, epoch)
+        of each."""
+        partitions = self._configured if partitions is None else partitions
+        if partitions == self.partitions:
+            return []
+        led = [(shard.partition, shard.epoch) for shard in self.shards.values()]
+        for partition, _ in led:
+            self.lost(partition)
+        self.partitions = partitions
+        return led
+
+    # ---- leadership and loading
+
+    def gained(self, partition: int, epoch: int) -> None:
+        """This broker leads the partition now. Its log must be loaded."""
+        self.lost(partition)
+        self.shards[partition] = self._shard(partition, epoch)
+
+    def lost(self, partition: int) -> None:
+        """This broker leads the partition no longer."""
+        shard = self.shards.pop(partition, None)
+        if shard is None:
+            return
+        self._unload(shard)
+        for token, pending in sorted(self._pending.items()):
+            if pending.shard is shard:
+                del self._pending[token]
+                self._ended(pending)
+                pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
+
+    def shard_loading(self, partition: int, epoch: int) -> S | None:
+        """The shard into which a log is being read; None once the leadership of that epoch is over, or all was read."""
+        shard = self.shards.get(partition)
+        return None if shard is None or shard.epoch != epoch or shard.loaded else shard
+
+    def _unload(self, shard: S) -> None:
+        """A shard is gone: answer who waits for something in it. Its writes are told afterwards."""
+
+    def loading_from(self, partition: int, epoch: int, offset: int) -> None:
+        """What is loaded next stands at this offset of the log, or behind it."""
+
+    # ---- writes
+
+    def appending(self, token: int, offset: int) -> None:
+        """The records of a write will stand in the log at this offset or behind it, if they are appended at all."""
+
+    def written(self, token: int, error: ErrorCode, now: Now) -> None:
+        """A write is committed, or failed."""
+        pending = self._pending.pop(token, None)
+        if pending is not None:
+            self._ended(pending)
+            pending.then(error, now)
+
+    def _ended(self, pending: _Pending) -> None:
+        key = pending.shard.partition, pending.about
+        left = self._under_way[key] - 1
+        if left:
+            self._under_way[key] = left
+        else:
+            del self._under_way[key]
+
+    def _write(
+        self, shard: S, about: str, records: Sequence[Record], then: Then, producer: tuple[int, int] | None = None
+    ) -> int:
+        """Begin a write; its token."""
+        self._next_token += 1
+        self._pending[self._next_token] = _Pending(shard, about, then)
+        self._under_way[shard.partition, about] = self._under_way.get((shard.partition, about), 0) + 1
+        self.writes.append(Write(self._next_token, shard.partition, records, producer))
+        return self._next_token
+
+    def is_written(self, shard: S, about: str) -> bool:
+        """Whether something of that name is being written."""
+        return (shard.partition, about) in self._under_way
+
+
+def partition_of(name: str, partitions: int) -> int:
+    """As Apache Kafka: the absolute value of Java's string hash, 0 for the one that has none, modulo the number of
+    partitions."""
+    value = java_hash(name)
+    return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+def size_of(record: Record) -> int:
+    """How many bytes a record takes in a batch, at most."""
+    key, value = record
+    return RECORD_BYTES + len(key) + (0 if value is None else len(value))

@@ -1,0 +1,178 @@
+"""What a member says of the records that it has (KIP-932, KIP-1222).
+
+This file alone decides which acknowledgements of a request hold. Rules:
+
+1. The batches of a partition are in the order of their offsets. A batch has one type for all of its records, or one for
+   each.
+2. All batches of a partition hold, or none does: everything is looked at before anything is changed.
+3. A member acknowledges what it has acquired and has not acknowledged yet. Records below the start are passed over.
+4. A renewal makes the lock last anew, at once. Every other acknowledgement is a change that has to be written first.
+
+Errors: INVALID_REQUEST (the batches make no sense, or end behind what was acquired), INVALID_RECORD_STATE (the records are
+not acquired, another member has them, they are acknowledged already, or the group does not renew).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from actors.broker.groups.share.delivery.delivery_states import Event, State, after
+from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, InFlightBatch, Run
+from actors.broker.groups.share.delivery.in_flight_window import Window
+from actors.broker.replication.admission import Refused
+from actors.wire.errors import ErrorCode
+
+TYPE_MAX, TYPE_MAX_WITH_RENEWALS = Event.REJECT.value, Event.RENEW.value
+
+
+class AcknowledgementBatch(NamedTuple):
+    """Records first..last. `types`: one for all of them, or one each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+    def pieces(self) -> Iterator[tuple[int, int, Event]]:
+        """(first, last, what is said), neighbours of which the same is said together."""
+        types = self.types
+        if len(types) == 1:
+            yield self.first, self.last, Event(types[0])
+            return
+        begin = 0
+        for place in range(1, len(types) + 1):
+            if place == len(types) or types[place] != types[begin]:
+                yield self.first + begin, self.first + place - 1, Event(types[begin])
+                begin = place
+
+
+def check_form(batches: Sequence[AcknowledgementBatch], *, renewals: bool, renewing: bool) -> None:
+    """Rule 1. `renewals`: the version of the request knows them; `renewing`: the request says that it has some. Raises
+    Refused: INVALID_REQUEST."""
+    below = -1
+    type_max = TYPE_MAX_WITH_RENEWALS if renewals else TYPE_MAX
+    for first, last, types in batches:
+        if first > last or first < below:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"offsets {first} to {last} do not follow {below}")
+        if not types or (len(types) > 1 and last - first != len(types) - 1):
+            raise Refused(ErrorCode.INVALID_REQUEST, f"{len(types)} types for offsets {first} to {last}")
+        if min(types) < 0 or max(types) > type_max:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"there is no acknowledge type {min(types)} to {max(types)}")
+        if not renewing and TYPE_MAX_WITH_RENEWALS in types:
+            raise Refused(ErrorCode.INVALID_REQUEST, "a renewal in a request that says it has none")
+        below = last
+
+
+def acknowledge(
+    window: Window,
+    member: str,
+    batches: Sequence[AcknowledgementBatch],
+    *,
+    lock_ms: int,
+    delivery_limit: int,
+    renewals: bool,
+) -> Change | None:
+    """Take in what a member says; None: there is nothing to write. `lock_ms`: until when what is renewed is locked.
+    `renewals`: whether the group allows them. Raises Refused."""
+    below = -1
+    for batch in batches:
+        if batch.last >= window.start:
+            _check(window, member, batch, below, renewals)
+            below = batch.last
+    change = Change()
+    for batch in batches:
+        for first, last, event in batch.pieces():
+            if last >= window.start:
+                _apply(window, max(first, window.start), last, event, change, lock_ms, delivery_limit)
+    return change if change.batches else None
+
+
+def _check(window: Window, member: str, batch: AcknowledgementBatch, below: int, renewals: bool) -> None:
+    if batch.first <= below:
+        raise Refused(ErrorCode.INVALID_RECORD_STATE, f"offset {below} is acknowledged twice")
+    found = window.covering(batch.first, batch.last)
+    if window.floor(batch.first) < 0 and not (found and batch.first < window.start):
+        raise Refused(ErrorCode.INVALID_RECORD_STATE, f"offsets {batch.first} to {batch.last} are not acquired")
+    if not found or batch.last > found[-1].last:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"offsets {batch.first} to {batch.last} end behind what was acquired")
+    if Event.RENEW.value in batch.types and not renewals:
+        raise Refused(ErrorCode.INVALID_RECORD_STATE, "the group does not renew acquisition locks")
+    for one in found:
+        for run in one.within(max(batch.first, window.start), batch.last):
+            if not run.held:
+                raise Refused(ErrorCode.INVALID_RECORD_STATE, f"offset {max(run.first, batch.first)} is not acquired")
+            if run.member != member:
+                raise Refused(
+                    ErrorCode.INVALID_RECORD_STATE, f"another member has offset {max(run.first, batch.first)}"
+                )
+
+
+def _apply(
+    window: Window, first: int, last: int, event: Event, change: Change, lock_ms: int, delivery_limit: int
+) -> None:
+    for batch in window.covering(first, last):
+        for run in batch.cut(first, last):
+            if event is Event.RENEW:
+                run.lock_ms = lock_ms
+                continue
+            run.target = after(State.ACQUIRED, event, spent=run.count >= delivery_limit)
+            run.change = change
+            change.add(run.first, run.last, run.target, run.count)
+        batch.join()
+
+
+def give_back(window: Window, member: str, delivery_limit: int) -> Change | None:
+    """A member's session has ended: what it has goes to others, once that is written. None: it has nothing."""
+    change = Change()
+    for batch in window.batches:
+        for run in _held(window, batch, member):
+            run.target = after(run.state, Event.END_SESSION, spent=_spent(window, run, delivery_limit))
+            run.change = change
+            change.add(run.first, run.last, run.target, run.count)
+    return change if change.batches else None
+
+
+def expire(window: Window, now_ms: int, delivery_limit: int) -> tuple[Change | None, int]:
+    """What was locked for too long is available at once; it is written afterwards. Returns what is to be written, and when
+    the next lock ends (NEVER_MS: there is none)."""
+    change, due_ms = Change(), NEVER_MS
+    for batch in window.batches:
+        for run in _held(window, batch):
+            if run.lock_ms > now_ms:
+                due_ms = min(due_ms, run.lock_ms)
+                continue
+            run.become(after(run.state, Event.EXPIRE, spent=_spent(window, run, delivery_limit)))
+            change.add(run.first, run.last, run.state, run.count)
+        batch.join()
+    if not change.batches:
+        return None, due_ms
+    window.look()
+    return change, due_ms
+
+
+def settle(window: Window, change: Change, error: int) -> None:
+    """A change is written, or could not be written: then its records are as before, and their locks go on."""
+    change.done, change.error = True, error
+    for begin, end, _, _ in change.batches:
+        for batch in window.covering(begin, end):
+            for run in batch.within(begin, end):
+                if run.change is change and error:
+                    run.change, run.target = None, run.state
+                elif run.change is change:
+                    run.become(run.target)
+            batch.join()
+    if window.batches and window.batches[0].first < window.start:  # it may have been given back below the start
+        window.archive(window.batches[0].first, window.start - 1, Event.LOSE)
+    window.look()
+    window.advance()
+
+
+def _held(window: Window, batch: InFlightBatch, member: str | None = None) -> list[Run]:
+    """What one member has of a batch, or anybody has; no run reaches over the start."""
+    found = [run for run in batch.runs if run.held and (member is None or run.member == member)]
+    if found and batch.first < window.start <= batch.last:
+        batch.cut(window.start, batch.last)
+        found = [run for run in batch.runs if run.held and (member is None or run.member == member)]
+    return found
+
+
+def _spent(window: Window, run: Run, delivery_limit: int) -> bool:
+    return run.count >= delivery_limit or run.last < window.start

@@ -1,0 +1,379 @@
+"""The share coordinator: what share groups remember of the share partitions whose partition of `__share_group_state` this
+broker leads (KIP-932).
+
+This file alone decides who is fenced, and what is written for a request. Partitions, their loading and their loss are those
+of every coordinator (`broker/coordinators/coordination.py`). Rules:
+
+1. A request is decided by what was written before it, and answered when all that is committed. So a read that follows a
+   write sees it, and nobody is told of what may yet be lost.
+2. Who claims a leader epoch or a state epoch below the highest one that was seen is fenced.
+3. A read in a higher leader epoch is remembered before it is answered: from then on the leader before it is fenced.
+4. A write is an update. After `share.coordinator.snapshot.update.records.per.snapshot` of them it is a snapshot.
+5. A write that fails may still count, since the log may have it. The next record of that share partition is a snapshot,
+   or its removal; a read has one written before it is answered.
+6. Share partitions of topics that are deleted are removed.
+7. While others are written, a share partition that is not gets a new snapshot from time to time, so that the log before it
+   can go (`share_shard.py`).
+
+Inputs come with the time. Outputs are taken from `writes`; who asks is told through `then`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from actors.broker.coordinators.coordination import Coordination
+from actors.broker.groups.share.delivery.keys import SharePartitionKey
+from actors.broker.groups.share.persistence.share_shard import Entry, Shard
+from actors.broker.groups.share.persistence.share_state import (
+    DELIVERY_STATES,
+    NO_COUNT,
+    NO_EPOCH,
+    NO_OFFSET,
+    Batch,
+    State,
+    Update,
+    combine,
+    initial,
+    snapshot,
+)
+from actors.broker.groups.share.persistence.share_state_records import read, record
+from actors.ports import Now
+from actors.wire.errors import ErrorCode, WireError, text
+
+UNINITIALIZED = State(0, 0, 0, NO_OFFSET, NO_COUNT, 0, 0, ())
+"""What is told of a share partition that nothing is remembered of."""
+COLD_A_TICK = 500
+"""Share partitions that are looked at in one turn, for whether they need a new snapshot."""
+FAR_MS = 1 << 62
+
+
+class Settings(NamedTuple):
+    """`share.coordinator.*` of the broker. `partitions`: how many `__share_group_state` will have; see `resized`."""
+
+    partitions: int
+    updates_per_snapshot: int
+    cold_interval_ms: int
+
+
+class Verdict(NamedTuple):
+    """How a request for one share partition ended. `state`: what a read is answered."""
+
+    error: ErrorCode
+    message: str | None = None
+    state: State = UNINITIALIZED
+
+
+Told = Callable[[Verdict], None]
+
+
+class Refused(Exception):
+    """The request is refused: error code, and a sentence."""
+
+    def __init__(self, code: ErrorCode, sentence: str | None = None) -> None:
+        super().__init__(sentence)
+        self.verdict = Verdict(code, sentence or text(code))
+
+
+class Coordinator(Coordination[Shard]):
+    """All shards of one broker."""
+
+    def __init__(self, settings: Settings, exists: Callable[[bytes, int], bool]) -> None:
+        """`exists`: whether a topic with that id has that partition."""
+        super().__init__(settings.partitions, Shard)
+        self.settings = settings
+        self.answers: list[tuple[int, Any]] = []
+        """Always empty: who asks is told through `then`."""
+        self._exists = exists
+        self._offsets: dict[int, int] = {}
+        """Token of a snapshot or a removal on its way -> where the log has it, or behind."""
+        self._cold_ms = -1
+        self._suspects: deque[tuple[Shard, SharePartitionKey]] = deque()
+        """Share partitions that are still to be looked at for a new snapshot."""
+
+    # ---- loading
+
+    def loading_from(self, partition: int, epoch: int, offset: int) -> None:
+        """What `load` brings next stands at this offset of the log, or behind it."""
+        shard = self.shard_loading(partition, epoch)
+        if shard is not None:
+            shard.position = offset
+
+    def load(
+        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
+    ) -> list[str]:
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. Returns a sentence
+        about each record that cannot be read."""
+        shard = self.shard_loading(partition, epoch)
+        strange: list[str] = []
+        if shard is None:
+            return strange
+        for key, value in records:
+            try:
+                line = read(key, value)
+            except WireError as error:
+                strange.append(str(error))
+                continue
+            if line is not None:
+                shard.take(line)
+                if line.strange:
+                    strange.append(line.strange)
+        return strange
+
+    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
+        """A marker: none is written to this topic, and it would mean nothing."""
+
+    def loaded(self, partition: int, epoch: int, topic_exists: Callable[[bytes], bool]) -> None:
+        """The whole log has been replayed: the shard serves. What is remembered of topics that do not exist any more was
+        left by a coordinator that ended before it could remove it."""
+        shard = self.shard_loading(partition, epoch)
+        if shard is None:
+            return
+        shard.loaded = True
+        self._remove_topics(shard, lambda topic_id: not topic_exists(topic_id))
+
+    # ---- requests
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, then: Told, now: Now) -> None:
+        """InitializeShareGroupState: begin, or begin again, at an offset."""
+        try:
+            shard, entry = self._entry(key)
+            if start_offset < NO_OFFSET:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"The start offset {start_offset} is negative.")
+            if entry is not None:
+                _fence_state_epoch(entry, state_epoch)
+            self._check_exists(key)
+        except Refused as refused:
+            then(refused.verdict)
+            return
+        if entry is None:
+            entry = shard.entries[key] = Entry(key)
+        self._commit(shard, entry, initial(entry.state, state_epoch, start_offset, now), then)
+
+    def read(self, key: SharePartitionKey, leader_epoch: int, then: Told, now: Now) -> None:
+        """ReadShareGroupState: all that is remembered, for the leader of the partition in that leader epoch."""
+        try:
+            shard, entry, state = self._known(key, "Read operation on uninitialized share partition not allowed.")
+            _fence_leader_epoch(entry, leader_epoch)
+            self._check_exists(key)
+        except Refused as refused:
+            then(refused.verdict)
+            return
+
+        def told(verdict: Verdict) -> None:
+            then(verdict._replace(state=state) if verdict.error is ErrorCode.NONE else verdict)
+
+        if leader_epoch not in (NO_EPOCH, entry.leader_epoch):
+            update = Update(state.snapshot_epoch, leader_epoch, state.start_offset, state.complete_count, ())
+            self._commit(shard, entry, self._change(entry, state, update, now), told)
+        else:
+            self._settle(shard, entry, state, told)
+
+    def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        complete_count: int,
+        batches: Sequence[Batch],
+        then: Told,
+        now: Now,
+    ) -> None:
+        """WriteShareGroupState: acknowledgements, and what has become of records."""
+        try:
+            shard, entry, state = self._known(key, "Write operation on uninitialized share partition not allowed.")
+            _fence_leader_epoch(entry, leader_epoch)
+            _fence_state_epoch(entry, state_epoch)
+            self._check_exists(key)
+            _check_batches(start_offset, batches)
+        except Refused as refused:
+            then(refused.verdict)
+            return
+        update = Update(
+            state.snapshot_epoch, state.leader_epoch, start_offset, complete_count, combine((), batches, start_offset)
+        )
+        self._commit(shard, entry, self._change(entry, state, update, now), then)
+
+    def delete(self, key: SharePartitionKey, then: Told) -> None:
+        """DeleteShareGroupState: remember nothing any more. Of what nothing is remembered, nothing is written."""
+        try:
+            shard, entry = self._entry(key)
+            self._check_exists(key)
+        except Refused as refused:
+            then(refused.verdict)
+            return
+        if entry is None:
+            then(Verdict(ErrorCode.NONE))
+        elif entry.state is None and not entry.behind:
+            self._settle(shard, entry, UNINITIALIZED, then)
+        else:
+            self._commit(shard, entry, None, then)
+
+    def summary(self, key: SharePartitionKey, then: Told) -> None:
+        """ReadShareGroupStateSummary: the same as `read` but for the batches, for who leads nothing."""
+        try:
+            shard, entry = self._entry(key)
+            self._check_exists(key)
+        except Refused as refused:
+            then(refused.verdict)
+            return
+        state = UNINITIALIZED if entry is None or entry.state is None else entry.state
+        if entry is None:
+            then(Verdict(ErrorCode.NONE))
+        else:
+            self._settle(shard, entry, state, lambda verdict: then(verdict._replace(state=state)))
+
+    # ---- topics, and time
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        """A topic was deleted, and with it what is remembered of it. A shard that is being loaded sees that by itself."""
+        for shard in self.shards.values():
+            if shard.loaded:
+                self._remove_topics(shard, topic_id.__eq__)
+
+    def tick(self, now: Now) -> None:
+        """Give new snapshots to those that are not written, some each turn."""
+        if now.mono_ms >= self._cold_ms:
+            first, self._cold_ms = self._cold_ms < 0, now.mono_ms + self.settings.cold_interval_ms
+            shards = [] if first else [shard for shard in self.shards.values() if _has_warm(shard)]
+            self._suspects.extend((shard, key) for shard in shards for key in shard.entries)
+        for _ in range(min(len(self._suspects), COLD_A_TICK)):
+            shard, key = self._suspects.popleft()
+            entry = shard.entries.get(key)
+            if self.shards.get(shard.partition) is not shard or entry is None or entry.state is None:
+                continue
+            if now.wall_ms - entry.state.written_ms >= self.settings.cold_interval_ms and key not in shard.strange:
+                fresh = entry.state._replace(snapshot_epoch=entry.state.snapshot_epoch + 1, written_ms=now.wall_ms)
+                self._commit(shard, entry, fresh, _ignore)
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do; 0: at once."""
+        return 0 if self._suspects else max(0, self._cold_ms)
+
+    def redundant(self) -> list[tuple[int, int]]:
+        """(partition, offset): what the log of a partition has below the offset is not needed."""
+        return [(shard.partition, shard.redundant_below()) for shard in self.shards.values() if shard.loaded]
+
+    # ---- writes
+
+    def appending(self, token: int, offset: int) -> None:
+        """The records of a write will be in the log at this offset or behind it, if they are appended at all."""
+        if token in self._offsets:
+            self._offsets[token] = offset
+
+    def _commit(self, shard: Shard, entry: Entry, content: State | Update | None, then: Told) -> None:
+        """Write a record and take it in; `then` when it is committed."""
+        whole = not isinstance(content, Update)
+        entry.replay(content)
+        if whole:
+            entry.behind = False
+
+        def ended(error: ErrorCode, now: Now) -> None:
+            offset = self._offsets.pop(token, None)
+            del entry.flights[token]
+            if error is not ErrorCode.NONE:
+                entry.behind = True
+            elif offset is not None:
+                entry.needed_from = shard.position = offset
+            if entry.state is None and not entry.flights and not entry.behind:
+                shard.entries.pop(entry.key, None)
+            then(Verdict(error, None if error is ErrorCode.NONE else text(error)))
+
+        token = self._write(shard, entry.key.coordinator_key, [record(entry.key, content)], ended)
+        entry.flights[token] = None
+        if whole:
+            self._offsets[token] = 0
+
+    def _settle(self, shard: Shard, entry: Entry, state: State, then: Told) -> None:
+        """`then` when all that was written of an entry is committed (rules 1 and 5)."""
+        if entry.behind:
+            self._commit(shard, entry, entry.state, then)
+        elif entry.flights:
+            self._follow(next(reversed(entry.flights)), then)
+        else:
+            then(Verdict(ErrorCode.NONE))
+
+    def _follow(self, token: int, then: Told) -> None:
+        """`then` when a write of before has ended, after who has begun it."""
+        pending = self._pending[token]
+        first = pending.then
+
+        def ended(error: ErrorCode, now: Now) -> None:
+            first(error, now)
+            then(Verdict(error, None if error is ErrorCode.NONE else text(error)))
+
+        self._pending[token] = pending._replace(then=ended)
+
+    def _change(self, entry: Entry, state: State, update: Update, now: Now) -> State | Update:
+        """An update, as one or as a snapshot (rules 4 and 5)."""
+        if entry.behind or entry.updates >= self.settings.updates_per_snapshot:
+            return snapshot(state, update, now)
+        return update
+
+    # ---- checks
+
+    def _entry(self, key: SharePartitionKey) -> tuple[Shard, Entry | None]:
+        """Where a share partition is, and what is remembered of it. Raises Refused."""
+        if key.number < 0:
+            raise Refused(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        shard = self.shard_of(key.coordinator_key)
+        if isinstance(shard, ErrorCode):
+            raise Refused(shard)
+        if key in shard.strange:
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"{shard.strange[key]}; nothing of it is changed here.")
+        return shard, shard.entries.get(key)
+
+    def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[Shard, Entry, State]:
+        """The same, of one that is initialised."""
+        shard, entry = self._entry(key)
+        if entry is None or entry.state is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, otherwise)
+        return shard, entry, entry.state
+
+    def _check_exists(self, key: SharePartitionKey) -> None:
+        if not self._exists(key.topic_id, key.number):
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _remove_topics(self, shard: Shard, gone: Callable[[bytes], bool]) -> None:
+        for entry in list(shard.entries.values()):
+            if gone(entry.key.topic_id) and (entry.state is not None or entry.key in shard.strange):
+                shard.strange.pop(entry.key, None)
+                self._commit(shard, entry, None, _ignore)
+
+
+# ---- inside
+
+
+def _ignore(verdict: Verdict) -> None:
+    """Nobody waits for this write."""
+
+
+def _has_warm(shard: Shard) -> bool:
+    """Whether something was written since all of them got a snapshot for being cold: else new ones help nothing."""
+    states = [entry.state for entry in shard.entries.values() if entry.state is not None]
+    return any(state.created_ms == state.written_ms for state in states)
+
+
+def _fence_leader_epoch(entry: Entry, claimed: int) -> None:
+    if claimed != NO_EPOCH and claimed < entry.leader_epoch:
+        raise Refused(ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def _fence_state_epoch(entry: Entry, claimed: int) -> None:
+    if claimed != NO_EPOCH and claimed < entry.state_epoch:
+        raise Refused(ErrorCode.FENCED_STATE_EPOCH)
+
+
+def _check_batches(start_offset: int, batches: Sequence[Batch]) -> None:
+    """A batch that no leader writes would be remembered for good."""
+    if start_offset < NO_OFFSET:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"The start offset {start_offset} is negative.")
+    for batch in batches:
+        if not 0 <= batch.first <= batch.last:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"A state batch has the offsets {batch.first} to {batch.last}.")
+        if batch.delivery_state not in DELIVERY_STATES or batch.delivery_count < 0:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                f"A state batch has delivery state {batch.delivery_state} and delivery count {batch.delivery_count}.",
+            )

@@ -1,0 +1,303 @@
+"""One cleaning of one log, in slices.
+
+This file alone decides in which order a cleaning reads, writes and syncs. It is a generator of effects, and is
+sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced. Rules:
+
+1. The dirty part is read into the offset map, as far as that has room. Then all segments up to there are written anew,
+   group by group. No segment but the group's is touched.
+2. A group's new segment is synced with its indexes, then its name `.swap`, then the old segments leave and that is synced,
+   and then it gets its own name, which is synced before the next group begins. So a power cut, which may keep any of the
+   names that were not synced and lose the others, leaves nothing that a start cannot tell; and older values are gone for
+   good before the tombstone behind them is.
+3. What is written is not read by anybody before that. A cleaning that ends early leaves a segment that `leftover` names: it
+   may be unlinked, as `PartitionLog.withdraw` has taken the name `.swap` from it.
+4. Every batch that is read is checked. What is damaged ends the cleaning and changes nothing.
+5. Both passes know every aborted transaction that the log knows when the cleaning begins. The new segment's index has those
+   of which the pass has met data and whose marker is in it. So no entry outlives its marker: a reader that meets one
+   would drop what the producer commits later.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import NamedTuple
+
+from actors.broker.log.cleaning.dirty_logs import Cleanable, Group, groups
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers.transaction_index import Aborted as Entry
+from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
+from actors.ports import Directory, File
+from fastpath.records.batch import CorruptBatch
+from fastpath.records.cleaner import Aborted, Cleaner, LastBatch, Transactions, fill
+from fastpath.records.offset_map import OffsetMap
+
+OUTPUT_BYTES_MAX = 100 << 20
+"""What a compressed batch may hold, where max.message.bytes is not more."""
+SLICE_BYTES_MIN = 4096
+BATCH_HEAD = 12
+
+
+class DamagedSegment(ValueError):
+    """A batch of the log cannot be believed. The sentence names file, position and offset."""
+
+
+class Slice(NamedTuple):
+    """Run `job` outside the loop; its result comes back."""
+
+    job: Job
+    bytes: int
+    """Read and written since the last one."""
+
+
+class Durable(NamedTuple):
+    """Sync these; then go on."""
+
+    files: Sequence[File | Directory]
+
+
+class Retired(NamedTuple):
+    """Segments that are no longer part of the log."""
+
+    segments: Sequence[Segment]
+    """Close them when nobody reads them any more."""
+    jobs: Sequence[Job]
+    """Then these unlink."""
+
+
+class Limits(NamedTuple):
+    """What a cleaning may take."""
+
+    map_bytes: int
+    load_factor: float
+    slice_bytes: int
+
+
+class Cleaned(NamedTuple):
+    """What a cleaning came to."""
+
+    end_offset: int
+    """The log is clean below."""
+    records_read: int
+    records_kept: int
+    bytes_read: int
+    """Of the log files; the dirty part is read twice."""
+    bytes_written: int
+    map_keys: int
+    map_capacity: int
+
+
+Effect = Slice | Durable | Retired
+
+
+class LogCleaning:
+    """One cleaning. `steps` is what is done."""
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        found: Cleanable,
+        limits: Limits,
+        seed: bytes,
+        now_ms: int,
+    ) -> None:
+        """`seed`: 16 random bytes. `now_ms`: wall clock."""
+        self._log = log
+        self._found = found
+        self._now_ms = now_ms
+        self._slice_bytes = max(limits.slice_bytes, SLICE_BYTES_MIN)
+        self._output_bytes_max = max(OUTPUT_BYTES_MAX, log.settings.max_message_bytes)
+        self._entries: dict[int, Entry] = {}
+        """Every aborted transaction of the log, by the offset of its marker."""
+        self._generation = log.generation
+        self._layout = log.layout
+        """As the log's, but for what this cleaning itself has replaced."""
+        self._offsets = OffsetMap(
+            limits.map_bytes, limits.load_factor, seed, found.first_uncleanable - found.first_dirty
+        )
+        self._bytes = 0
+        """Read and written since the last slice."""
+        self._bytes_read = 0
+        self._whole = True
+        """The map has had room for all of the dirty part."""
+        self.leftover: Segment | None = None
+        """What is being written. Once the cleaning is over: what it has left."""
+        self.retired: Retired | None = None
+        """What has left the log and was not handed over yet."""
+
+    @property
+    def map_bytes(self) -> int:
+        """Memory of the offset map."""
+        return self._offsets.memory_bytes
+
+    @property
+    def outdated(self) -> bool:
+        """The log was cut since this began, or has lost segments to retention: what was read may not be there any more."""
+        return self._log.generation != self._generation or self._log.layout != self._layout
+
+    def steps(self) -> Generator[Effect, object, Cleaned]:
+        """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError; CorruptBatch where
+        an index of aborted transactions is damaged and the log, too."""
+        log, found = self._log, self._found
+        before = log.standing
+        if before is not None:  # an earlier cleaning could not take it back
+            log.withdraw()
+            yield self._slice(before.delete())
+        # What producers write from now on lies behind all that is cleaned.
+        last_batches = [
+            LastBatch(producer_id, one.epoch, one.batches[-1].last_offset if one.batches else -1)
+            for producer_id, one in log.producers.by_id.items()
+        ]
+        if log.aborting:
+            read = log.all_aborted()
+            yield self._slice(lambda: self._learn(read()))
+        yield from self._fill([one.segments for one in groups(log, found.first_uncleanable)])
+        end_offset = found.first_uncleanable if self._whole else self._offsets.latest_offset + 1
+        transactions = yield from self._transactions()
+        cleaner = Cleaner(
+            self._offsets,
+            transactions,
+            last_batches,
+            now_ms=self._now_ms,
+            delete_retention_ms=log.settings.delete_retention_ms,
+            output_bytes_max=self._output_bytes_max,
+        )
+        for group in groups(log, end_offset):
+            yield from self._clean(group, cleaner, transactions)
+        return Cleaned(
+            end_offset,
+            cleaner.records_read,
+            cleaner.records_kept,
+            self._bytes_read,
+            cleaner.bytes_written,
+            self._offsets.count,
+            self._offsets.capacity,
+        )
+
+    # ---- the map
+
+    def _fill(self, wanted: Sequence[Sequence[Segment]]) -> Generator[Effect, object, None]:
+        transactions, start = (yield from self._transactions()), self._found.first_dirty
+        segments = [segment for group in wanted for segment in group]
+        behind = [segment.base_offset for segment in segments[1:]] + [self._found.first_uncleanable]
+        for segment, end in zip(segments, behind, strict=True):
+            position, full = 0, end <= start
+            while position < segment.size and not full:
+                step = yield self._slice(lambda s=segment, p=position: self._fill_one(s, p, transactions))  # type: ignore[misc]
+                assert isinstance(step, tuple)
+                self._count(step[0] - position, 0)
+                position, full = step
+            if full and end > start:
+                self._whole = False
+                return
+
+    def _fill_one(self, segment: Segment, position: int, transactions: Transactions) -> tuple[int, bool]:
+        """In a thread: the next piece; where the one after it begins, and whether the map is full."""
+        data = self._read(segment, position)
+        try:
+            stop, full = fill(
+                self._offsets,
+                data,
+                0,
+                len(data),
+                self._found.first_dirty,
+                transactions,
+                output_bytes_max=self._output_bytes_max,
+            )
+        except CorruptBatch as error:
+            raise _damaged(segment, position, error) from None
+        return position + stop, full
+
+    # ---- the segments
+
+    def _clean(self, group: Group, cleaner: Cleaner, transactions: Transactions) -> Generator[Effect, object, None]:
+        log, first = self._log, group.segments[0]
+        cleaned = Segment(
+            log.disk, log.directory, first.base_offset, log.settings.index_interval_bytes, first.created_ms, CLEANED
+        )
+        self.leftover = cleaned
+        cleaned.begin()
+        for segment in group.segments:
+            position = 0
+            while position < segment.size:
+                step = yield self._slice(
+                    lambda s=segment, p=position: self._clean_one(s, p, cleaner, group.last_offset)  # type: ignore[misc]
+                )
+                assert isinstance(step, tuple)
+                left, stop = step
+                if len(left):
+                    first_timestamp = int.from_bytes(left[35:43], "big", signed=True)
+                    cleaned.append(left, first_timestamp, group.segments[-1].appended_ms)
+                for one in transactions.take_kept():
+                    cleaned.aborted.append(self._entries[one.last_offset])
+                self._count(stop - position, len(left))
+                position = stop
+        cleaned.appended_ms = group.segments[-1].appended_ms
+        cleaned.seal()
+        files = cleaned.write_index()
+        if cleaned.aborted.exists:
+            files += cleaned.aborted.write(sealed=True)
+        yield Durable(files)
+        log.stand(group.segments, cleaned)
+        yield Durable([log.names])
+        jobs = log.replace(group.segments, cleaned)
+        self.leftover, self._layout = None, log.layout
+        retired = self.retired = Retired(group.segments, jobs)
+        yield Durable([log.names])
+        log.name_placed(cleaned)
+        yield Durable([log.names])
+        self.retired = None
+        yield retired
+
+    def _clean_one(self, segment: Segment, position: int, cleaner: Cleaner, last_offset: int) -> tuple[memoryview, int]:
+        """In a thread: what is left of the next piece, and where the one after it begins."""
+        data = self._read(segment, position)
+        try:
+            left, stop = cleaner.clean(data, 0, len(data), last_offset)
+        except CorruptBatch as error:
+            raise _damaged(segment, position, error) from None
+        return left, position + stop
+
+    # ---- inside
+
+    def _learn(self, entries: Sequence[Entry]) -> None:
+        """In a thread: there may be millions."""
+        self._entries = {one.last_offset: one for one in _rising(entries)}
+
+    def _transactions(self) -> Generator[Effect, object, Transactions]:
+        if not self._entries:
+            return Transactions()
+        entries = self._entries.values()
+        made = yield self._slice(lambda: Transactions(Aborted(*one[:3]) for one in entries))
+        assert isinstance(made, Transactions)
+        return made
+
+    def _slice(self, job: Job) -> Slice:
+        spent, self._bytes = self._bytes, 0
+        return Slice(job, spent)
+
+    def _count(self, read: int, written: int) -> None:
+        self._bytes += read + written
+        self._bytes_read += read
+
+    def _read(self, segment: Segment, position: int) -> memoryview:
+        """A piece with one whole batch at least."""
+        data = segment.log.read_cold(position, self._slice_bytes)
+        if len(data) >= BATCH_HEAD:
+            size = int.from_bytes(data[8:12], "big") + BATCH_HEAD
+            if size > len(data):
+                data = segment.log.read_cold(position, min(size, segment.size - position))
+            if size <= len(data):
+                return data
+        raise DamagedSegment(f"{segment.log.path} ends inside the batch at byte {position}")
+
+
+def _rising(entries: Sequence[Entry]) -> list[Entry]:
+    """Indexes of several segments as one, in which last stable offsets do not fall. They would where an index was built
+    again after data of a transaction had gone. The lower one is right for both: a reader looks at more entries."""
+    found, stable = list[Entry](), NO_LIMIT
+    for one in reversed(entries):
+        stable = min(stable, one.last_stable_offset)
+        found.append(one._replace(last_stable_offset=stable))
+    return found[::-1]
+
+
+def _damaged(segment: Segment, position: int, error: CorruptBatch) -> DamagedSegment:
+    return DamagedSegment(f"{segment.log.path} at byte {position + error.position}: {error.reason}")

@@ -1,0 +1,325 @@
+"""All partitions of this broker, and what the node must do after each change of one.
+
+This file alone keeps the partitions, by (topic id, number), with their fetchers and their ISR proposals. Rules:
+
+1. Rows of the image become invalid with a snapshot load. So a partition is named by topic id and number here, and a
+   topic name is resolved through the topic id that it has now.
+2. Nothing is signalled or sent from here. `signals`, `flushes`, `moved` and `reports` collect what the node must do in
+   this turn, in the order in which it came up.
+3. All proposals that come up in one turn leave in one AlterIsr (R497-26).
+"""
+
+import enum
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple
+
+from actors.broker.replication.fetchers import Fetcher, Limits, Outcome
+from actors.broker.replication.isr import Effect, Stage
+from actors.broker.replication.isr_proposals import IsrProposals, Moved
+from actors.broker.replication.partition import Assignment, Became, Cluster, Partition
+from actors.broker.replication.sessions import FINAL_EPOCH, Entry, Session
+from actors.ports import Disk, DiskFailed
+
+OpenLog = Callable[[str, bytes, int], Any]
+"""(topic, topic id, number) -> (log, settings, checkpointed high watermark); None: the files cannot be used"""
+
+
+class Offline(enum.Enum):
+    """Why the files of a replica cannot be used."""
+
+    FAILED = "its log directory failed, or its files cannot be read"
+    """Lasts until the process is restarted."""
+    REMOVED = "its files were removed under the running broker"
+    """Its leader still knows how far its log went, so only a new process may fetch it anew."""
+    LOST = "its files are not there, and this broker had them"
+    """Lasts until the replica is out of the ISR. Then it begins empty, as a follower."""
+
+
+class Flush(NamedTuple):
+    """Make a partition's log durable. Its queued proposal may leave afterwards."""
+
+    partition: Partition
+    asks: bool
+
+
+class Replicas:
+    """The partitions of one broker."""
+
+    def __init__(self, cluster: Cluster, proposals: IsrProposals, limits: Limits, open_log: OpenLog) -> None:
+        self.cluster = cluster
+        self.proposals = proposals
+        self.limits = limits
+        self.open_log = open_log
+        self.by_id: dict[bytes, dict[int, Partition]] = {}
+        self.by_name: dict[str, dict[int, Partition]] = {}
+        self.fetchers: dict[int, Fetcher] = {}
+        self.signals: dict[Hashable, int | None] = {}
+        """Waiting keys in order, with the offset that each has reached; None: something else changed."""
+        self.flushes: list[Flush] = []
+        self.moved: list[tuple[Partition, Became]] = []
+        """Partitions that became leader or follower. FOLLOWER is also noted for those that are gone."""
+        self.opened: list[Partition] = []
+        """Partitions that are here now and were not before."""
+        self.reports: list[str] = []
+        self.unreadable: dict[Partition, None] = {}
+        """Partitions with a damaged segment, until this broker has no replica of them."""
+        self.failed_reads: dict[Disk, DiskFailed] = {}
+        """Devices that have failed a read with an I/O error in this turn. Damaged data is not such an error."""
+        self.offline: dict[tuple[bytes, int], Offline] = {}
+        """(topic id, number) of replicas assigned to this broker whose files cannot be used, and why. Invariant: none
+        of them is among the partitions, so a request for one is answered KAFKA_STORAGE_ERROR."""
+        self.full: dict[Partition, int] = {}
+        """Partitions led here whose last append found no room -> the leader epoch of that append. Another member of the
+        ISR must lead them."""
+        self.handed_over_ms: dict[Partition, int] = {}
+        """When the controller was last asked for another leader."""
+        self.isr_expands = self.isr_shrinks = self.isr_failures = 0
+        """ISR changes that were committed and proposals that were refused, since the start (R497-49)."""
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self.by_id.values():
+            yield from partitions.values()
+
+    def get(self, topic: bytes | str, number: int) -> Partition | None:
+        """A partition by topic id or name; None: this broker does not have it."""
+        partitions = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
+        return partitions.get(number) if partitions is not None else None
+
+    def known(self, topic_id: bytes, number: int) -> bool:
+        """Whether a replica of that partition is here, or is offline."""
+        partitions = self.by_id.get(topic_id)
+        return (partitions is not None and number in partitions) or (topic_id, number) in self.offline
+
+    # ---- metadata
+
+    def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
+        """Take over the committed assignment of a partition with a replica here. If its log cannot be opened, it is
+        offline."""
+        partition = self.get(topic_id, number)
+        if partition is None:
+            opened = self.open_log(topic, topic_id, number)
+            if opened is None:
+                self.offline[topic_id, number] = Offline.FAILED
+                return
+            log, settings, high_watermark = opened
+            partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)
+            self.by_id.setdefault(topic_id, {})[number] = partition
+            self.by_name[topic] = self.by_id[topic_id]
+            self.opened.append(partition)
+            if partition.unreadable:
+                self.unreadable[partition] = None
+        source, epoch, members = partition.leader, partition.leader_epoch, partition.isr.isr
+        part, row = partition.apply(assignment, mono_ms)
+        self._follow(partition, source, epoch)
+        if partition.leads and part is Became.SAME:
+            self.isr_expands += bool(partition.isr.isr - members)
+            self.isr_shrinks += bool(members - partition.isr.isr)
+        if part is not Became.SAME:
+            self.moved.append((partition, part))
+        if partition.leader != source or partition.leader_epoch != epoch:
+            self._stir(partition)
+            self.signals[partition.grown] = self.signals[partition.committed] = None
+        if partition.leads:
+            if partition.isr.isr == {self.cluster.me} and members - partition.isr.isr:
+                self.flushes.append(Flush(partition, False))
+            self.advance(partition, mono_ms)
+            if part is Became.SAME and row is not None and Effect.EVALUATE in row.effects:
+                self.signals[partition.committed] = None
+                self.decide(partition, mono_ms)
+        elif part is Became.FOLLOWER:
+            self.proposals.forget(partition)
+
+    def remove(self, partition: Partition) -> None:
+        """This broker has no replica of the partition any more."""
+        partitions = self.by_id[partition.topic_id]
+        del partitions[partition.number]
+        if not partitions:
+            del self.by_id[partition.topic_id]
+            if self.by_name.get(partition.topic) is partitions:
+                del self.by_name[partition.topic]
+        source = partition.leader
+        self.proposals.forget(partition)
+        self.unreadable.pop(partition, None)
+        self.full.pop(partition, None)
+        self.handed_over_ms.pop(partition, None)
+        partition.remove()
+        fetcher = self.fetchers.get(source)
+        if fetcher is not None:
+            fetcher.leave(partition)
+        self._stir(partition)
+        self.signals[partition.grown] = self.signals[partition.committed] = None
+        self.moved.append((partition, Became.FOLLOWER))
+
+    def take_offline(self, partition: Partition, why: Offline) -> None:
+        """The files of a partition cannot be used any more. It is removed from the partitions, and requests that wait
+        for it are answered."""
+        self.offline[partition.topic_id, partition.number] = why
+        self.remove(partition)
+
+    def broker_changed(self, broker: int, epoch: int | None, mono_ms: int) -> None:
+        """A broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which here is the same,
+        since only who is alive may join an ISR or is waited for. Hold-offs that concern it end. A proposal that
+        has not left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a
+        follower outside the ISR: its fetches may have come before its registration did. And nobody waits any more for
+        one that is fenced."""
+        if epoch is None:
+            self.cluster.unfenced.pop(broker, None)
+        else:
+            self.cluster.unfenced[broker] = epoch
+        for partition in self:
+            if partition.isr.held_off:
+                partition.isr.broker_changed(broker)
+            outside = broker in partition.followers and broker not in partition.isr.isr
+            if partition.isr.stage is Stage.QUEUED or outside:
+                self.decide(partition, mono_ms)
+            if epoch is None and outside and partition.high_watermark < partition.log.log_end_offset:
+                self.advance(partition, mono_ms)
+
+    # ---- leader
+
+    def appended(self, partition: Partition, mono_ms: int) -> None:
+        """The log of a led partition has grown."""
+        self.signals[partition.grown] = None
+        for entry in partition.watchers:
+            session = entry.stir()
+            if session.replica >= 0:
+                self.signals[session.key] = None
+        self.advance(partition, mono_ms)
+
+    def started(self, partition: Partition) -> None:
+        """The log of a led partition begins at a later offset. Followers must learn it at once, and so must whoever waits
+        for the last stable offset, which may have moved with it."""
+        self.signals[partition.grown] = None
+        self.signals[partition.committed] = None
+        self._stir(partition)
+
+    def advance(self, partition: Partition, mono_ms: int) -> None:
+        """Raise the high watermark if that is allowed."""
+        if partition.advance(mono_ms):
+            self._advanced(partition)
+
+    def durable(self, partition: Partition, mono_ms: int) -> None:
+        """More of the partition's log is durable. If this broker leads it, the high watermark or a producer may have
+        waited for that."""
+        self.signals[partition.committed] = None
+        self.advance(partition, mono_ms)
+
+    def fetched(self, partition: Partition, mono_ms: int) -> None:
+        """A follower's fetch has stated its position."""
+        self.advance(partition, mono_ms)
+        if partition.incomplete:
+            self.decide(partition, mono_ms)
+
+    def decide(self, partition: Partition, mono_ms: int) -> None:
+        """Decide on the ISR anew. A new proposal leaves in this turn or, if it would leave too few members, after a
+        flush. A proposal that is decided again with the same ISR stays as it is: its flush is not begun a second
+        time."""
+        before = partition.isr.proposal
+        new = partition.decide(mono_ms)
+        proposal = partition.isr.proposal
+        if proposal is None or partition.isr.stage is not Stage.QUEUED:
+            return
+        if not new and before is not None and before.want == proposal.want:
+            return
+        if partition.flush_before_asking:
+            self.proposals.forget(partition)
+            self.flushes.append(Flush(partition, True))
+        elif partition.isr.stage is Stage.QUEUED:
+            self.proposals.queue(partition)
+
+    def flushed(self, partition: Partition, mono_ms: int) -> None:
+        """The log is durable up to where it ended when a proposal came up, so the proposal may leave. Later records
+        count when they are durable too."""
+        if partition.isr.stage is Stage.QUEUED:
+            self.proposals.queue(partition)
+        self.advance(partition, mono_ms)
+
+    def check_lag(self, mono_ms: int) -> None:
+        """R497-44, for every led partition. To be called every half of replica.lag.time.max.ms."""
+        for partition in self:
+            if partition.leads and not partition.alone:
+                self.decide(partition, mono_ms)
+                self.advance(partition, mono_ms)
+
+    def answered(self, moved: list[Moved], mono_ms: int) -> None:
+        """An AlterIsr answer has moved these proposals."""
+        for led, row in moved:
+            partition = self.get(led.topic_id, led.number)
+            if partition is None or partition is not led:
+                continue
+            self.isr_failures += Effect.FAILED in row.effects
+            if row.stage is Stage.SETTLED:
+                self.advance(partition, mono_ms)
+            elif row.name == "T12":
+                self.signals[partition.committed] = None
+
+    # ---- follower
+
+    def fetcher(self, source: int) -> Fetcher:
+        """The fetcher of a source broker, made on first use."""
+        fetcher = self.fetchers.get(source)
+        if fetcher is None:
+            fetcher = self.fetchers[source] = Fetcher(
+                source, self.cluster.me, self.limits, self.cluster.follower_throttle
+            )
+        return fetcher
+
+    def replicated(self, outcome: Outcome) -> None:
+        """A fetch answer has been appended."""
+        for partition in outcome.grown:
+            self.signals[partition.grown] = None
+        for partition in outcome.advanced:
+            self._advanced(partition)
+        self.reports.extend(outcome.reports)
+
+    # ---- fetch sessions
+
+    def attach(self, entry: Entry) -> None:
+        """Find the partition of an entry. If the session is kept, the entry is marked dirty from now on whenever the
+        partition changes."""
+        partition = self.get(entry.topic, entry.number)
+        if entry.partition is not partition:
+            self.detach(entry)
+            entry.partition = partition
+        if partition is not None and entry.session.id:
+            partition.watchers[entry] = None
+
+    def detach(self, entry: Entry) -> None:
+        """Undo `attach`: changes of the partition no longer mark the entry."""
+        partition, entry.partition, entry.warm = entry.partition, None, None
+        if partition is None:
+            return
+        partition.watchers.pop(entry, None)
+        follower = partition.followers.get(entry.session.replica)
+        if follower is not None:
+            follower.attached = False
+
+    def end_session(self, session: Session) -> None:
+        """The session is over. Its entries are detached, and a request that still waits in it gets an empty answer."""
+        session.epoch = FINAL_EPOCH
+        for entry in session.entries.values():
+            self.detach(entry)
+
+    # ---- inside
+
+    def _advanced(self, partition: Partition) -> None:
+        # A follower learns the high watermark with its next answer. A new one alone is no reason to answer a long poll, save
+        # where consumers read from followers.
+        key = partition.committed
+        if key not in self.signals or self.signals[key] is not None:
+            self.signals[key] = partition.high_watermark
+        for entry in partition.watchers:
+            session = entry.stir()
+            if session.replica < 0 or self.cluster.rack_aware:
+                self.signals[session.key] = None
+
+    def _stir(self, partition: Partition) -> None:
+        for entry in partition.watchers:
+            self.signals[entry.stir().key] = None
+
+    def _follow(self, partition: Partition, source: int, epoch: int) -> None:
+        me = self.cluster.me
+        if partition.leader != source and source not in (me, -1) and source in self.fetchers:
+            self.fetchers[source].leave(partition)
+        if partition.leader not in (me, -1) and (partition.leader != source or partition.leader_epoch != epoch):
+            self.fetcher(partition.leader).follow(partition)

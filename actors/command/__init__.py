@@ -1,0 +1,1 @@
+"""The `rayft` command: what a person types and what is printed."""

@@ -1,0 +1,1 @@
+"""Brokers as the controller sees them: registered, fenced, shutting down, unregistered (KIP-631)."""

@@ -1,0 +1,144 @@
+"""AlterPartitionReassignments (45) and ListPartitionReassignments (46): moves replicas (KIP-455).
+
+This file alone decides what a partition looks like while a reassignment runs, and how it is cancelled. Rules:
+
+1. While it runs, Replicas are the target followed by what goes away; AddingReplicas and RemovingReplicas say which are
+   which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), each under the next epochs.
+2. It is complete when every adding replica is in the ISR, whatever has brought in the last one (`partition_changes.py`). A
+   reassignment that adds no replica is complete at once.
+3. It is not completed while no member of the target's ISR could lead. Nobody leads who cannot read its replica.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.controller.configs import Refused
+from actors.controller.partitions.partition_changes import able, assigned, choose_leader, finish
+from actors.controller.partitions.topics import check_replicas
+from actors.controller.state import Result, State
+from actors.metadata.ops import PartitionsSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
+
+# ---- operations
+
+
+def alter_partition_reassignments(
+    state: State, request: "AlterPartitionReassignmentsRequest", now: Now, random: Random
+) -> Result:
+    """AlterPartitionReassignmentsRequest. Errors by partition: 3, 38, 39, 42, 85 NO_REASSIGNMENT_IN_PROGRESS."""
+    kind = message("AlterPartitionReassignmentsResponse")
+    reply = kind(allow_replication_factor_change=request.allow_replication_factor_change)
+    ops = []
+    seen: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        answers = []
+        for entry in topic.partitions:
+            code, text = ErrorCode.NONE, None
+            try:
+                if (topic.name, entry.partition_index) in seen:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
+                seen.add((topic.name, entry.partition_index))
+                op = _reassign(state, topic.name, entry, request.allow_replication_factor_change)
+                if op is not None:
+                    ops.append(op)
+            except Refused as refused:
+                code, text = refused.code, refused.text
+            answers.append(
+                kind.ReassignablePartitionResponse(
+                    partition_index=entry.partition_index, error_code=int(code), error_message=text
+                )
+            )
+        reply.responses.append(kind.ReassignableTopicResponse(name=topic.name, partitions=answers))
+    return Result(ops, reply, atomic=False)
+
+
+def _reassign(
+    state: State, name: str, entry: "AlterPartitionReassignmentsRequest.ReassignablePartition", factor_may_change: bool
+) -> PartitionsSet | None:
+    image = state.image
+    topic_row = image.topic(name)
+    row = image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
+    if row < 0:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}-{entry.partition_index}.")
+    if entry.replicas is None:
+        return _cancel(state, row)
+    target = tuple(entry.replicas)
+    check_replicas(state, target)
+    adding, removing = image.adding(row), image.removing(row)
+    present = tuple(broker for broker in image.replicas(row) if broker not in adding)
+    factor = sum(broker not in removing for broker in image.replicas(row))
+    if not factor_may_change and len(target) != factor:
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {factor} to {len(target)}",
+        )
+    if target == image.replicas(row) and not adding and not removing:
+        return None
+    added = tuple(broker for broker in target if broker not in present)
+    gone = tuple(broker for broker in present if broker not in target)
+    if not set(added) - set(image.isr(row)):
+        whole = finish(state, row, target, image.isr(row), image.leader(row))
+        if whole is not None:
+            return whole[0]
+    replicas = target + gone
+    isr = tuple(broker for broker in replicas if broker in image.isr(row))
+    leader = image.leader(row)
+    if not isr:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain.")
+    if leader not in isr:
+        leader = choose_leader(replicas, isr, able(state, row))
+    if (replicas, added, gone, leader) == (image.replicas(row), adding, removing, image.leader(row)):
+        return None
+    return assigned(state, row, replicas, isr, leader, added, gone)
+
+
+def _cancel(state: State, row: int) -> PartitionsSet:
+    """Return to the replicas before the reassignment. Refused if none of them is in the ISR any more."""
+    image = state.image
+    adding, removing = image.adding(row), image.removing(row)
+    if not adding and not removing:
+        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "The partition is not being reassigned.")
+    before = tuple(broker for broker in image.replicas(row) if broker not in adding)
+    isr = tuple(broker for broker in before if broker in image.isr(row))
+    if not isr:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the replicas of before is in sync.")
+    leader = image.leader(row)
+    if leader not in isr:
+        leader = choose_leader(before, isr, able(state, row))
+    return assigned(state, row, before, isr, leader)
+
+
+def list_partition_reassignments(
+    state: State, request: "ListPartitionReassignmentsRequest", now: Now, random: Random
+) -> Result:
+    """ListPartitionReassignmentsRequest. topics null means all reassignments that run."""
+    image = state.image
+    kind = message("ListPartitionReassignmentsResponse")
+    reply = kind()
+    if request.topics is None:
+        wanted: Any = ((row, image.topic_partitions(row)) for row in image.topics())
+    else:
+        known = ((image.topic(topic.name), topic) for topic in request.topics)
+        wanted = (
+            (row, [image.partition(row, number) for number in dict.fromkeys(topic.partition_indexes)])
+            for row, topic in known
+            if row >= 0
+        )
+    for topic_row, rows in wanted:
+        running = [
+            kind.OngoingPartitionReassignment(
+                partition_index=image.number(row),
+                replicas=list(image.replicas(row)),
+                adding_replicas=list(image.adding(row)),
+                removing_replicas=list(image.removing(row)),
+            )
+            for row in rows
+            if row >= 0 and (image.adding(row) or image.removing(row))
+        ]
+        if running:
+            reply.topics.append(kind.OngoingTopicReassignment(name=image.topic_name(topic_row), partitions=running))
+    return Result((), reply)

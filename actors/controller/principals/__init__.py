@@ -1,0 +1,1 @@
+"""What the metadata holds about principals: access rules, credentials, tokens, quotas."""

@@ -1,0 +1,487 @@
+"""A cluster of local processes: started, watched, queried and stopped from Python.
+
+This file alone decides what a program that starts a cluster sees of it. The processes belong to the supervisor, which
+is a process of its own, so nothing is ever forked from the caller's program, whatever threads that has. This side keeps
+the supervisor's standard input open, and the cluster ends when that closes.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from actors.host import storage
+from actors.host.cluster import existing_directory, local_controllers, probe, secure_cluster
+from actors.host.cluster import plan as plans
+from actors.host.cluster.access import node_door
+from actors.host.cluster_error import ClusterError
+from actors.host.work import durable, locks
+from actors.import_path import python_path
+from actors.settings.node_config import ConfigError
+
+SUPERVISOR_LOG = "supervisor.log"
+LAST_WORDS_MAX = 300
+START_TIMEOUT_S = 60.0
+SCAN_BYTES_PER_S = 10 << 20
+"""A start reads existing records at least at this speed, with several nodes on one slow disk."""
+PROGRESS = ("started", "listening")
+"""The events by which a node reports progress of its start."""
+STOP_TIMEOUT_S = 30.0
+ENDED_BY_OTHERS = (0, -signal.SIGTERM)
+"""How a supervisor ends that was told to stop, before it listens to signals too."""
+
+
+class Cluster:
+    """Controllers and brokers on this machine.
+
+    >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
+    ...     print(cluster.bootstrap_servers)
+
+    `dir`: its directory; None: a new directory that is removed with the cluster. `config`: settings of every node.
+    `host`: the address to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the
+    first controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). `secure`: whether nodes and
+    clients encrypt and say who they are; None: if other machines may reach `host`. `client_settings` is then how a client
+    logs in. An existing directory is
+    started as it is, and arguments that do not fit it are refused. `start_timeout_s`: after this time a start has
+    failed. By default a new cluster has a minute. A cluster with data has a minute and a second for every 10 MiB of it,
+    counted from the last progress of any node, because after a crash all of it may have to be read.
+    """
+
+    def __init__(
+        self,
+        controllers: int | None = None,
+        brokers: int | None = None,
+        dir: str | os.PathLike[str] | None = None,
+        config: Mapping[str, str] | None = None,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        combined: bool = False,
+        format_level: int | None = None,
+        detached: bool = False,
+        secure: bool | None = None,
+        start_timeout_s: float | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self._wanted = (controllers, brokers)
+        self._temporary = dir is None
+        self.dir = Path(dir) if dir is not None else Path(tempfile.mkdtemp(prefix="rayft-"))
+        self._config = {name: str(value) for name, value in (config or {}).items()}
+        self._host, self._port, self._combined, self._level = host, port, combined, format_level
+        self._secure = secure
+        self._detached, self._start_timeout_s, self._on_event = detached, start_timeout_s, on_event
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_position = 0
+        """Where the present supervisor's part of the log file begins."""
+        self._listener: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._plan: plans.Plan
+        self._forget()
+
+    # ---- life
+
+    def start(self) -> "Cluster":
+        """Create what is missing, start every node, and return once clients can be served; at once if the cluster runs
+        already. Raises ClusterError, and what `plan` raises for a directory or a port that cannot be used."""
+        if self.running:
+            return self
+        _refuse_rays(self.dir)
+        found = plans.load(self.dir)
+        timeout_s, patient = self._start_timeout_s or START_TIMEOUT_S, False
+        if found is not None and self._start_timeout_s is None:
+            timeout_s, patient = START_TIMEOUT_S + _record_bytes(found) / SCAN_BYTES_PER_S, True
+        self._plan = self._planned(found)
+        if self._process is not None:
+            self._part(self._process)
+        self._forget()
+        command = [sys.executable, "-P", "-m", "actors.host.cluster.supervisor", str(self.dir)]
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path()}
+        with os.fdopen(durable.private(self.dir / SUPERVISOR_LOG, durable.APPEND), "ab") as log:
+            self._log_position = log.seek(0, os.SEEK_END)
+            self._process = subprocess.Popen(
+                command + (["--detached"] if self._detached else []),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
+        self._listener.start()
+        self._wait_started(timeout_s, patient)
+        if not self._all_ready:
+            late = sorted({member.name for member in self._plan.members} - self._ready)
+            since = "with no progress for" if patient else "after"
+            why = self._failure or (
+                f"it was not ready {since} {timeout_s:.0f} s: it waits for {', '.join(late) or 'its supervisor'}; its logs "
+                f"are in {self.dir}."
+            )
+            self._temporary = False
+            self.stop(timeout_s=1.0)
+            raise ClusterError(why)
+        return self
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Shut down the brokers in a controlled way, then the controllers. A node that takes longer is killed. May be
+        called again: after an interruption the next call goes on, with its own time limit."""
+        process = self._process
+        if process is not None:
+            if process.poll() is None:
+                self._tell(process, do="stop", timeout_s=timeout_s)
+                try:
+                    process.wait(2 * timeout_s + 5)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            self._part(process)
+        if self._temporary:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self) -> "Cluster":
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether the cluster was started and has not been stopped, by this program or by another."""
+        return self._process is not None and self._process.poll() is None
+
+    def refuse_crash(self) -> None:
+        """Raises ClusterError if the supervisor has ended without having been told to stop."""
+        code = None if self._process is None else self._process.poll()
+        if code:
+            raise ClusterError(f"the supervisor ended with code {code}; {self.dir / 'supervisor.log'} may say why.")
+
+    # ---- what it is
+
+    @property
+    def served(self) -> str:
+        """Where clients connect, as a sentence goes on."""
+        return self._plan.served
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses that clients connect to; empty where there are no brokers."""
+        return self._plan.bootstrap_servers
+
+    @property
+    def secure(self) -> bool:
+        """Whether nodes and clients encrypt and say who they are, as `rayft up` sets it up."""
+        return self._plan.secure
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        """Settings with which a client of librdkafka connects as the operator."""
+        if not self._plan.secure:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return secure_cluster.librdkafka(self.dir)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The addresses for tools that connect to controllers."""
+        return self._plan.bootstrap_controllers
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster id, 22 characters."""
+        return storage.check(self._plan.members[0].config)[0].cluster_id
+
+    @property
+    def controller_ids(self) -> list[int]:
+        """Ids of the controllers."""
+        return [member.config.controller_id for member in self._plan.controllers]
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """Ids of the brokers."""
+        return [member.config.broker_id for member in self._plan.brokers]
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process ids of the running nodes, by broker id and by controller id."""
+        with self._changed:
+            return {
+                id: self._pids[member.name]
+                for member in self._plan.members
+                for id in member.ids
+                if member.name in self._pids
+            }
+
+    def log(self, node_id: int) -> str:
+        """The log of a node so far."""
+        return (self.dir / f"{self._plan.member(node_id).name}.log").read_text(errors="replace")
+
+    def address(self, node_id: int) -> tuple[str, int]:
+        """(host, port) of a node: a broker's client listener, a controller's controller listener."""
+        return self._plan.member(node_id).address("client" if node_id in self.broker_ids else "controller")
+
+    def quorum(self) -> probe.Quorum:
+        """The active controller's description of its quorum. Raises probe.NoAnswer."""
+        return probe.quorum([node_door(member.config, controller=True) for member in self._plan.controllers])
+
+    def leader_id(self, timeout_s: float = 10.0) -> int:
+        """The active controller's id. Raises ClusterError if none is found in time."""
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                return self.quorum().leader_id
+            except probe.NoAnswer as error:
+                if time.monotonic() > until:
+                    raise ClusterError(f"no controller leads: {error}") from None
+            time.sleep(0.02)
+
+    # ---- what is done to it
+
+    def kill(self, node_id: int, number: int = signal.SIGKILL, *, restart: bool = True) -> None:
+        """Send a signal to a node. If that ends it, it is started again, unless `restart` is False. After SIGSTOP it
+        stays stopped until SIGCONT."""
+        member = self._plan.member(node_id)
+        if not restart:
+            self._command("hold", node_id)
+        pid = self.pids[node_id]
+        os.kill(pid, number)
+        if number == signal.SIGKILL:
+            self._wait(lambda: self._pids.get(member.name) != pid, 10)
+
+    def restart(self, node_id: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop a node in a controlled way, if it runs, and start it again. Returns when it serves."""
+        name = self._plan.member(node_id).name
+        before = self._pids.get(name)
+        self._command("restart", node_id)
+        if not self._wait(lambda: self._pids.get(name) not in (None, before) and name in self._ready, timeout_s):
+            raise ClusterError(f"node {node_id} did not come back; its log is {self.dir / (name + '.log')}.")
+
+    def start_node(self, node_id: int) -> None:
+        """Start a node that was killed with `restart=False`. Does not wait."""
+        self._command("start", node_id)
+
+    def wait_ready(self, node_id: int, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until a node serves."""
+        name = self._plan.member(node_id).name
+        self._wait(lambda: name in self._ready, timeout_s)
+        if name not in self._ready:
+            raise ClusterError(f"node {node_id} is not ready; its log is {self.dir / (name + '.log')}.")
+
+    def add_controller(self, id: int | None = None) -> int:
+        """Add a controller to the quorum, or give the one with this id, whose disk is gone, a new one and its vote back.
+        Returns its id when it votes. Raises ClusterError, ConfigError, StorageError."""
+        return local_controllers.add(self.dir, id)
+
+    def remove_controller(self, id: int) -> None:
+        """Take a controller's vote, end it, and remove its directory. Raises ClusterError, ConfigError."""
+        local_controllers.remove(self.dir, id)
+
+    # ---- inside
+
+    def _planned(self, found: plans.Plan | None) -> plans.Plan:
+        """The plan in the directory, if it fits the arguments; a new plan if the directory holds none."""
+        controllers, brokers = self._wanted
+        if found is None:
+            try:
+                return plans.create(
+                    self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
+                    common=self._config, host=self._host or "127.0.0.1", port=self._port or 0, combined=self._combined,
+                    level=self._level or 2, secure=self._secure,
+                )  # fmt: skip
+            except plans.AlreadyThere:
+                _refuse_rays(self.dir)
+                found = plans.load(self.dir)
+                if found is None:
+                    raise
+        existing_directory.agree(
+            found, self._config, controllers=controllers, brokers=brokers,
+            host=self._host, port=self._port, combined=self._combined, level=self._level,
+            secure=self._secure,
+        )  # fmt: skip
+        return found
+
+    def _forget(self) -> None:
+        """Forget what is known of the processes."""
+        self._pids: dict[str, int] = {}
+        self._ready: set[str] = set()
+        self._all_ready = False
+        self._failure = ""
+        self._progress_s = 0.0
+        """When a node last made progress."""
+        self._done: list[tuple[str, int]] = []
+
+    def _part(self, process: "subprocess.Popen[bytes]") -> None:
+        """A supervisor has ended: read the rest of its events, which say nothing about the next one."""
+        self._process = None
+        if self._listener is not None:
+            self._listener.join(5)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _listen(self) -> None:
+        process = self._process
+        assert process is not None and process.stdout is not None
+        for line in process.stdout:
+            try:
+                event = json.loads(line)
+            except ValueError:  # a line that a library of the supervisor printed
+                continue
+            with self._changed:
+                self._heard(event)
+                self._changed.notify_all()
+            if self._on_event is not None:
+                try:
+                    self._on_event(event)
+                except Exception:
+                    traceback.print_exc()
+        code = process.wait()
+        with self._changed:
+            self._failure = self._failure or self._last_words(code)
+            self._changed.notify_all()
+
+    def _last_words(self, code: int) -> str:
+        """Why the supervisor ended before all was ready: somebody has stopped it, or the last line of its log."""
+        if code in ENDED_BY_OTHERS:
+            return (
+                f"the cluster of {self.dir} was stopped while it started, by rayft down or a signal to its supervisor."
+            )
+        path = self.dir / SUPERVISOR_LOG
+        try:
+            with path.open("rb") as log:
+                log.seek(self._log_position)
+                lines = log.read().decode(errors="replace").split("\n")
+        except OSError as error:
+            lines = [str(error)]
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
+        return f"the supervisor ended with exit code {code}: {last[:LAST_WORDS_MAX]} ({path} has the whole log)."
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        what, name = event["event"], event.get("name", "")
+        if "pid" in event:
+            self._pids[name] = event["pid"]
+        if what in PROGRESS:
+            self._progress_s = time.monotonic()
+        if event.get("ready"):
+            self._ready.add(name)
+        elif what in ("forked", "ended", "refusing"):
+            self._ready.discard(name)
+        if what == "ended":
+            self._pids.pop(name, None)
+        elif what == "ready":
+            self._all_ready = True
+        elif what == "failed":
+            self._failure = f"{name}: {event['sentence']}" if name else event["sentence"]
+        elif what == "planned":
+            self._plan = plans.load(self.dir) or self._plan
+        elif what == "done":
+            self._done.append((event["do"], event["id"]))
+
+    def _wait(self, holds: Callable[[], object], timeout_s: float | None) -> bool:
+        """Whether the condition holds in time; None: wait as long as it takes."""
+        with self._changed:
+            return bool(self._changed.wait_for(holds, timeout_s))
+
+    def _wait_started(self, timeout_s: float, patient: bool) -> None:
+        """Wait until the cluster is ready, has failed, or the time is over. `patient`: each progress begins the time
+        anew."""
+        self._progress_s = time.monotonic()
+        with self._changed:
+            until = self._progress_s + timeout_s
+            while not (self._all_ready or self._failure) and time.monotonic() < until:
+                self._changed.wait(until - time.monotonic())
+                if patient:
+                    until = self._progress_s + timeout_s
+
+    def _command(self, do: str, node_id: int) -> None:
+        if self._process is None:
+            raise ClusterError("the cluster is not running: call start() first.")
+        self._plan.member(node_id)
+        before = len(self._done)
+        self._tell(self._process, do=do, id=node_id)
+        self._wait(lambda: len(self._done) > before, 10)
+
+    def _tell(self, process: "subprocess.Popen[bytes]", **command: Any) -> None:
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.write((json.dumps(command) + "\n").encode())
+            process.stdin.flush()
+
+
+def _record_bytes(plan: plans.Plan) -> int:
+    """Bytes of the log segments that a start may have to read."""
+    found = 0
+    for member in plan.members:
+        for path in storage.directories(member.config):
+            for segment in Path(path).glob("*/*.log"):
+                with contextlib.suppress(OSError):
+                    found += segment.stat().st_size
+    return found
+
+
+def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+    """Stop the cluster of a directory from outside, brokers first, and kill nodes that take longer than `timeout_s`.
+    False if none runs. Raises ClusterError."""
+    _refuse_rays(directory)
+    home = [str(directory)]
+    try:
+        found = plans.load(directory)
+    except ConfigError:
+        # The cluster was started by a release that accepted these settings. Its supervisor knows the processes to stop.
+        if not _signalled(home, signal.SIGTERM) or not _given_back(home, 2 * max(timeout_s, STOP_TIMEOUT_S)):
+            raise
+        return True
+    if found is None:
+        raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
+    any_ran = supervised = _signalled(home, signal.SIGTERM)
+    brokers = [member for member in found.members if member not in found.controllers]
+    for members in (brokers, found.controllers):
+        paths = [member.config.metadata_log_dir for member in members]
+        if not supervised:
+            any_ran = _signalled(paths, signal.SIGTERM) or any_ran
+        if not _given_back(paths, timeout_s):
+            _signalled(paths, signal.SIGKILL)
+    if not _given_back(home + [member.config.metadata_log_dir for member in found.members], 10.0):
+        raise ClusterError(f"the cluster of {directory} does not stop; its logs are there.")
+    return any_ran
+
+
+def _signalled(paths: Sequence[str], number: int) -> bool:
+    """Send a signal to the processes that hold these directories. Returns whether there were any. Raises ClusterError if one
+    cannot be proved to be the holder; then none gets the signal."""
+    try:
+        held = [path for path in paths if locks.seen(path) is not None]
+        return any([locks.send(path, number) for path in held])
+    except locks.Unseen as error:
+        raise ClusterError(str(error)) from None
+
+
+def _given_back(paths: Sequence[str], timeout_s: float) -> bool:
+    """Whether all these directories are free in time."""
+    until = time.monotonic() + timeout_s
+    while any(locks.holder(path) is not None for path in paths):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _refuse_rays(directory: Path) -> None:
+    """Raises ClusterError if the nodes run on Ray, which would start them again."""
+    if (directory / plans.RAY_JSON).exists():
+        raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")

@@ -1,0 +1,1 @@
+"""Sockets: listening, dialling, frames, TLS, and how much is read between two turns."""

@@ -1,0 +1,111 @@
+"""A connection over TLS: what it brings is counted in records too, and who is not let in hears why.
+
+A record of TLS may have one byte in it, and costs about what a thousand bytes cost to read. A quarter of a megabyte of such
+records takes the loop 20 ms, and brings 11,000 bytes. This file alone decides what of a connection over TLS is read at once,
+and what that counts for its ration. Rules:
+
+1. A record counts like `RECORD_BYTES`, besides what is in it.
+2. A read is offered little room. It grows with each read that fills it, so that many bytes have come before many fit; where
+   many records were read at once, the next read has room for `RECORDS_A_READ` like these. What does not fit is read when
+   others had their turn.
+3. A handshake that fails ends with TLS's own word for it (an alert: that the certificate has expired, say). The event loop
+   closes the connection without sending it, and a client would take that for a broken line and come again for ever.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import time
+from contextvars import ContextVar
+from typing import Any
+
+from actors.host.net.link import Link
+
+RECORD_BYTES = 1 << 10
+RECORDS_A_READ = 512
+FIRST_BYTES = 1 << 10
+"""The room of the first read, which is more than a client's first request takes."""
+GROWTH_BYTES = 2 << 10
+ENOUGH_BYTES = 32 << 10
+"""A room of so many bytes has no limit from then on: 256 KiB have come before."""
+WHOLE_BYTES = 1 << 20
+MANY = 64
+"""Records of one read that are looked at for how much is in them."""
+
+
+UNREAD_BYTES = 64 << 10
+"""How much that a peer has sent is read and thrown away before its connection is closed: behind unread bytes the system ends
+a connection with a reset, which may overtake an alert."""
+accepted: ContextVar[socket.socket | None] = ContextVar("accepted", default=None)
+"""The socket of the handshake that begins in this context."""
+
+
+class CountedRecords(ssl.SSLObject):
+    """One end of TLS that counts how often it is read: each time brings one record, or a part of one. A handshake that
+    fails is told to the peer at the socket of `accepted`."""
+
+    reads = 0
+    _socket: socket.socket | None = None
+    _outgoing: ssl.MemoryBIO
+
+    @classmethod
+    def _create(cls, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *given: Any, **more: Any) -> "CountedRecords":
+        found: CountedRecords = super()._create(incoming, outgoing, *given, **more)  # type: ignore[misc]
+        found._outgoing, found._socket = outgoing, accepted.get()
+        return found
+
+    def do_handshake(self) -> None:
+        """As in the class above."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError:
+            if self._socket is not None:
+                with contextlib.suppress(OSError):  # the peer has gone, or reads nothing
+                    self._socket.send(self._outgoing.read())
+                    self._socket.recv(UNREAD_BYTES)
+            raise
+        self._socket = None
+
+    def read(self, len: int = 1024, buffer: Any = None) -> Any:
+        """As in the class above."""
+        self.reads += 1
+        return super().read(len, buffer)
+
+
+class TlsLink(Link):
+    """A connection of a peer, over TLS."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._counted: CountedRecords
+        self._reads = 0
+        self._room_bytes = FIRST_BYTES
+        """How much a read is offered."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the handshake is over."""
+        self._counted = transport.get_extra_info("ssl_object")
+        super().connection_made(transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """asyncio: where the next bytes go."""
+        buffer = super().get_buffer(sizehint)
+        return buffer if len(buffer) <= self._room_bytes else buffer[: self._room_bytes]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio: so many bytes are there."""
+        began_ns = time.monotonic_ns()
+        reads = self._counted.reads
+        records, self._reads = max(1, reads - self._reads), reads
+        if nbytes >= self._room_bytes:
+            self._room_bytes += GROWTH_BYTES if self._room_bytes < ENOUGH_BYTES else WHOLE_BYTES
+        if records > MANY:
+            self._room_bytes = min(self._room_bytes, max(1, nbytes // records) * RECORDS_A_READ)
+        size = nbytes + (records - 1) * RECORD_BYTES
+        if self._ration is not None and self._ration.took(self, size):
+            self.owner.stands(self)
+        self._take(nbytes)
+        self.reader.idle.busy_ns += time.monotonic_ns() - began_ns

@@ -1,0 +1,1 @@
+"""A cluster's certificates and secrets, in files."""

@@ -1,0 +1,1 @@
+"""The group coordinator in its host, for all kinds of groups."""

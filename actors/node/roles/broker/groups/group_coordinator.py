@@ -1,0 +1,281 @@
+"""The group coordinator in its host: its settings, when it looks for offsets that have expired, and its jobs outside the
+loop.
+
+The rules of groups are in `broker/groups/`. This file alone decides which kinds of groups are served: consumer groups of
+KIP-848, streams groups of KIP-1071 (the finalized `group.version` and `streams.version`, and
+`group.coordinator.rebalance.protocols`) and share groups (`share.version`); and which of a group's own settings hold.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.groups.classic.groups import UNUSED_MAX
+from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
+from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer.migration import Migration, Policy
+from actors.broker.groups.coordinator import Coordinator, MarkerPlace
+from actors.broker.groups.kinds import Settings
+from actors.broker.groups.share import groups as share
+from actors.broker.groups.share.initialization import Api, StateAsk, Told
+from actors.broker.groups.streams import groups as streams
+from actors.broker.replication.partition import Partition
+from actors.broker.replication.replicas import Replicas
+from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
+from actors.metadata.topic_names import OFFSETS_TOPIC
+from actors.node.net.request_channel import RequestChannel
+from actors.node.roles.broker.coordinators.coordinator_host import CoordinatorHost
+from actors.node.roles.broker.coordinators.coordinator_loading import Loadings
+from actors.node.roles.broker.groups.group_topics import GroupTopics
+from actors.node.roles.broker.groups.share.share_persister import CODES, SharePersister
+from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCache
+from actors.node.roles.broker.replication.appends import Appends
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Now, WorkKind
+from actors.settings.group_settings import DYNAMIC, GROUP_RESOURCE, Limits, effective, limits
+from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.wire.schemas.rpc import (
+        DeleteShareGroupStateResponse,
+        InitializeShareGroupStateResponse,
+        ReadShareGroupStateSummaryResponse,
+    )
+
+
+class GroupCoordinator(CoordinatorHost[Coordinator]):
+    """Groups whose partition of `__consumer_offsets` this broker leads."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        requests: RequestChannel,
+        cache: MetadataCache,
+        replicas: Replicas,
+        appends: Appends,
+        loadings: Loadings,
+        share_persister: SharePersister,
+    ) -> None:
+        value = runtime.config.value
+        self.settings_of = _settings(value, cache)
+        """The settings of a group, by its id: name -> value (`group_settings.py`). Not to be changed."""
+        self.topics = GroupTopics(cache)
+        members = runtime.ledger.account("GroupMembers", value("rayft.peer.memory.bytes"))
+        machine = Coordinator(
+            Settings(
+                partitions=value("offsets.topic.num.partitions"),
+                policy=ClassicPolicy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
+                session_ms_min=value("group.min.session.timeout.ms"),
+                session_ms_max=value("group.max.session.timeout.ms"),
+                metadata_bytes_max=value("offset.metadata.max.bytes"),
+                retention_ms=value("offsets.retention.minutes") * 60_000,
+                consumer=consumer.Settings(
+                    size_max=value("group.consumer.max.size"),
+                    assignors=value("group.consumer.assignors"),
+                    regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
+                    pace=_pace(self.settings_of),
+                    migration=Migration(
+                        Policy[value("group.consumer.migration.policy").upper()], value("group.max.size")
+                    ),
+                ),
+                share=share.Settings(
+                    size_max=value("group.share.max.size"),
+                    pace=_share_pace(self.settings_of),
+                    retry_ms=value("group.share.initialize.retry.interval.ms"),
+                ),
+                streams=streams.Settings(value("group.streams.max.size"), _streams_pace(self.settings_of)),
+            ),
+            self.topics,
+            members,
+        )
+        super().__init__(runtime, requests, cache, replicas, appends, loadings, OFFSETS_TOPIC, machine)
+        classic = machine.kinds.classic
+        runtime.ledger.owner("UnusedMemberIds", lambda: classic.unused_bytes, f"{UNUSED_MAX} ids")
+        self._share_persister = share_persister
+        self._check_interval_ms = value("offsets.retention.check.interval.ms")
+        self._check_ms = 0
+        self._protocols = frozenset(value("group.coordinator.rebalance.protocols"))
+
+    def serves_consumers(self) -> bool:
+        """Whether members of KIP-848 are served."""
+        return consumer.ConsumerGroups.type in self._protocols and self._cache.image.feature(GROUP_VERSION) > 0
+
+    def serves_streams(self) -> bool:
+        """Whether members of KIP-1071 are served."""
+        return streams.StreamsGroups.type in self._protocols and self._cache.image.feature(STREAMS_VERSION) > 0
+
+    def serves_share_groups(self) -> bool:
+        """Whether there may be share groups."""
+        return self._cache.image.feature(SHARE_VERSION) > 0
+
+    # ---- hooks of the broker
+
+    def topic_deleted(self, topic: str, topic_id: bytes) -> None:
+        """A topic is gone, and what groups committed for it."""
+        self.machine.forget_topic(topic)
+        for shard in self.machine.shards.values():
+            if shard.loaded:
+                self.machine.kinds.share.forget_topic(shard, topic_id)
+        self.drain()
+
+    def transaction_ended(self, partition: int, producer_id: int, commit: bool, place: MarkerPlace) -> None:
+        """A marker in a partition of `__consumer_offsets` that this broker leads is committed: what the producer has
+        committed there in the transaction counts from now on, or never. It may be told twice of one marker. `place`: where
+        the marker was written (`Coordinator.marker_place`)."""
+        self.machine.transaction_ended(partition, producer_id, commit, place)
+        self.drain()
+
+    def tick(self, now: Now) -> None:
+        """Time."""
+        machine = self.machine
+        if machine.deadline_ms() <= now.mono_ms:
+            machine.tick(now)
+        if now.mono_ms >= self._check_ms:
+            self._check_ms = now.mono_ms + self._check_interval_ms
+            machine.expire_offsets(now, self._exists)
+        if machine.answers or machine.writes or machine.kinds.share.asks or any(kind.jobs for kind in machine.kinds):
+            self.drain()
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        return min(self.machine.deadline_ms(), self._check_ms)
+
+    def topics_changed(self) -> None:
+        """A topic came, went or got partitions."""
+        self.topics.version += 1
+
+    # ---- what it does besides
+
+    def carry_out(self) -> bool:
+        """Run the jobs of all kinds of groups outside the loop, and ask share coordinators."""
+        any_jobs = self._ask_share_coordinators()
+        for kind in self.machine.kinds:
+            jobs, kind.jobs = kind.jobs, []
+            for job in jobs:
+                any_jobs = True
+                self._runtime.work(job.run, self._then(job.then), WorkKind.RECORDS)
+        return any_jobs
+
+    def _ask_share_coordinators(self) -> bool:
+        asks, persister = self.machine.kinds.share.asks, self._share_persister
+        taken = asks[:]
+        asks.clear()
+        for ask in taken:
+            if ask.api is Api.INITIALIZE:
+                persister.initialize(ask.key, ask.state_epoch, ask.start_offset, self._told(ask), ask.wanted)
+            elif ask.api is Api.DELETE:
+                persister.delete(ask.key, self._told(ask), ask.wanted)
+            else:
+                persister.summary(ask.key, -1, self._summed_up(ask), ask.wanted)
+        return bool(taken)
+
+    def _told(self, ask: StateAsk) -> Callable[[Any], None]:
+        def told(
+            result: "DeleteShareGroupStateResponse.PartitionResult | InitializeShareGroupStateResponse.PartitionResult",
+        ) -> None:
+            ask.then(Told(CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), result.error_message))
+            self.drain()
+
+        return told
+
+    def _summed_up(self, ask: StateAsk) -> Callable[[Any], None]:
+        def told(
+            result: "ReadShareGroupStateSummaryResponse.PartitionResult",
+        ) -> None:
+            code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
+            known = result.state_epoch > 0 or result.start_offset >= 0
+            ask.then(Told(code, result.error_message, known))
+            self.drain()
+
+        return told
+
+    def _then(self, then: Callable[[Any, Now], None]) -> Callable[[Any], None]:
+        def ended(result: Any) -> None:
+            if isinstance(result, Exception):
+                self._runtime.log.warning(f"a job for a group failed: {result!r}")
+            then(result, self._runtime.now)
+            self.drain()
+
+        return ended
+
+    def loaded(self, partition: Partition, epoch: int) -> None:
+        """All that the log says is in the machine."""
+        # Whoever took a commit for a topic knew of it before this leadership began: the image is not behind that.
+        self.machine.loaded(partition.number, epoch, self._runtime.now, self._exists)
+        self._runtime.log.info(f"loaded the groups of {partition!r}")
+
+    def _exists(self, topic: str) -> bool:
+        return self._cache.image.topic(topic) >= 0
+
+
+def _settings(started: Callable[[str], Any], cache: MetadataCache) -> Callable[[str], Mapping[str, Any]]:
+    """Every setting of a group: as it was set for the group, else for this node, as that is now. `started`: the node's
+    settings as it was started with them."""
+    said: list[str | None] | None = None
+    """What the metadata had of the node's dynamic settings when what follows was looked up."""
+    of_node: Mapping[str, Limits] = {}
+    usual: Mapping[str, Any] = {}
+    known: dict[str, tuple[Mapping[str, str], Mapping[str, Any]]] = {}
+    """Group -> what it was given when this was looked up, and what that adds up to."""
+
+    def settings_of(group: str) -> Mapping[str, Any]:
+        nonlocal said, of_node, usual
+        own, all = cache.image.config(BROKER_RESOURCE, str(cache.me)), cache.image.config(BROKER_RESOURCE, "")
+        now = [one.get(name) for one in (own, all) for name in DYNAMIC]
+        if said != now:
+            said, of_node = now, limits(lambda name: cache.value(name) if name in DYNAMIC else started(name))
+            usual = effective(of_node, {})
+            known.clear()
+        given = cache.image.config(GROUP_RESOURCE, group)
+        if not given:
+            known.pop(group, None)
+            return usual
+        found = known.get(group)
+        if found is None or found[0] != given:
+            found = known[group] = dict(given), effective(of_node, given)
+        return found[1]
+
+    return settings_of
+
+
+def _pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], consumer.Pace]:
+    """How fast things go in a consumer group."""
+
+    def pace(group: str) -> consumer.Pace:
+        given = settings_of(group)
+        return consumer.Pace(
+            given["consumer.session.timeout.ms"],
+            given["consumer.heartbeat.interval.ms"],
+            given["consumer.assignment.interval.ms"],
+        )
+
+    return pace
+
+
+def _share_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], share.Pace]:
+    """How fast things go in a share group."""
+
+    def pace(group: str) -> share.Pace:
+        given = settings_of(group)
+        return share.Pace(
+            given["share.session.timeout.ms"],
+            given["share.heartbeat.interval.ms"],
+            given["share.assignment.interval.ms"],
+        )
+
+    return pace
+
+
+def _streams_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], streams.Pace]:
+    """How fast things go in a streams group."""
+
+    def pace(group: str) -> streams.Pace:
+        given = settings_of(group)
+        return streams.Pace(
+            given["streams.session.timeout.ms"],
+            given["streams.heartbeat.interval.ms"],
+            given["streams.assignment.interval.ms"],
+            given["streams.initial.rebalance.delay.ms"],
+            given["streams.num.standby.replicas"],
+        )
+
+    return pace

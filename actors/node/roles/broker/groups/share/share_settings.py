@@ -1,0 +1,36 @@
+"""The settings of a share group that concern its share partitions (KIP-932, KIP-1106).
+
+They are those that the group coordinator knows of every group; this file alone names the ones that count here. They are
+asked for each time, since they may change while the group is there."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from actors.broker.groups.share.delivery.share_partition import Limits
+from actors.settings.group_settings import OffsetReset, offset_reset
+
+SettingsOf = Callable[[str], Mapping[str, Any]]
+"""Every setting of a group, by its id."""
+LATEST = OffsetReset("latest", None)
+
+
+class ShareSettings:
+    """What of a group's settings bounds its records in flight, and where it begins."""
+
+    def __init__(self, settings_of: SettingsOf) -> None:
+        self._settings_of = settings_of
+
+    def limits(self, group: str) -> Limits:
+        """What bounds the records in flight of a group."""
+        of = self._settings_of(group)
+        return Limits(
+            lock_duration_ms=of["share.record.lock.duration.ms"],
+            delivery_limit=of["share.delivery.count.limit"],
+            in_flight_max=of["share.partition.max.record.locks"],
+            renewals=of["share.renew.acknowledge.enable"],
+            committed_only=of["share.isolation.level"] == "read_committed",
+        )
+
+    def begins(self, group: str) -> OffsetReset:
+        """Where a share partition begins that has not begun."""
+        return offset_reset(self._settings_of(group)["share.auto.offset.reset"]) or LATEST

@@ -1,0 +1,658 @@
+"""The scrubber of a broker: what is at rest is read again, slowly, and what has rotted there is mended.
+
+`broker/log/scrubbing.py` says what is sound. This file alone decides when what is read, and what becomes of a fault. Rules:
+
+1. One log directory at a time, in the order of its partitions' names, sealed segments that are durable here. Where a reading
+   has come to is in `scrub-checkpoint` in the directory, so that a restart goes on there; the next one begins
+   rayft.log.scrub.interval.ms after this one began.
+2. A piece is read by a job outside the loop. Between two of them the settings are read anew, and the reading waits as long
+   as rayft.log.scrub.bytes.per.second wants.
+3. What is gone, or was cut, cleaned, moved or deleted meanwhile, is no fault: it is left, and the reading goes on behind it.
+4. A small file is made again from what it was made from: an index from its segment, the table of epochs and the name from
+   memory. A damaged producer snapshot goes, since an older one and the log say the same.
+5. A damaged batch is put back byte for byte where it was, and nothing is removed before or after: no sound byte changes.
+   It comes from the leader, or else from another replica; a leader's own from another replica. That it is the same batch
+   follows from its offset and leader epoch, which nobody but one leader has given once, and only what is below the high
+   watermark is asked for. In a log with gaps replicas have cleaned differently: there the damaged batch itself has to say
+   that it is the same.
+6. What nobody can give back is told, with all that an operator needs, and stays as it is. Only where another replica in sync
+   has these offsets sound, in other batches, the replica is given up as a whole as if a reader had found the damage
+   (`unreadable_storage.py`).
+7. An error of the device is the directory's, as anywhere else, and says nothing about what is in it.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from functools import partial as bound
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.broker.log.directories import directory as names
+from actors.broker.log.directories.checkpoints import SCRUBBED, CorruptCheckpoint, lines, text
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX
+from actors.broker.log.scrubbing import Fault, SegmentScrub, SmallFiles, content_at_rest
+from actors.broker.log.segment import LOG, NO_LIMIT, Segment
+from actors.broker.replication.partition import Partition
+from actors.broker.replication.reading import RESTORER
+from actors.broker.replication.replicas import Replicas
+from actors.node.net.channels import ChannelError, Channels
+from actors.node.roles.broker.log.log_cleaner import LogCleaner
+from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.runtime.calls import Lane
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File, Now, WorkKind
+from actors.wire.messages import message
+from fastpath.records.batch import CorruptBatch, Header, verify
+from fastpath.records.indexes import SegmentIndex
+
+FAR_MS = 1 << 62
+QUIET_MS = 300_000
+"""After a start others need the disk."""
+LOOK_MS, IDLE_MS = 1_000, 60_000
+"""How soon a look is repeated; the longer one where nothing was due."""
+CHECKPOINT_MS = 60_000
+FETCH_BYTES_MAX = 1 << 20
+FETCH_VERSION = 13
+"""Old enough for every broker that knows topic ids."""
+TIMEOUT_MS = 10_000
+
+Array = np.ndarray[Any, Any]
+Result = Any
+Effect = Callable[[Callable[[Result], None]], None]
+"""Begins something; its result, or its exception, comes back."""
+Steps = Generator[Effect, Result, Any]
+
+
+class Given(NamedTuple):
+    """A batch that another replica has given."""
+
+    source: int
+    last_offset: int
+    data: memoryview
+
+
+class Reading:
+    """The reading of one log directory."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.known = False
+        """Its checkpoint has been read."""
+        self.began_ms = self.completed_ms = 0
+        """Wall clock; 0: never."""
+        self.at: tuple[str, int, int] | None = None
+        """Topic, partition and offset to which it has come; None: it is not under way."""
+
+    def due(self, now: Now, interval_ms: int) -> bool:
+        """Whether it is to go on, or to begin."""
+        return self.at is not None or not 0 <= now.wall_ms - self.began_ms < interval_ms
+
+    def content(self) -> bytes:
+        """Of the checkpoint, as Apache Kafka's are: when the reading began and the one before was done, wall clock, ms (0:
+        none); then, while it is under way, the topic, partition and offset to which it has come."""
+        at = [] if self.at is None else ["{} {} {}".format(*self.at)]
+        return text([f"{self.began_ms} {self.completed_ms}", *at])
+
+    def learn(self, content: bytes) -> None:
+        """Raises ValueError."""
+        found = [line.split(" ") for line in lines(content)]
+        began_ms, completed_ms = map(int, found[0])
+        at = None if len(found) == 1 else (found[1][0], int(found[1][1]), int(found[1][2]))
+        self.began_ms, self.completed_ms, self.at = began_ms, completed_ms, at
+
+
+class Scrubber:
+    """All readings of a broker. At most one is under way."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        channels: Channels,
+        storage: BrokerStorage,
+        cache: MetadataCache,
+        replicas: Replicas,
+        cleaner: LogCleaner,
+    ) -> None:
+        self._runtime = runtime
+        self._channels = channels
+        self._storage = storage
+        self._cache = cache
+        self._replicas = replicas
+        self._cleaner = cleaner
+        self._listener = runtime.config.inter_broker_listener
+        self._readings: dict[Disk, Reading] = {}
+        self._steps: Steps | None = None
+        self._next_ms = -1
+        """When to look whether a reading is due; -1: not known yet."""
+        self._off = True
+        """Nothing is to be read, as far as the last look knows. While it is off nobody is woken to look."""
+        self._free_ms = 0
+        """When what has been read is within the limit again."""
+        self._written_ms = 0
+        self._unfit: int | None = None
+        """The replica that has the damaged offsets sound, but not in the same batch."""
+        self.bytes_read = self.faults_found = self.faults_repaired = 0
+        """Since the start. All damage between two sound batches is one fault, and so is a small file."""
+        self.damaged: dict[str, str] = {}
+        """By path: what was found and could not be mended."""
+
+    # ---- what the broker's turn calls
+
+    def tick(self, now: Now) -> None:
+        """Begin what is due."""
+        if now.mono_ms < self._next_ms:
+            return
+        value = self._cache.value
+        self._off = not self._rate()
+        if self._next_ms < 0:
+            self._next_ms = now.mono_ms + min(QUIET_MS, value("rayft.log.scrub.interval.ms"))
+            return
+        self._next_ms = now.mono_ms + LOOK_MS
+        if self._steps is not None or self._storage.closing or self._off:
+            return
+        for _, disk in self._storage.paths():
+            reading = self._readings.setdefault(disk, Reading(disk))
+            if not self._storage.failed(disk) and reading.due(now, value("rayft.log.scrub.interval.ms")):
+                self._steps = self._read(reading)
+                self._go_on(None)
+                return
+        self._next_ms = now.mono_ms + IDLE_MS
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        return FAR_MS if self._steps is not None or self._off else self._next_ms
+
+    @property
+    def completed_ms(self) -> int:
+        """Wall clock: when the last whole reading of the directory ended that has waited longest; 0: one has never had
+        any."""
+        online = [disk for _, disk in self._storage.paths() if not self._storage.failed(disk)]
+        return min((self._readings[disk].completed_ms if disk in self._readings else 0 for disk in online), default=0)
+
+    # ---- one step after the other
+
+    def _go_on(self, result: Result) -> None:
+        """Carry out steps until one is to be waited for."""
+        steps = self._steps
+        if steps is None:
+            return
+        if self._storage.closing:
+            steps.close()
+            self._steps = None
+            return
+        try:
+            effect = steps.throw(result) if isinstance(result, Exception) else steps.send(result)
+        except StopIteration:
+            self._steps, self._next_ms = None, self._runtime.now.mono_ms + LOOK_MS
+        else:
+            effect(self._go_on)
+
+    def _job(self, job: Callable[[], Any], size: int = 0) -> Effect:
+        """Run that outside the loop, when the bytes read so far allow it. `size`: what it reads, as far as that is known."""
+
+        def begin(then: Callable[[Result], None]) -> None:
+            self._spend(size)
+            start = bound(self._runtime.work, job, then, WorkKind.CLEANING)
+            if self._free_ms > self._runtime.now.mono_ms:
+                self._runtime.waiting.timers.at(self._free_ms, start)
+            else:
+                start()
+
+        return begin
+
+    def _sync(self, files: list[File | Directory], replacements: list[tuple[Disk, str, bytes]]) -> Effect:
+        return lambda then: self._runtime.sync(files, replacements, then)
+
+    def _spend(self, size: int) -> None:
+        self.bytes_read += size
+        rate = self._rate()
+        if rate:
+            self._free_ms = max(self._free_ms, self._runtime.now.mono_ms) + min(size * 1000 // rate, 60_000)
+
+    def _rate(self) -> int:
+        return int(self._cache.value("rayft.log.scrub.bytes.per.second"))
+
+    # ---- one directory
+
+    def _read(self, reading: Reading) -> Steps:
+        if not reading.known:
+            yield from self._recall(reading)
+            if not reading.due(self._runtime.now, self._cache.value("rayft.log.scrub.interval.ms")):
+                return
+        if reading.at is None:
+            reading.began_ms, reading.at = self._runtime.now.wall_ms, ("", -1, 0)
+            self.damaged = {path: why for path, why in self.damaged.items() if not self._is_in(path, reading.disk)}
+        before = self.bytes_read, self.faults_found, self.faults_repaired
+        ahead = self._ahead(reading)
+        while not self._storage.failed(reading.disk):
+            # A turn for each: nothing is read of a partition without records, and there may be thousands.
+            yield self._job(int)
+            if not self._rate():
+                return
+            partition = next(ahead, None)
+            if partition is None:
+                reading.at, reading.completed_ms = None, self._runtime.now.wall_ms
+                self._told(reading, *before)
+                break
+            if not (yield from self._one(reading, partition)):
+                return
+        yield from self._keep(reading, now=True)
+
+    def _told(self, reading: Reading, size: int, found: int, repaired: int) -> None:
+        left = sum(self._is_in(path, reading.disk) for path in self.damaged)
+        self._runtime.log.info(
+            f"read what is at rest in {self._path(reading.disk)}: {self.bytes_read - size} bytes since it began or went on, "
+            f"{self.faults_found - found} faults, {self.faults_repaired - repaired} mended, {left} files stay damaged"
+        )
+
+    def _recall(self, reading: Reading) -> Steps:
+        try:
+            content = yield self._job(bound(content_at_rest, reading.disk, SCRUBBED))
+            reading.learn(bytes(content))
+        except FileNotFoundError:
+            pass
+        except (CorruptCheckpoint, ValueError, IndexError):
+            self._runtime.log.warning(f"{SCRUBBED} in {self._path(reading.disk)} is not used: it is damaged")
+        except (DiskFull, DiskFailed) as error:
+            self._storage.job_done(reading.disk, error)
+        reading.known = True
+
+    def _keep(self, reading: Reading, *, now: bool = False) -> Steps:
+        """Write down where it is, about once a minute."""
+        if (now or self._runtime.now.mono_ms >= self._written_ms) and not self._storage.failed(reading.disk):
+            self._written_ms = self._runtime.now.mono_ms + CHECKPOINT_MS
+            try:
+                yield self._sync([], [(reading.disk, SCRUBBED, reading.content())])
+            except (DiskFull, DiskFailed) as error:
+                self._storage.job_done(reading.disk, error)
+
+    def _ahead(self, reading: Reading) -> Iterator[Partition]:
+        """The partitions in the directory that are not done. They are sorted once, and what has come meanwhile behind them
+        is looked for at the end."""
+        while True:
+            assert reading.at is not None
+            topic, number, offset = reading.at
+            done = topic, number, offset >= NO_LIMIT
+            here = [
+                one
+                for one in self._replicas
+                if one.log.disk is reading.disk and not one.removed and (one.topic, one.number, True) > done
+            ]
+            if not here:
+                return
+            for one in sorted(here, key=lambda one: (one.topic, one.number)):
+                if one.log.disk is reading.disk and not one.removed:
+                    yield one
+
+    def _one(self, reading: Reading, partition: Partition) -> Steps:
+        """Read one partition from where the reading has come to. False: that was turned off before the end."""
+        assert reading.at is not None
+        offset = reading.at[2] if reading.at[:2] == (partition.topic, partition.number) else 0
+        log = partition.log
+        try:
+            if not offset and log.segments:
+                yield from self._small_files(partition, log)
+            while self._here(partition, log) and self._rate():
+                reading.at = partition.topic, partition.number, offset
+                segment = self._segment(log, offset)
+                if segment is None:
+                    break
+                offset = _end(log, segment)
+                with suppress(FileNotFoundError, CorruptBatch):  # gone, or damaged again: the next reading tells
+                    yield from self._segment_of(partition, log, segment)
+                yield from self._keep(reading)
+            if not self._rate():
+                return False
+        except (DiskFull, DiskFailed) as error:
+            self._storage.job_done(error.disk or log.disk, error)
+        except FileNotFoundError:
+            pass
+        except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
+            self._runtime.log.error(f"{partition!r} cannot be read at rest: {error!r}")
+        reading.at = partition.topic, partition.number, NO_LIMIT
+        return True
+
+    def _here(self, partition: Partition, log: PartitionLog) -> bool:
+        return not (partition.removed or partition.log is not log or self._storage.failed(log.disk) or log.torn)
+
+    @staticmethod
+    def _segment(log: PartitionLog, offset: int) -> Segment | None:
+        """The first sealed segment from that offset on which is durable and not deleted."""
+        for place, segment in enumerate(log.segments[:-1]):
+            end = log.segments[place + 1].base_offset
+            if segment.base_offset >= offset and end > log.log_start_offset:
+                return segment if end <= log.recovery_point else None
+        return None
+
+    # ---- one segment
+
+    def _segment_of(self, partition: Partition, log: PartitionLog, segment: Segment) -> Steps:
+        told: dict[int, Fault] = {}
+        reached, rebuild = -1, False
+        while True:
+            found = yield from self._scrub(partition, log, segment, rebuild)
+            if found is None:
+                return
+            faults = [one for one in found.faults if one.next_offset > log.log_start_offset]
+            for one in faults:
+                if one.position not in told:
+                    told[one.position] = one
+                    self._tell(log, one.path, f"{one.size} bytes at byte {one.position}, {_offsets(one)}: {one.reason}")
+            if not faults:
+                self._mended(log, segment.path(LOG), len(told))
+                break
+            if faults[0].position <= reached or not self._committed(partition, faults[0]):
+                break
+            reached = faults[0].position
+            self._unfit = None
+            before = log.generation, log.layout
+            restored = yield from self._restore(partition, log, segment, faults)
+            if not self._stays(partition, log, segment, found) or (log.generation, log.layout) != before:
+                return
+            if not restored:
+                break
+            rebuild = False
+        if faults:
+            left = {one.position for one in faults}
+            self.faults_repaired += sum(position not in left for position in told)
+            self._unmended(partition, log, segment, faults)
+            return
+        if told:
+            self._cleaner.try_again(partition)
+        yield from self._indexes(partition, log, segment, found)
+
+    def _scrub(self, partition: Partition, log: PartitionLog, segment: Segment, rebuild: bool) -> Steps:
+        """Read it once; None: it is not what it was when that began."""
+        aborted = segment.aborted
+        found = SegmentScrub(
+            log.disk,
+            log.directory,
+            segment.base_offset,
+            _end(log, segment),
+            segment.log,
+            sparse=log.sparse,
+            start_offset=log.log_start_offset,
+            epochs=(log.epochs.epochs, log.epochs.starts),
+            transactions=aborted.exists and not aborted.in_memory and segment not in log.rebuilt,
+            rebuild=SegmentIndex(segment.base_offset, segment.interval_bytes) if rebuild else None,
+            suffix=segment.suffix,
+        )
+        generation, layout = log.generation, log.layout
+        while not found.done:
+            size = yield self._job(found.step)
+            self._spend(size)
+            if (
+                not self._rate()
+                or not self._here(partition, log)
+                or (log.generation, log.layout) != (generation, layout)
+            ):
+                return None
+        return found
+
+    def _stays(self, partition: Partition, log: PartitionLog, segment: Segment, found: SegmentScrub) -> bool:
+        """Whether the segment is still a sealed one of the log, under the name that it had."""
+        return self._here(partition, log) and segment in log.segments[:-1] and segment.path(LOG) == found.path(LOG)
+
+    # ---- damaged batches
+
+    def _restore(self, partition: Partition, log: PartitionLog, segment: Segment, faults: list[Fault]) -> Steps:
+        """Put back what others have, the first damage first: how many batches. What lies behind damage that is not filled
+        exactly is not where it is thought to be, so the segment is to be read again first. A batch that would change sound
+        bytes is another one: a replica may have been cleaned of which this one does not know."""
+        restored, before = 0, (log.generation, log.layout)
+        for fault in faults:
+            if not log.sparse and not (yield from self._fills(partition, log, fault)):
+                return restored
+            position, offset = fault.position, fault.first_offset
+            while position < fault.position + fault.size:
+                given = yield from self._ask(partition, log, offset)
+                end = _end(log, segment)
+                if given is None or position + len(given.data) > segment.size or given.last_offset >= end:
+                    return restored
+                data = given.data
+                stored = yield self._job(bound(segment.log.read_at_rest, position, len(data)), len(data))
+                if not self._here(partition, log) or segment not in log.segments[:-1] or _end(log, segment) != end:
+                    return restored
+                if (log.generation, log.layout) != before:  # it was cut, and has grown again
+                    return restored
+                differs = _differs(stored, data)
+                if (log.sparse and not _same(stored, data)) or _harms(differs, position, faults):
+                    self._unfit = given.source
+                    return restored
+                yield from self._put_back(segment, position, differs, data)
+                restored += 1
+                position, offset = position + len(data), given.last_offset + 1
+            exact = position == fault.position + fault.size
+            if not exact or (offset != fault.next_offset and not log.sparse):
+                break
+        return restored
+
+    def _fills(self, partition: Partition, log: PartitionLog, fault: Fault) -> Steps:
+        """Whether what others have is as long as the damage. Asked before anything is written: a shorter batch would make
+        the sound one behind it pass for damage."""
+        position, offset = fault.position, fault.first_offset
+        while position < fault.position + fault.size:
+            given = yield from self._ask(partition, log, offset)
+            if given is None:
+                return False
+            position, offset = position + len(given.data), given.last_offset + 1
+            if offset >= fault.next_offset and position < fault.position + fault.size:
+                self._unfit = given.source
+                return False
+        return True
+
+    def _put_back(self, segment: Segment, position: int, differs: Array, data: memoryview) -> Steps:
+        """Write what differs. Raises DiskFull, DiskFailed."""
+        if differs.any():
+            first, behind = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
+            segment.log.overwrite(position + first, data[first:behind])
+        yield self._sync([segment.log], [])
+
+    def _committed(self, partition: Partition, fault: Fault) -> bool:
+        return fault.first_offset < partition.high_watermark
+
+    def _ask(self, partition: Partition, log: PartitionLog, offset: int) -> Steps:
+        """The batch that begins at that offset, as another replica has it; in a log with gaps the first one from there
+        on."""
+        for source in self._sources(partition):
+            wanted = max(offset, log.log_start_offset)
+            if wanted >= partition.high_watermark:
+                break
+            reply = yield bound(self._fetch, partition, source, wanted)
+            if not self._here(partition, log):
+                break
+            if (found := _first(log, reply, offset)) is not None:
+                header, data = found
+                return Given(source, header.last_offset, data)
+        return None
+
+    def _sources(self, partition: Partition) -> Iterator[int]:
+        """Who is asked: the leader, then who is in sync, then the rest. Each at the time when its turn comes."""
+        me, isr = self._cache.me, partition.isr.isr
+        order = [partition.leader, *(one for one in partition.replicas if one in isr), *partition.replicas]
+        for one in dict.fromkeys(order):
+            if one >= 0 and one != me and self._cache.endpoint(one, self._listener) is not None:
+                yield one
+
+    def _fetch(self, partition: Partition, source: int, offset: int, then: Callable[[Result], None]) -> None:
+        endpoint = self._cache.endpoint(source, self._listener)
+        assert endpoint is not None
+        kind = message("FetchRequest")
+        wanted = kind.FetchPartition(
+            partition=partition.number, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX
+        )
+        request = kind(
+            replica_id=RESTORER,
+            max_wait_ms=0,
+            max_bytes=FETCH_BYTES_MAX,
+            session_epoch=-1,
+            topics=[kind.FetchTopic(topic_id=partition.topic_id, partitions=[wanted])],
+        )
+        address = (endpoint.host, endpoint.port)
+        purpose = ("scrub", source)
+        self._channels.peer(
+            purpose,
+            address,
+            "Fetch",
+            request,
+            lambda reply: then(None if isinstance(reply, ChannelError) else reply),
+            TIMEOUT_MS,
+            version=FETCH_VERSION,
+            lane=Lane.DATA,
+        )
+
+    # ---- indexes
+
+    def _indexes(self, partition: Partition, log: PartitionLog, segment: Segment, found: SegmentScrub) -> Steps:
+        wrong = {ending: why for ending, why in found.index_faults.items() if ending != TRANSACTION_INDEX}
+        for ending, why in wrong.items():
+            self._tell(log, found.path(ending), why)
+        if wrong:
+            again = yield from self._scrub(partition, log, segment, True)
+            if again is None or again.faults or not self._stays(partition, log, segment, again):
+                return
+            log.indexes.forget(segment)
+            files = segment.replace_index(again.rebuild)
+            log.indexes.touch(segment)
+            yield self._sync([*files, log.names], [])
+            for ending in wrong:
+                self._mended(log, found.path(ending))
+        aborted, layout = segment.aborted, log.layout
+        if not aborted.exists or aborted.in_memory or segment in log.rebuilt or segment not in log.aborting:
+            return
+        why = found.index_faults.get(TRANSACTION_INDEX, "")
+        if not why and not log.tells_aborted(segment):
+            return
+        content = yield self._job(log.aborted_again(segment), segment.size)
+        if not why:
+            stored = yield self._job(bound(content_at_rest, log.disk, aborted.path))
+            why = "" if stored == content else "it is not what the log says"
+        if why and log.layout == layout and self._stays(partition, log, segment, found):
+            self._tell(log, aborted.path, why)
+            log.replace_aborted(segment, content)
+            yield from self._flushed(partition)
+            self._mended(log, aborted.path)
+
+    # ---- small files
+
+    def _small_files(self, partition: Partition, log: PartitionLog) -> Steps:
+        epochs = None if log.epochs.dirty else (log.epochs.epochs.copy(), log.epochs.starts.copy())
+        identity = None if log.topic_id is None or log.recovery_point < 1 else (log.topic_id, log.instance)
+        job = SmallFiles(log.disk, log.directory, epochs, identity, tuple(log.snapshots))
+        found, size = yield self._job(job.read)
+        self._spend(size)
+        if not self._here(partition, log):
+            return
+        for one in found:
+            if not self._here(partition, log):
+                return  # another topic may have these names by now
+            if one.offset >= 0:
+                if one.offset not in log.snapshots:
+                    continue  # it has gone meanwhile
+                self._tell(log, one.path, one.reason)
+                log.give_up_snapshot(one.offset)
+            elif one.path.endswith(names.PARTITION_METADATA):
+                assert identity is not None
+                self._tell(log, one.path, one.reason)
+                yield self._sync([], [(log.disk, one.path, names.identity_text(*identity))])
+            elif epochs == (log.epochs.epochs, log.epochs.starts) and not log.epochs.dirty:
+                self._tell(log, one.path, one.reason)
+                log.write_epochs_again()
+            else:
+                continue
+            yield from self._flushed(partition)
+            self._mended(log, one.path)
+
+    def _flushed(self, partition: Partition) -> Steps:
+        """What the log wants to write again is durable."""
+        result = yield lambda then: self._storage.flush(self._replicas, [partition], then)
+        if isinstance(result, Exception):
+            raise result
+
+    # ---- what is told
+
+    def _tell(self, log: PartitionLog, path: str, what: str) -> None:
+        self.faults_found += 1
+        self.damaged[f"{self._path(log.disk)}/{path}"] = what
+        self._runtime.log.error(f"damage at rest in {self._path(log.disk)}/{path}: {what}")
+
+    def _mended(self, log: PartitionLog, path: str, count: int = 1) -> None:
+        if count:
+            self.faults_repaired += count
+            self.damaged.pop(f"{self._path(log.disk)}/{path}", None)
+            self._runtime.log.warning(f"mended {self._path(log.disk)}/{path}: it is again what it was")
+
+    def _unmended(self, partition: Partition, log: PartitionLog, segment: Segment, faults: list[Fault]) -> None:
+        path, first = f"{self._path(log.disk)}/{segment.path(LOG)}", faults[0]
+        what = f"{path} stays damaged at byte {first.position}, {_offsets(first)}, {len(faults)} places in all"
+        if not self._committed(partition, first):
+            self._runtime.log.error(
+                f"{what}: they are not committed yet, and are looked at again with the next reading"
+            )
+        elif self._unfit is not None and self._unfit in partition.isr.isr and self._cache.me in partition.isr.isr:
+            partition.unreadable = True
+            self._replicas.unreadable[partition] = None
+            self._runtime.log.error(f"{what}: {partition!r} is fetched anew from broker {partition.leader}")
+        else:
+            self._runtime.log.error(
+                f"{what}: no other replica of {partition!r} could give them. They are lost if none has them: bring such a "
+                f"replica back and start this broker again, or delete the records below {first.next_offset}"
+            )
+
+    def _path(self, disk: Disk) -> str:
+        return self._storage.path(disk)
+
+    def _is_in(self, path: str, disk: Disk) -> bool:
+        return path.startswith(f"{self._path(disk)}/")
+
+
+def _first(log: PartitionLog, reply: Any, offset: int) -> tuple[Header, memoryview] | None:
+    """The batch at that offset in an answer, which is checked as any peer's is; None: it has none, or another one."""
+    records = b""
+    for topic in reply.responses if reply is not None else ():
+        for one in topic.partitions:
+            records = one.records or b"" if one.error_code == 0 else b""
+    try:
+        header = verify(records)
+    except CorruptBatch:
+        return None
+    begins = header.base_offset >= offset if log.sparse else header.base_offset == offset
+    epoch = log.epochs.epoch_at(max(header.base_offset, log.log_start_offset))
+    if not begins or header.epoch != epoch:
+        return None
+    return header, memoryview(records)[: header.size]
+
+
+def _same(stored: Buffer, data: Buffer) -> bool:
+    """Whether the damaged bytes were this batch: they have its checksum, or all that the checksum is of."""
+    old, new = bytes(stored), bytes(data)
+    return len(old) == len(new) and (old[17:21] == new[17:21] or old[21:] == new[21:])
+
+
+def _differs(stored: Buffer, data: Buffer) -> Array:
+    """Per byte of `data` whether it is another one; those that are not stored are."""
+    old, new = np.frombuffer(stored, np.uint8), np.frombuffer(data, np.uint8)
+    differs = np.ones(len(new), bool)
+    np.not_equal(old, new[: len(old)], out=differs[: len(old)])
+    return differs
+
+
+def _harms(differs: Array, position: int, faults: list[Fault]) -> bool:
+    """Whether one of these bytes, the first of which is at `position`, is not damaged and would change."""
+    sound = differs.copy()
+    for fault in faults:
+        sound[max(0, fault.position - position) : max(0, fault.position + fault.size - position)] = False
+    return bool(sound.any())
+
+
+def _end(log: PartitionLog, segment: Segment) -> int:
+    """Where the segment behind it begins; -1: it is not a sealed one of this log any more."""
+    place = log.segments.index(segment) + 1 if segment in log.segments else len(log.segments)
+    return log.segments[place].base_offset if place < len(log.segments) else -1
+
+
+def _offsets(fault: Fault) -> str:
+    return f"offsets {fault.first_offset} to {fault.next_offset - 1}"

@@ -1,0 +1,1 @@
+"""Committed metadata on its way to the replicas of this broker."""

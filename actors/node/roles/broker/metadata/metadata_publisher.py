@@ -1,0 +1,213 @@
+"""A delta of the metadata becomes what the replicas of this broker do.
+
+This file alone decides when a replica begins here, changes its part, ends, or is offline because its files cannot be
+used. What a replica does in each part is in `broker/replication/partition.py`; a delta is a value that says nothing of
+where it comes from (`broker/replication/metadata_delta.py`). Rules:
+
+1. Nothing follows the metadata before it has once reached what the leader says is committed: what was before is history,
+   what is on the own disk too; a topic may have been made again under its name since.
+2. While the registration in the metadata is not of this process, it leads nothing, whatever an older process led.
+3. A replica whose files are lost begins anew once it is no member of the ISR: until then it would be taken for a copy
+   of what was committed, and it is empty.
+"""
+
+from collections.abc import Callable, Iterable
+
+from actors.broker.lifecycle.recently_fenced import RecentlyFenced
+from actors.broker.replication.metadata_delta import MetadataDelta, PartitionState
+from actors.broker.replication.partition import NO_LEADER, Assignment, Partition
+from actors.broker.replication.replicas import Offline, Replicas
+from actors.metadata.image import TOPIC_RESOURCE, Broker
+from actors.node.roles.broker.groups.group_coordinator import GroupCoordinator
+from actors.node.roles.broker.groups.share.share_coordinator import ShareCoordinator
+from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
+from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
+from actors.node.roles.broker.quotas.replication_throttles import Throttles
+from actors.node.roles.broker.replication.partition_effects import Gathered
+from actors.node.roles.broker.replication.replication import Replication
+from actors.node.runtime.runtime import Runtime
+
+
+class MetadataApplier:
+    """From deltas of the metadata to partitions of this broker."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        me: int,
+        replicas: Replicas,
+        storage: BrokerStorage,
+        heartbeats: BrokerHeartbeats,
+        replication: Replication,
+        groups: GroupCoordinator,
+        share_state: ShareCoordinator,
+        recently_fenced: RecentlyFenced,
+        gathered: Gathered,
+        throttles: Throttles,
+    ) -> None:
+        self._runtime = runtime
+        self._me = me
+        self._replicas = replicas
+        self._storage = storage
+        self._heartbeats = heartbeats
+        self._replication = replication
+        self._groups = groups
+        self._share_state = share_state
+        self._recently_fenced = recently_fenced
+        self._gathered = gathered
+        self._throttles = throttles
+        self._opened = False
+        """What was assigned before this process began has been opened."""
+        self._registered = False
+        """Rule 2: the registration in the metadata is of this process."""
+
+    @property
+    def caught_up(self) -> bool:
+        """Rule 1: partitions follow the metadata."""
+        return self._storage.in_use
+
+    def catch_up(self, whole: Callable[[], MetadataDelta]) -> None:
+        """Begin to follow the metadata, if it is there. `whole`: everything that it says."""
+        if not self.caught_up and self._heartbeats.metadata().caught_up:
+            self.begin(whole())
+
+    def begin(self, whole: MetadataDelta) -> None:
+        """Follow the metadata from now on; `whole` is everything that it says."""
+        self._storage.begin_use()
+        self._heartbeats.use_interval()
+        self._throttles.configure()
+        self._apply_whole(whole)
+        self._opened = True
+
+    def loaded(self, whole: Callable[[], MetadataDelta]) -> None:
+        """All that was known of the metadata has been replaced by `whole`."""
+        if self.caught_up:
+            self._throttles.configure()
+            self._apply_whole(whole())
+            for partition in self._replicas:
+                self._storage.configure(partition)
+            self._heartbeats.use_interval()
+
+    def apply(self, delta: MetadataDelta) -> None:
+        """One change. Only once `caught_up`."""
+        replicas = self._replicas
+        for id, registration in delta.brokers:
+            self._apply_broker(id, registration, delta.led_here)
+        for name, topic_id in delta.deleted_topics:
+            for partition in list(replicas.by_id.get(topic_id, {}).values()):
+                self.drop(partition)
+            for key in [key for key in replicas.offline if key[0] == topic_id]:
+                del replicas.offline[key]
+                self._storage.give_up_lost(name, key[1])
+            self.forget_topic(name, topic_id)
+        for state in delta.partitions:
+            self._assign(state)
+        for kind, name in delta.configs:
+            self._configure(kind, name)
+        waiting = self._runtime.waiting
+        if delta.topics_changed:
+            self._groups.topics_changed()
+            waiting.signal(TOPICS_KEY)
+        if delta.leaders_changed:
+            waiting.signal(LEADERS_KEY)
+        if delta.features_changed:
+            self._heartbeats.use_interval()
+
+    def _apply_whole(self, whole: MetadataDelta) -> None:
+        replicas = self._replicas
+        self._groups.topics_changed()
+        replicas.cluster.unfenced.clear()
+        registrations = dict(whole.brokers)
+        for id in set(registrations).union(self._recently_fenced.present):
+            self._apply_broker(id, registrations.get(id), whole.led_here)
+        here: set[tuple[bytes, int]] = set()
+        for state in whole.partitions:
+            here.add((state.topic_id, state.number))
+            self._assign(state)
+        for partition in list(replicas):
+            if (partition.topic_id, partition.number) not in here:
+                self.drop(partition)
+        for key in [key for key in replicas.offline if key not in here]:
+            del replicas.offline[key]
+        self._gathered.run()
+
+    def _apply_broker(self, id: int, registration: Broker | None, led_here: Iterable[PartitionState]) -> None:
+        # Alive: what leads, is in sync, and is named to clients. To them, and to an ISR, fenced and absent are the same.
+        alive = None if registration is None or registration.fenced else registration
+        now_ms = self._runtime.now.mono_ms
+        self._recently_fenced.note(id, alive, now_ms)
+        self._replicas.broker_changed(id, None if alive is None else alive.epoch, now_ms)
+        self._replication.broker_changed(id)
+        if id == self._me:
+            # Registered, fenced or not: a fenced broker's process is the registered one still, and follows what it hosts.
+            own = registration is not None and registration.incarnation_id == self._heartbeats.incarnation_id
+            if own is not self._registered:
+                self._registered = own
+                for state in led_here:
+                    self._assign(state)
+
+    def _assign(self, state: PartitionState) -> None:
+        replicas = self._replicas
+        topic, topic_id, number, assignment = state
+        if assignment is None:
+            partition = replicas.get(topic_id, number)
+            if partition is not None:
+                self.drop(partition)
+            if replicas.offline.pop((topic_id, number), None) is not None:
+                self._storage.give_up_lost(topic, number)
+            return
+        if self._is_offline(topic, topic_id, number, assignment):
+            return
+        if assignment.leader == self._me and not self._registered:
+            assignment = assignment._replace(leader=NO_LEADER)
+        replicas.assign(topic, topic_id, number, assignment, self._runtime.now.mono_ms)
+
+    def _is_offline(self, name: str, topic_id: bytes, number: int, assignment: Assignment) -> bool:
+        """Whether the files of a replica assigned here cannot be used."""
+        offline, key, in_isr = self._replicas.offline, (topic_id, number), self._me in assignment.isr
+        why = offline.get(key)
+        if why is None and self._replicas.get(topic_id, number) is None:
+            before = not self._opened
+            if not self._storage.lost(name, topic_id, number, before=before):
+                return False
+            why = Offline.LOST
+            if in_isr:
+                offline[key] = why
+                self._runtime.log.error(
+                    f"{name}-{number} is offline: this broker had files of it, and they are not there. It does not begin "
+                    f"again empty while it counts as in sync; let another replica lead, by an unclean election if need be"
+                )
+        if why is Offline.LOST and not in_isr:
+            offline.pop(key, None)
+            self._storage.give_up_lost(name, number)
+            return False
+        if why is Offline.REMOVED and not in_isr and assignment.leader not in (self._me, NO_LEADER):
+            self._runtime.stop(
+                1, f"{name}-{number} was removed here and was given up: start again to fetch it from its leader"
+            )
+        return why is not None
+
+    def forget_topic(self, name: str, topic_id: bytes) -> None:
+        """A topic is deleted; who has replicas of it hears of them by themselves."""
+        self._groups.topic_deleted(name, topic_id)
+        self._share_state.topic_deleted(topic_id)
+
+    def set_aside(self, partition: Partition) -> None:
+        """This broker has no replica of it any more, and nobody has said that its data may go."""
+        self._replicas.remove(partition)
+        self._storage.set_aside(partition)
+
+    def drop(self, partition: Partition) -> None:
+        """This broker has no replica of it any more."""
+        self._replicas.remove(partition)
+        self._storage.delete(partition)
+
+    def _configure(self, kind: int, name: str) -> None:
+        if kind == TOPIC_RESOURCE:
+            for partition in self._replicas.by_name.get(name, {}).values():
+                self._storage.configure(partition)
+        elif name in ("", str(self._me)):
+            self._throttles.configure()
+            for partition in self._replicas:
+                self._storage.configure(partition)

@@ -1,0 +1,161 @@
+"""Appends to partitions that this broker leads: a client's, and those of the broker's own coordinators.
+
+This file alone decides what a failed append means: without room another member of the ISR is to lead, with a failed
+device the log directory goes offline. Whether a batch may be appended at all is `broker/replication/admission.py`'s for
+clients.
+"""
+
+from collections.abc import Callable
+
+from actors.broker.lifecycle.lifecycle import Lifecycle
+from actors.broker.log.log import Appended
+from actors.broker.replication.admission import Refused
+from actors.broker.replication.partition import NoRoom, Partition
+from actors.broker.replication.replicas import Replicas
+from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer, DiskFailed
+from actors.wire.errors import ErrorCode
+
+HAND_OVER_AGAIN_MS = 60_000
+
+
+class Appends:
+    """The way into a log."""
+
+    def __init__(
+        self, runtime: Runtime, replicas: Replicas, storage: BrokerStorage, lifecycle: Lifecycle, lookups: Lookups
+    ) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._storage = storage
+        self._lifecycle = lifecycle
+        self._lookups = lookups
+
+    def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
+        """`Partition.append`, after which `grown` is due. Raises Refused; once this process
+        ends, always: the last flush of its logs has begun, or there is none."""
+        if self._storage.closing:
+            raise _stops()
+        try:
+            appended = partition.append(data, self._runtime.now.wall_ms, client=client)
+        except (Refused, DiskFailed) as error:
+            raise self._failed(partition, error) from None
+        if self._replicas.full:
+            self._replicas.full.pop(partition, None)
+        return appended
+
+    def end_transaction(
+        self,
+        partition: Partition,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> Appended:
+        """`Partition.end_transaction`, as acks=all; the rest as `append`."""
+        if self._storage.closing:
+            raise _stops()
+        partition.admit(-1)
+        wall_ms = self._runtime.now.wall_ms
+        try:
+            return partition.end_transaction(
+                producer_id,
+                producer_epoch,
+                commit,
+                coordinator_epoch,
+                wall_ms,
+                transaction_version=transaction_version,
+            )
+        except (Refused, DiskFailed) as error:
+            raise self._failed(partition, error) from None
+
+    def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
+        """What a failed append means for this broker; the answer to who has asked for it."""
+        if isinstance(error, DiskFailed):
+            self._storage.append_failed(self._replicas, partition, error)
+            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
+        if isinstance(error, NoRoom):
+            self._no_room(partition)
+        return error
+
+    def grown(self, partition: Partition) -> None:
+        """A led partition has taken in a batch."""
+        self._storage.written(partition)
+        self._replicas.appended(partition, self._runtime.now.mono_ms)
+
+    def signal(self) -> None:
+        """Wake whoever waits for what has changed."""
+        signals = self._replicas.signals
+        if signals:
+            self._replicas.signals = {}
+            for key, reached in signals.items():
+                self._runtime.waiting.signal(key, reached)
+
+    # ---- of the broker itself
+
+    def append_internal(
+        self,
+        topic: str,
+        number: int,
+        data: bytearray,
+        then: Callable[[ErrorCode], None],
+        timeout_setting: str = "offsets.commit.timeout.ms",
+    ) -> None:
+        """Append one batch as acks=all, without a client's limits; `then` gets NONE when it is committed, else why not. Of
+        one partition in order. `timeout_setting`: says how long it may take until all replicas have it."""
+        runtime = self._runtime
+        partition = self._replicas.get(topic, number)
+        try:
+            if partition is None:
+                raise Refused(self._lookups.absent(topic, number))
+            partition.admit(-1)
+            appended = self.append(partition, data, client=False)
+        except Refused as refused:
+            then(refused.code)
+            return
+        self.grown(partition)
+        self.signal()
+        deadline_ms = runtime.now.mono_ms + runtime.config.value(timeout_setting)
+        self._wait(partition, appended.last_offset + 1, partition.leader_epoch, deadline_ms, then)
+
+    def _wait(
+        self,
+        partition: Partition,
+        required_offset: int,
+        leader_epoch: int,
+        deadline_ms: int,
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        waiting = self._runtime.waiting
+
+        def again(expired: bool) -> None:
+            verdict = partition.verdict(required_offset, leader_epoch)
+            if verdict is None and expired:
+                verdict = ErrorCode.REQUEST_TIMED_OUT
+            if verdict is None:
+                waiting.park([partition.committed], deadline_ms, again)
+            else:
+                then(verdict)
+
+        if waiting.waits(partition.committed):
+            # Older appends are told first, also where an ISR that shrank in this turn has committed all of them at once.
+            waiting.park([partition.committed], deadline_ms, again)
+        else:
+            again(False)
+
+    def _no_room(self, partition: Partition) -> None:
+        """A led partition cannot grow here: the next heartbeat, sent at once, asks for another leader of its ISR. Not again
+        within a minute: where no member has room, the leadership would go round and round."""
+        replicas, now_ms = self._replicas, self._runtime.now.mono_ms
+        asked_ms = replicas.handed_over_ms.get(partition)
+        if len(partition.isr.isr) > 1 and (asked_ms is None or now_ms - asked_ms >= HAND_OVER_AGAIN_MS):
+            replicas.handed_over_ms[partition] = now_ms
+            replicas.full[partition] = partition.leader_epoch
+            self._lifecycle.hurry(self._runtime.now)
+
+
+def _stops() -> Refused:
+    return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")

@@ -1,0 +1,123 @@
+"""What the partitions have gathered becomes effects: syncs, hand-overs to the coordinators, reports, signals.
+
+`broker/replication/replicas.py` sends and signals nothing itself. Whoever has changed partitions runs this afterwards.
+This file alone decides in which order that happens. It counts the syncs of followed partitions, for `replication.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from actors.broker.lifecycle.lifecycle import Lifecycle
+from actors.broker.replication.partition import Became, Partition
+from actors.broker.replication.replicas import Flush, Replicas
+from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.replication.appends import Appends
+from actors.node.runtime.runtime import Runtime
+from actors.ports import DiskFailed
+
+
+class Leaderships(Protocol):
+    """Who is told which partitions this broker leads: the coordinators."""
+
+    def became_leader(self, topic: str, partition: int, epoch: int) -> None: ...
+    def resigned(self, topic: str, partition: int) -> None: ...
+
+
+class Gathered:
+    """Effects of one broker's partitions."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        replicas: Replicas,
+        storage: BrokerStorage,
+        lifecycle: Lifecycle,
+        appends: Appends,
+        coordinators: Sequence[Leaderships],
+    ) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._storage = storage
+        self._lifecycle = lifecycle
+        self._appends = appends
+        self._coordinators = coordinators
+        self._told_offline = 0
+        """How many partitions were offline when a heartbeat was hurried last."""
+        self._syncing: dict[Partition, int] = {}
+        """Followed partitions and how many syncs of each are under way: who leads one of them is asked after the last."""
+
+    def run(self) -> None:
+        """Carry out everything that has gathered."""
+        replicas = self._replicas
+        if len(replicas.offline) != self._told_offline:
+            self._told_offline = len(replicas.offline)
+            self._lifecycle.hurry(self._runtime.now)
+        if replicas.opened:
+            self._sync_opened()
+        while replicas.moved:
+            partition, part = replicas.moved.pop(0)
+            if part is Became.LEADER:
+                for one in self._coordinators:
+                    one.became_leader(partition.topic, partition.number, partition.leader_epoch)
+            elif not partition.removed or replicas.get(partition.topic, partition.number) is None:
+                # A snapshot tells of a namesake before it tells that this one is gone.
+                for one in self._coordinators:
+                    one.resigned(partition.topic, partition.number)
+        if replicas.flushes:
+            flushes, replicas.flushes = replicas.flushes, []
+            for flush in flushes:
+                self._flush(flush)
+        if replicas.reports:
+            reports, replicas.reports = replicas.reports, []
+            for report in reports:
+                self._runtime.log.warning(report)
+        if replicas.signals:
+            self._appends.signal()
+
+    def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
+        """Make replicas durable; until they are, nobody who leads one of them is asked for more."""
+
+        def synced(result: object) -> None:
+            if isinstance(result, DiskFailed):
+                self._runtime.stop(1, f"replicated data cannot be made durable: {result}")
+                return
+            for partition in partitions:
+                self._syncing[partition] -= 1
+                if not self._syncing[partition]:
+                    del self._syncing[partition]
+            then()
+
+        for partition in partitions:
+            self._syncing[partition] = self._syncing.get(partition, 0) + 1
+        self._storage.flush(self._replicas, partitions, synced)
+
+    def syncs_from(self, leader: int) -> bool:
+        """Whether something that a broker leads is being synced here."""
+        return any(one.leader == leader for one in self._syncing)
+
+    def _flush(self, flush: Flush) -> None:
+        def durable(result: object) -> None:
+            if isinstance(result, DiskFailed):
+                self._runtime.stop(1, f"{flush.partition!r} cannot be made durable: {result}")
+            elif flush.asks:
+                self._replicas.flushed(flush.partition, self._runtime.now.mono_ms)
+
+        self._storage.flush(self._replicas, [flush.partition], durable)
+
+    def _sync_opened(self) -> None:
+        """What the process before this one had not synced may be in memory only, and counts where the settings want it on
+        the disk. What the start has cut is durable before anything is appended."""
+        opened, self._replicas.opened = self._replicas.opened, []
+        behind = [
+            one
+            for one in opened
+            if one.log.shortened or (one.durable_first and one.log.recovery_point < one.log.log_end_offset)
+        ]
+
+        def durable() -> None:
+            for partition in behind:
+                self._replicas.advance(partition, self._runtime.now.mono_ms)
+            self.run()
+
+        if behind:
+            self.sync(behind, durable)

@@ -1,0 +1,1 @@
+"""Metrics that clients send to this broker (KIP-714)."""

@@ -1,0 +1,1 @@
+"""Records and images as Arrow columns."""
