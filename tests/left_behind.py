@@ -16,7 +16,7 @@ from actors.node.runtime.calls import Listener
 from actors.wire.messages import message, plan
 from tests.heaviest import heavy, lists
 from tests.simulator.strangers import Connection
-from tests.unit.node.test_longest_slice import LISTENERS, ON_BROKERS, Nodes
+from tests.unit.node.api.handlers.test_longest_slice import LISTENERS, ON_BROKERS, Nodes
 
 handlers.load()
 COUNT = 200

@@ -1,6 +1,6 @@
 """The table of rights in docs/security.md: API by listener by who speaks, each cell as `perform` decides it.
 
-`python -m tests.rights_page` writes it anew; `tests/unit/node/test_rights_page.py` compares.
+`python -m tests.rights_page` writes it anew; `tests/unit/node/api/security/test_rights.py` compares.
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,7 @@ A mutation is data. Each `*.toml` in this folder holds those of one section of d
 
     [R631-024]
     about = "A lease that is not longer than the interval is taken, so every heartbeat comes too late."
-    test = "tests/unit/test_config.py::test_a_lease_that_cannot_be_kept"
+    test = "tests/unit/settings/test_node_config.py::test_a_lease_that_cannot_be_kept"
     file = "actors/settings/node_config.py"
     before = "if lease_ms <= interval_ms:"
     after = "if False:"

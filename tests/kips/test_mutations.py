@@ -102,11 +102,11 @@ def test_the_days_mutations_are_killed(mutation: Mutation, scratch: Scratch) -> 
     ],
 )
 def test_what_is_said_of_a_mutation(word: str, after: str, scratch: Scratch) -> None:
-    test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
+    test = "tests/unit/settings/test_node_config.py::test_process_roles_alone_decides_the_mode"
     edit = Edit("actors/settings/node_config.py", 'return "kip-500" if "process.roles" in given else "legacy"', after)
     outcome = scratch.tried(Mutation("", "", test, (edit,), False))
     assert outcome.word == word
-    killed = outcome.assertion.startswith("tests/unit/test_config.py: AssertionError: assert 'legacy' ==")
+    killed = outcome.assertion.startswith("tests/unit/settings/test_node_config.py: AssertionError: assert 'legacy' ==")
     assert killed or (word != "killed" and not outcome.assertion)
     assert scratch.unchanged([test]) == []
 
@@ -115,7 +115,7 @@ def test_a_test_that_hangs_is_no_kill_and_that_is_said_of_a_mutation(
     scratch: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.kips.scratch.TEST_S_MAX", 10)
-    test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
+    test = "tests/unit/settings/test_node_config.py::test_process_roles_alone_decides_the_mode"
     whole = 'return "kip-500" if "process.roles" in given else "legacy"'
     edit = Edit("actors/settings/node_config.py", whole, "return str(all(True for _ in iter(int, 1)))")
     outcome = scratch.tried(Mutation("", "", test, (edit,), False))

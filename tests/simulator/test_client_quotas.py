@@ -12,7 +12,7 @@ from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
-from tests.unit.node.test_lanes import Lab, versions
+from tests.unit.node.net.test_lanes import Lab, versions
 
 RATE = 10_000
 LATER_MS = 1500

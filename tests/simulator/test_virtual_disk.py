@@ -1,4 +1,5 @@
-"""The virtual disk does what the real one does (`tests/unit/host/test_disk.py`) where the difference would be a file."""
+"""The virtual disk does what the real one does (`tests/unit/host/work/test_disk.py`) where the difference would be a
+file."""
 
 from actors.ports import Sync
 from tests.simulator.disk import VirtualDisk

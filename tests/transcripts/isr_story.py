@@ -27,8 +27,8 @@ from actors.node.runtime.answers import Close, Held
 from actors.node.runtime.calls import Call, Listener
 from actors.raft import SnapshotId
 from actors.wire.errors import ErrorCode
-from tests.unit.broker.lab import Facade, Lab, code
 from tests.unit.controller.cluster import Cluster
+from tests.unit.node.roles.broker.lab import Facade, Lab, code
 
 SETTINGS = {"replica.lag.time.max.ms": "3000"}
 GRACE_MS = 4000

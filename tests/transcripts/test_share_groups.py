@@ -9,7 +9,7 @@ from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.transcripts.driver import play, stories
-from tests.unit.broker.groups.share.cluster import Member, call, described, made, offsets
+from tests.unit.node.roles.broker.groups.share.cluster import Member, call, described, made, offsets
 
 
 class Groups:

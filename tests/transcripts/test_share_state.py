@@ -9,7 +9,7 @@ from actors.broker.groups.share.persistence.share_state import Batch, State
 from actors.broker.groups.share.persistence.share_state_records import read
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
-from tests.unit.broker.share_state.world import FAILED, World
+from tests.unit.broker.groups.share.persistence.world import FAILED, World
 
 
 class Remembered:

@@ -24,8 +24,8 @@ from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.retention import retain
 from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
+from tests.unit.broker.log.cleaning.test_cleaner import LIMITS
 from tests.unit.broker.log.logs import settings
-from tests.unit.broker.log.test_cleaning import LIMITS
 
 TOPICS = {"plain": bytes(range(16)), "compacted": bytes(range(16, 32))}
 KEYS = 60

@@ -1,7 +1,7 @@
 """Each credential has an end: what is taken away ends live connections, on all nodes, and leaves those of others alone.
 
-The end of certificates is in tests/unit/host/test_tls.py and tests/unit/node/test_logins.py, that of an identity provider's
-tokens in test_oauthbearer.py, that of a node in tests/integration/test_controllers.py.
+The end of certificates is in tests/unit/host/net/test_tls.py and tests/unit/node/api/security/test_logins.py, that of
+an identity provider's tokens in test_oauthbearer.py, that of a node in tests/integration/test_controllers.py.
 """
 
 import base64

@@ -20,7 +20,7 @@ from actors.metadata.ops import (
     TopicSet,
 )
 from actors.replay import audit
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 
 A, B = bytes([1] * 16), bytes([2] * 16)
 
@@ -54,7 +54,7 @@ def history() -> list[Op]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return logs.write(tmp_path, logs.batches(history(), 1))
+    return metadata_logs.write(tmp_path, metadata_logs.batches(history(), 1))
 
 
 def test_the_audit_of_a_log(session: Any, path: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_audit_of_topics_that_went(session: Any, tmp_path: Path) -> None:
         TopicGone(A, "a"),  # 9
         FeatureSet("other", 1),  # 10
     ]
-    found = audit.audit(session, logs.write(tmp_path, logs.batches(ops, 1)))
+    found = audit.audit(session, metadata_logs.write(tmp_path, metadata_logs.batches(ops, 1)))
     rows = [row.asDict() for row in found.partitions.orderBy("partition").collect()]
     assert [(row["leaderless_s"], row["leader_changes"], row["isr_changes"]) for row in rows] == [(0, 0, 1), (0, 1, 0)]
     assert [row["under_replicated_s"] for row in rows] == [pytest.approx(9 - 7), 0]

@@ -11,14 +11,20 @@ from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint, FeatureSet, ProducerIdsSet, TopicGone
 from actors.replay.checkpoint import compact
 from fastpath.records import batch as batches
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 
 VOTERS = Voters((Voter(1001, bytes([7]) * 16, (("CONTROLLER", "localhost", 9100),)),))
 
 
 def history(level: int) -> list[object]:
     back = BrokerSet(1, 50, bytes([9]) * 16, (EndPoint("PLAINTEXT", "host", 9001),), "rack")
-    return [*logs.ops(level), BrokerGone(1, 11), ProducerIdsSet(2, 12, 1000), TopicGone(logs.OTHER, "payments"), back]
+    return [
+        *metadata_logs.ops(level),
+        BrokerGone(1, 11),
+        ProducerIdsSet(2, 12, 1000),
+        TopicGone(metadata_logs.OTHER, "payments"),
+        back,
+    ]
 
 
 def live(found: list[object], level: int, end: int) -> bytes:
@@ -46,8 +52,8 @@ def formatted(folder: Path) -> None:
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_the_bytes_are_those_of_the_controller_at_that_offset(tmp_path: Path, level: int) -> None:
-    found = logs.batches(history(level), 3, level)  # type: ignore[arg-type]
-    folder = logs.write(tmp_path, found)
+    found = metadata_logs.batches(history(level), 3, level)  # type: ignore[arg-type]
+    folder = metadata_logs.write(tmp_path, found)
     formatted(folder)
     ends = [one.last_offset + 1 for one in found]
     for end in ends:
@@ -66,7 +72,7 @@ def test_the_bytes_are_those_of_the_controller_at_that_offset(tmp_path: Path, le
 
 def test_a_snapshot_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has credentials. Nor does anybody write through a link that has its name."""
-    made = compact(logs.write(tmp_path / "log", logs.batches(logs.ops(), 4)))
+    made = compact(metadata_logs.write(tmp_path / "log", metadata_logs.batches(metadata_logs.ops(), 4)))
     out, other = tmp_path / "out", tmp_path / "other"
     out.mkdir()
     other.write_bytes(b"precious")
@@ -81,8 +87,8 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkey
 
 
 def test_the_level_stands_in_meta_properties_until_the_log_says_it(tmp_path: Path) -> None:
-    found = logs.batches(logs.ops(1)[1:5], 2, 1)
-    folder = logs.write(tmp_path, found)
+    found = metadata_logs.batches(metadata_logs.ops(1)[1:5], 2, 1)
+    folder = metadata_logs.write(tmp_path, found)
     formatted(folder)
     (tmp_path / "meta.properties").write_text("rayft.metadata.family=drafts\nrayft.metadata.format=1\n")
     assert b"".join(map(bytes, compact(folder).parts)) == live(list(found), 1, found[-1].last_offset + 1)
@@ -90,16 +96,18 @@ def test_the_level_stands_in_meta_properties_until_the_log_says_it(tmp_path: Pat
 
 def test_released_logs_are_refused_with_a_sentence(tmp_path: Path) -> None:
     feature = (12, 0, "FeatureLevelRecord", {"name": "metadata.version", "feature_level": 7})
-    folder = logs.write(tmp_path, [logs.released([feature])], logs.RELEASED)
+    folder = metadata_logs.write(tmp_path, [metadata_logs.released([feature])], metadata_logs.RELEASED)
     with pytest.raises(ValueError, match="released Apache Kafka"):
         compact(folder)
 
 
 def test_levels_may_follow_each_other(tmp_path: Path) -> None:
-    first = logs.batches(logs.ops(1), 4, 1)
-    second = logs.batches([FeatureSet("metadata.format", 2), BrokerGone(3, 13)], 1, 1, first[-1].last_offset + 1)[:1]
-    third = logs.batches([BrokerGone(3, 13)], 1, 2, second[-1].last_offset + 1)
-    folder = logs.write(tmp_path, [*first, *second, *third])
+    first = metadata_logs.batches(metadata_logs.ops(1), 4, 1)
+    second = metadata_logs.batches(
+        [FeatureSet("metadata.format", 2), BrokerGone(3, 13)], 1, 1, first[-1].last_offset + 1
+    )[:1]
+    third = metadata_logs.batches([BrokerGone(3, 13)], 1, 2, second[-1].last_offset + 1)
+    folder = metadata_logs.write(tmp_path, [*first, *second, *third])
     image = Image()
     snapshot.load(b"".join(map(bytes, compact(folder).parts)), image, 100)
     assert image.feature("metadata.format") == 2 and [one.id for one in image.brokers()] == [1, 2]

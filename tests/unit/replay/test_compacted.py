@@ -11,9 +11,9 @@ from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
+from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, LIMITS, NOW
 from tests.unit.broker.log.logs import content, put, settings
-from tests.unit.broker.log.test_cleaning import COMPACT, LIMITS, NOW
-from tests.unit.replay.test_topics import rows, slow
+from tests.unit.replay.columns.test_topics import rows, slow
 
 
 def cleaned(log: PartitionLog) -> None:

@@ -13,7 +13,7 @@ from actors import replay
 from actors.metadata.ops import ConfigSet
 from actors.replay.columns import topics
 from actors.replay.logs.chunks import Chunk, Reading, chunks
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 from tests.unit.replay.test_source import write
 from tests.unit.replay.written import append, batches
 
@@ -89,15 +89,15 @@ def test_what_does_not_follow_what_was_read_is_not_given(cut: int, each: int, tm
 def test_a_metadata_log_that_was_cut_after_it_was_planned_is_read_by_its_offsets(tmp_path: Path) -> None:
     """What is in its place now is no damage, though batches begin elsewhere."""
     ops = [ConfigSet(2, "orders", f"name{number}", "x" * 100) for number in range(60)]
-    first = logs.batches(ops[:30], 3)
-    folder = logs.write(tmp_path, first + logs.batches(ops[30:], 3, start=first[-1].last_offset + 1))
+    first = metadata_logs.batches(ops[:30], 3)
+    folder = metadata_logs.write(tmp_path, first + metadata_logs.batches(ops[30:], 3, start=first[-1].last_offset + 1))
     splits = replay.open(tmp_path, "records").splits(900)
     path = folder / f"{0:020}.log"
     other = [ConfigSet(2, "orders", f"other{number}", "y" * 77) for number in range(50)]
     with path.open("r+b") as file:
         file.truncate(sum(len(one.data) for one in first))
         file.seek(0, os.SEEK_END)
-        file.writelines(one.data for one in logs.batches(other, 7, start=first[-1].last_offset + 1, epoch=4))
+        file.writelines(one.data for one in metadata_logs.batches(other, 7, start=first[-1].last_offset + 1, epoch=4))
     found = [row["offset"] for split in splits for part in replay.read(split, ["offset"]) for row in part.to_pylist()]
     assert found == list(range(len(found))) and len(found) >= 61 and len(splits) > 5
     path.unlink()

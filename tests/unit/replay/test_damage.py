@@ -11,9 +11,9 @@ from actors import replay
 from fastpath.arrow import metadata_columns
 from fastpath.records.batch import Builder
 from fastpath.records.scan import resync, scan
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
+from tests.unit.replay.columns.test_topics import sealed
 from tests.unit.replay.test_source import write
-from tests.unit.replay.test_topics import sealed
 
 WOUNDS = st.lists(st.tuples(st.integers(0, 10**6), st.binary(min_size=1, max_size=40)), min_size=1, max_size=4)
 
@@ -38,7 +38,11 @@ def test_what_is_left_is_true_and_what_is_lost_is_told(
     tmp_path_factory: pytest.TempPathFactory, kind: str, wounds: list[tuple[int, bytes]], bytes_max: int
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    folder = logs.write(folder, logs.batches(logs.ops(), 2)) if kind == "metadata" else write(folder, 8)
+    folder = (
+        metadata_logs.write(folder, metadata_logs.batches(metadata_logs.ops(), 2))
+        if kind == "metadata"
+        else write(folder, 8)
+    )
     path = min(folder.glob("*.log"))
     whole = path.read_bytes()
     if kind == "compressed":
@@ -75,7 +79,7 @@ def test_the_work_grows_with_the_records_that_cannot_be_read_and_not_with_their_
         builder = Builder(offset, 1)
         builder.append(None, b"\xfe\x01\x00" if offset % 2 else b"\x0c\x00\x02a\x00\x01\x00", 1_000)
         parts.append(bytes(builder.build()))
-    folder = tmp_path / logs.DRAFTS
+    folder = tmp_path / metadata_logs.DRAFTS
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(b"".join(parts))
     decode, decoded = metadata_columns.decode, 0

@@ -10,7 +10,7 @@ from actors.replay import follow
 from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, RecordsLost, high_watermarks
 from actors.replay.logs.files import CorruptLog, Partition
 from actors.replay.read_options import read_options, scan
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 from tests.unit.replay.written import append, node
 
 
@@ -268,7 +268,7 @@ def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, str], sen
 
 
 def test_a_metadata_log_has_no_high_watermark_to_wait_for(tmp_path: Path) -> None:
-    logs.write(tmp_path, logs.batches(logs.ops(), 4))
+    metadata_logs.write(tmp_path, metadata_logs.batches(metadata_logs.ops(), 4))
     with pytest.raises(ValueError, match="until=highWatermark: files do not say how far a metadata log is committed"):
         Followed({"path": str(tmp_path), "until": "highWatermark"})
     assert Followed({"path": str(tmp_path), "until": "files"}).now() == {"__kafka_metadata-0": 19}

@@ -7,7 +7,7 @@ import pytest
 
 from actors.replay.logs.files import NothingToRead
 from actors.replay.read_options import ReadOptions, materialized, narrowed, read_options, scan
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 from tests.unit.replay.written import NOW_MS, node
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -146,7 +146,7 @@ def test_times_without_a_zone_are_utc(path: str) -> None:
 
 
 def test_bounds_of_changes_are_those_of_every_table(tmp_path: Path) -> None:
-    path = logs.write(tmp_path, logs.batches(logs.ops(), 1))
+    path = metadata_logs.write(tmp_path, metadata_logs.batches(metadata_logs.ops(), 1))
 
     def found(**bounds: str) -> list[tuple[int, float]]:
         options = read_options({"path": str(path), "table": "changes", **bounds})

@@ -11,7 +11,7 @@ import pytest
 
 from actors import replay
 from fastpath.records.batch import Builder
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 from tests.unit.replay.written import append, batches
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -83,7 +83,7 @@ def test_a_torn_batch_in_front_of_another_segment_is_damage(tmp_path: Path, byte
 
 
 def test_an_end_that_is_not_behind_the_first_offset_leaves_nothing(tmp_path: Path) -> None:
-    metadata = logs.write(tmp_path, logs.batches(logs.ops(), 12))
+    metadata = metadata_logs.write(tmp_path, metadata_logs.batches(metadata_logs.ops(), 12))
     for path, key in ((write(tmp_path), ("orders", 3)), (metadata, ("__kafka_metadata", 0))):
         for first, end in ((5, 3), (3, 3), (12, 2)):
             for split in replay.open(path).splits(1 << 30, {key: first}, {key: end}):
@@ -162,7 +162,9 @@ def test_of_several_copies_the_one_counts_that_reaches_furthest(tmp_path: Path) 
     assert source.ends() == {("orders", 3): 140, ("orders", 4): 140}
     assert sorted(offsets(source.splits())) == sorted([*range(140), *range(140)])
     for node, end in (("controller-1", 9), ("controller-2", 15)):
-        logs.write(tmp_path / node, [one for one in logs.batches(logs.ops(), 1) if one.last_offset < end])
+        metadata_logs.write(
+            tmp_path / node, [one for one in metadata_logs.batches(metadata_logs.ops(), 1) if one.last_offset < end]
+        )
     assert replay.open(tmp_path).ends() == {("__kafka_metadata", 0): 15}
 
 
@@ -188,7 +190,7 @@ def test_what_is_set_aside_beside_the_logs_is_no_log(tmp_path: Path, suffix: str
 
 def test_a_path_that_begins_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / "broker-1")
-    metadata = logs.write(tmp_path / "controller-1", logs.batches(logs.ops(), 1))
+    metadata = metadata_logs.write(tmp_path / "controller-1", metadata_logs.batches(metadata_logs.ops(), 1))
     monkeypatch.chdir(folder)
     (split, *_) = replay.open(".").splits()
     assert (split.topic, split.partition) == ("orders", 3)

@@ -24,7 +24,7 @@ from actors.metadata.ops import (
 from actors.replay import source, spread
 from actors.replay.checkpoint import compact
 from actors.replay.logs.copies import metadata_log
-from tests.unit.replay import logs
+from tests.unit.replay import metadata_logs
 from tests.unit.replay.frames import Session
 
 VOTERS = Voters((Voter(1001, bytes([7]) * 16, (("CONTROLLER", "localhost", 9100),)),))
@@ -63,7 +63,7 @@ def history(seed: int, level: int) -> list[Op]:
 
 
 def log(folder: Path, seed: int, level: int) -> Path:
-    path = logs.write(folder, logs.batches(history(seed, level), 7, level))
+    path = metadata_logs.write(folder, metadata_logs.batches(history(seed, level), 7, level))
     head = control_batch(0, 0, 0, [SnapshotHeader(0), KRaftVersion(1), VOTERS])
     parts = [head, control_batch(3, 0, 0, [SnapshotFooter()])]
     (path / f"{0:020}-{0:010}.checkpoint").write_bytes(b"".join(bytes(part.data) for part in parts))
@@ -98,14 +98,19 @@ def test_on_spark_itself(session: Any, tmp_path: Path) -> None:
 def test_what_cannot_be_compacted_is_refused(tmp_path: Path) -> None:
     feature = (12, 0, "FeatureLevelRecord", {"name": "metadata.version", "feature_level": 7})
     with pytest.raises(ValueError, match="released Apache Kafka"):
-        spread.compact(Session(), logs.write(tmp_path / "released", [logs.released([feature])], logs.RELEASED))
-    found = logs.batches(logs.ops(), 1)
+        spread.compact(
+            Session(),
+            metadata_logs.write(tmp_path / "released", [metadata_logs.released([feature])], metadata_logs.RELEASED),
+        )
+    found = metadata_logs.batches(metadata_logs.ops(), 1)
     with pytest.raises(source.NothingToRead, match="begins at offset 10"):
-        spread.compact(Session(), logs.write(tmp_path / "cut", [one for one in found if one.base_offset >= 10]))
+        spread.compact(
+            Session(), metadata_logs.write(tmp_path / "cut", [one for one in found if one.base_offset >= 10])
+        )
 
 
 def test_before_the_only_checkpoint_there_is_nothing_to_plan(tmp_path: Path) -> None:
-    made = compact(logs.write(tmp_path, logs.batches(logs.ops(), 1)), 15).write(tmp_path)
+    made = compact(metadata_logs.write(tmp_path, metadata_logs.batches(metadata_logs.ops(), 1)), 15).write(tmp_path)
     assert spread._plan(metadata_log(made), 15).end_offset == 15
     with pytest.raises(replay.NothingToRead, match="no checkpoint"):
         spread._plan(metadata_log(made), 14)

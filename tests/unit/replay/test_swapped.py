@@ -12,10 +12,10 @@ from actors.host.work.disk import LocalDisk
 from actors.replay.logs.copies import end_of
 from actors.replay.logs.files import partitions
 from actors.replay.read_options import read_options, scan
+from tests.unit.broker.log.cleaning.test_cleaner import COMPACT
 from tests.unit.broker.log.logs import settings
-from tests.unit.broker.log.test_cleaning import COMPACT
+from tests.unit.replay.logs.test_replaced import written
 from tests.unit.replay.test_compacted import cleaned
-from tests.unit.replay.test_replaced import written
 from tests.unit.replay.written import batches
 
 

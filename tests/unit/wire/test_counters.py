@@ -20,9 +20,14 @@ GROWS = re.compile(
 )
 INTEGERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}
 
-CORRELATION = "WRAPS unit/node/test_channels.py::test_correlation_ids_begin_again_behind_the_largest_int32"
-SESSION = "WRAPS unit/broker/test_fetch_sessions.py::test_the_epoch_of_a_session_behind_the_last_one_is_the_first"
-SHARED = "WRAPS unit/broker/share/test_requests.py::test_the_epoch_of_a_share_session_behind_the_last_one_is_the_first"
+CORRELATION = "WRAPS unit/node/net/test_channels.py::test_correlation_ids_begin_again_behind_the_largest_int32"
+SESSION = (
+    "WRAPS unit/node/api/handlers/test_fetch_sessions.py::test_the_epoch_of_a_session_behind_the_last_one_is_the_first"
+)
+SHARED = (
+    "WRAPS unit/node/roles/broker/groups/share/test_share_requests.py::"
+    "test_the_epoch_of_a_share_session_behind_the_last_one_is_the_first"
+)
 GENERATION = "WRAPS unit/broker/groups/test_epochs.py::test_the_generation_behind_the_last_one_is_the_first"
 ENDPOINTS = "WRAPS unit/broker/groups/test_epochs.py::test_the_epoch_of_endpoints_behind_the_last_one_is_the_first"
 GROUP = (
@@ -30,9 +35,9 @@ GROUP = (
     "test_a_group_that_has_used_up_its_epochs_says_what_to_do_and_lets_its_members_go"
 )
 SHARE_GROUP = "REFUSED unit/broker/groups/test_epochs.py::test_a_share_group_that_has_used_up_its_epochs_does_so_too"
-QUORUM = "REFUSED unit/node/test_strangers.py::test_a_voter_that_comes_to_the_last_epoch_stops_with_the_sentence"
+QUORUM = "REFUSED unit/node/quorum/test_strangers.py::test_a_voter_that_comes_to_the_last_epoch_stops_with_the_sentence"
 PRODUCER = "WRAPS transcripts/transactions/epochs_used_up.txt::init a pid=1001 epoch=32766"
-SEQUENCE = "WRAPS unit/broker/log/test_producers.py::test_sequences_wrap"
+SEQUENCE = "WRAPS unit/broker/log/producers/test_producers.py::test_sequences_wrap"
 OFFSET = "ENDLESS 2^63 records: 10 million a second take 29,000 years"
 METADATA_OFFSET = "ENDLESS an offset of the metadata log: 2^63 records"
 PRODUCER_ID = "ENDLESS 2^63 producer ids, given out in blocks of 1,000 by committed records"

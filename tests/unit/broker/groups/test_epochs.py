@@ -9,11 +9,11 @@ from actors.broker.groups.epochs import EPOCH_MAX
 from actors.broker.groups.streams.answers import Endpoint
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import World as ConsumerWorld
-from tests.unit.broker.groups.share.cluster import Member, made
 from tests.unit.broker.groups.streams.test_groups import READS
 from tests.unit.broker.groups.streams.world import World as StreamsWorld
 from tests.unit.broker.groups.test_coordinator import ASSIGNORS, told
 from tests.unit.broker.groups.test_coordinator import World as ClassicWorld
+from tests.unit.node.roles.broker.groups.share.cluster import Member, made
 
 
 def test_the_generation_behind_the_last_one_is_the_first() -> None:

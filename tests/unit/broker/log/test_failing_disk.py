@@ -23,8 +23,8 @@ from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import logs
+from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, drive, keyed, latest, steps
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put
-from tests.unit.broker.log.test_cleaning import COMPACT, drive, keyed, latest, steps
 from tests.unit.broker.log.test_moving import ID, batches, two
 from tests.unit.broker.log.test_moving import step as next_step
 

@@ -28,8 +28,8 @@ from fastpath.records import batch
 from fastpath.records.batch import CorruptBatch
 from tests.simulator.disk import VirtualDisk
 from tests.unit.broker.log import transactions
+from tests.unit.broker.log.cleaning.test_cleaner import COMPACT, NOW, clean, keyed, latest
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put, settings
-from tests.unit.broker.log.test_cleaning import COMPACT, NOW, clean, keyed, latest
 
 NAME = future_name("topic", 0, bytes(range(16)))
 ID = bytes(range(16))
