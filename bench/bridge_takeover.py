@@ -28,7 +28,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from actors.bridge import topics, znodes
+from actors.bridge import znodes
+from actors.bridge.subjects import topics
 from actors.host.bridge.zookeeper_session import Session
 from actors.host.cluster import plan, probe
 from actors.ports.zookeeper import Change, Create, Get

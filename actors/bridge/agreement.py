@@ -15,9 +15,10 @@ ZooKeeper. This file alone decides what is compared, and in which order. Rules:
 from collections.abc import Sequence
 from itertools import islice
 
-from actors.bridge import bases, changes, merging, rules, settings, token_changes, topics, writing, znodes
+from actors.bridge import bases, changes, merging, token_changes, writing, znodes
 from actors.bridge.asks import Here, Job, Look, Tell
 from actors.bridge.reading import Snapshot, read, settings_and_rules
+from actors.bridge.subjects import rules, settings, topics
 from actors.bridge.znodes import BadZnode
 from actors.ports.zookeeper import Children, Get, Znode, is_path
 

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from itertools import islice
 
 from actors.authorization.rules import Rule
-from actors.bridge import settings
 from actors.bridge.asks import Here, Job, Look, Settle
 from actors.bridge.claim import guarded, made
-from actors.bridge.settings import Settings
+from actors.bridge.subjects import settings
+from actors.bridge.subjects.settings import Settings
 from actors.bridge.znodes import AGREED
 from actors.ports.zookeeper import Change, Children, Create, Delete, Get, Write, Znode, request_bytes
 

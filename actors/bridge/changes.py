@@ -10,9 +10,10 @@ Rules:
 """
 
 from actors.authorization.resources import Pattern
-from actors.bridge import bases, merging, rules, settings, znodes
+from actors.bridge import bases, merging, znodes
 from actors.bridge.asks import Here, Job, Look, Tell, op_groups, taken
 from actors.bridge.notifications import OURS, mark_of, notified
+from actors.bridge.subjects import rules, settings
 from actors.bridge.znodes import BadZnode, fields
 from actors.ports.zookeeper import Get, Znode
 

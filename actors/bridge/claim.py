@@ -19,10 +19,11 @@ This file alone decides the transactions. Rules:
 
 from collections.abc import Mapping, Sequence
 
-from actors.bridge import brokers, znodes
+from actors.bridge import znodes
 from actors.bridge.asks import Claim, Here, Job, Look, Make
 from actors.bridge.checks import controller_epoch, holder
 from actors.bridge.reading import Snapshot
+from actors.bridge.subjects import brokers
 from actors.bridge.znodes import (
     AGREED,
     BRIDGE,

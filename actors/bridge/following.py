@@ -15,12 +15,13 @@ and topics (of settings and rules: `changes.py`; of tokens: `token_changes.py`),
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from actors.bridge import bases, brokers, changes, settings, token_changes, topics, writing, znodes
+from actors.bridge import bases, changes, token_changes, writing, znodes
 from actors.bridge.agreement import TOPICS_AT_ONCE, differs
 from actors.bridge.asks import Apply, Become, Follow, Here, Job, Look, Tell, TellAgain, op_groups, taken
 from actors.bridge.claim import guarded, is_ours, look, present, wanted
 from actors.bridge.returning import ENDS
 from actors.bridge.stages import Happens
+from actors.bridge.subjects import brokers, settings, topics
 from actors.bridge.znodes import BadZnode, fields
 from actors.controller.brokers.zookeeper_brokers import LiveBroker
 from actors.metadata.ops import Op, TopicGone, TopicSet

@@ -10,10 +10,10 @@ This file alone decides what counts where the log and ZooKeeper differ. Rules:
 """
 
 from actors.authorization.rules import Rule
-from actors.bridge import settings
 from actors.bridge.asks import Here
 from actors.bridge.bases import Base, mark
-from actors.bridge.settings import Settings
+from actors.bridge.subjects import settings
+from actors.bridge.subjects.settings import Settings
 from actors.bridge.znodes import OURS, BadZnode, fields
 from actors.ports.zookeeper import Znode
 

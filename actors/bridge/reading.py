@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from actors.bridge import znodes
 from actors.bridge.asks import Job, Look
-from actors.bridge.rules import KINDS
-from actors.bridge.settings import is_entity
-from actors.bridge.topics import path_of, state_path, topic
+from actors.bridge.subjects.rules import KINDS
+from actors.bridge.subjects.settings import is_entity
+from actors.bridge.subjects.topics import path_of, state_path, topic
 from actors.bridge.znodes import BadZnode
 from actors.ports.zookeeper import Children, Get, Read, Znode
 

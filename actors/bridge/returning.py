@@ -25,13 +25,14 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from actors.bridge import checks, settings, topics, znodes
+from actors.bridge import checks, znodes
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Settle, Tell, again
 from actors.bridge.claim import absent, guarded, made
 from actors.bridge.notifications import remembered
 from actors.bridge.reading import Snapshot
 from actors.bridge.stages import Happens, Progress, reached
+from actors.bridge.subjects import settings, topics
 from actors.metadata.image import Image
 from actors.ports.zookeeper import Change, Check, Create, Delete, Get, Write, Znode
 

@@ -8,8 +8,8 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
-from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings, findings
+from actors.bridge.subjects.brokers import PROTOCOLS
 from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode
 from actors.host.bridge import bridge_cluster, bridge_settings
 from actors.host.bridge.bridge_cluster import Shape

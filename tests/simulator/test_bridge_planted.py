@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import agreement, bases, claim, following, returning, takeover, topics, writing
+from actors.bridge import agreement, bases, claim, following, returning, takeover, writing
 from actors.bridge.asks import End, Here, Hold, Job
 from actors.bridge.stages import Progress
+from actors.bridge.subjects import topics
 from actors.controller.pushes.pushes import Outbox
 from actors.node.roles.controller import bridge
 from actors.node.roles.controller.bridge import Bridge

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from actors.bridge.brokers import PROTOCOLS
 from actors.bridge.checks import Findings
+from actors.bridge.subjects.brokers import PROTOCOLS
 from actors.host import storage
 from actors.host.cluster import plan as plans
 from actors.host.work import durable

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from actors.bridge import rules, settings
+from actors.bridge.subjects import rules, settings
 from actors.bridge.znodes import CONFIG_CHANGES, RULE_CHANGES
 from actors.command import screen
 from actors.host.bridge.zookeeper_session import Session

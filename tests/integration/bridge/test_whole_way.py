@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from actors.bridge import topics
+from actors.bridge.subjects import topics
 from actors.command import screen
 from actors.host import storage
 from actors.host.bridge.zookeeper_session import Session

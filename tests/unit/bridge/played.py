@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from actors.bridge import following, settings, topics, znodes
+from actors.bridge import following, znodes
 from actors.bridge.asks import Apply, Become, End, Follow, Here, Hold, Job, Look, Make, Pause, Settle, Tell, TellAgain
 from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
+from actors.bridge.subjects import settings, topics
 from actors.bridge.takeover import take_over
 from actors.bridge.writing import STATES, Subject, moved, sweep
 from actors.bridge.writing import job as write

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from actors.authorization.rules import Rule
-from actors.bridge import agreement, rules, settings, topics, znodes
+from actors.bridge import agreement, znodes
 from actors.bridge.asks import Hold, Look, Make, TellAgain
-from actors.bridge.rules import Resource
 from actors.bridge.stages import Stage
+from actors.bridge.subjects import rules, settings, topics
+from actors.bridge.subjects.rules import Resource
 from actors.controller.principals.scram_credentials import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet, Op, PartitionsSet, TopicGone, TopicSet

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import bases, settings, znodes
+from actors.bridge import bases, znodes
 from actors.bridge.asks import Apply, Make
 from actors.bridge.stages import Progress, progress
+from actors.bridge.subjects import settings
 from actors.metadata.ops import ConfigSet, EntitySet, TopicGone, TopicSet
 from actors.ports.zookeeper import Create, Delete, Rejected, Write, Znode
 from tests.simulator.zookeeper import ZooKeeper

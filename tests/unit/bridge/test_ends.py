@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from actors.authorization.rules import Rule
-from actors.bridge import topics, znodes
+from actors.bridge import znodes
 from actors.bridge.asks import Apply, Make
 from actors.bridge.stages import Progress, Stage, progress, reached
+from actors.bridge.subjects import topics
 from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import BrokerSet, ConfigSet, EntityGone, EntitySet, FeatureSet, Op, PartitionsSet
@@ -75,7 +76,7 @@ def wanted(bridge: Bridge, wish: bytes) -> str:
 def test_what_old_brokers_would_not_have_is_named_until_it_is_removed(
     has: list[Any], subject: tuple[str, int, str] | None, gone: list[Any], named: str
 ) -> None:
-    from actors.bridge import rules
+    from actors.bridge.subjects import rules
 
     bridge = driving()
 

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from actors.authorization.rules import Rule
-from actors.bridge import bases, merging, rules, settings, znodes
+from actors.bridge import bases, merging, znodes
+from actors.bridge.subjects import rules, settings
 from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntityGone, EntitySet

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import checks, settings, topics, znodes
+from actors.bridge import checks, znodes
 from actors.bridge.asks import Look
 from actors.bridge.stages import Progress, progress
+from actors.bridge.subjects import settings, topics
 from actors.metadata.ops import EntitySet, PartitionsSet, TopicGone, TopicSet
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, cluster, set_config

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import rules, settings, topics, znodes
+from actors.bridge import znodes
 from actors.bridge.asks import Look, Make
 from actors.bridge.stages import Progress, Stage, progress
+from actors.bridge.subjects import rules, settings, topics
 from actors.metadata.image import Image
 from actors.metadata.ops import (
     ConfigSet,

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from actors.authorization.rules import Rule
-from actors.bridge import rules, settings, topics, znodes
+from actors.bridge import znodes
 from actors.bridge.asks import Apply, Settle
+from actors.bridge.subjects import rules, settings, topics
 from actors.controller.principals.acls import KIND
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import ConfigSet, EntitySet, PartitionsSet, TopicGone, TopicSet

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import brokers, rules, settings, topics, znodes
+from actors.bridge import znodes
 from actors.bridge.checks import findings, next_producer_id
 from actors.bridge.reading import Snapshot, everything
+from actors.bridge.subjects import brokers, rules, settings, topics
 from actors.bridge.znodes import BadZnode
 from actors.metadata.image import Image
 from actors.metadata.ops import EndPoint

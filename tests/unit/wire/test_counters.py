@@ -25,7 +25,7 @@ SESSION = (
     "WRAPS unit/node/api/handlers/test_fetch_sessions.py::test_the_epoch_of_a_session_behind_the_last_one_is_the_first"
 )
 SHARED = (
-    "WRAPS unit/node/roles/broker/groups/share/test_share_requests.py::"
+    "WRAPS unit/node/roles/broker/groups/share/test_share_fetching.py::"
     "test_the_epoch_of_a_share_session_behind_the_last_one_is_the_first"
 )
 GENERATION = "WRAPS unit/broker/groups/test_epochs.py::test_the_generation_behind_the_last_one_is_the_first"

@@ -4,7 +4,7 @@ from typing import Any
 
 from actors.node.metrics import samples
 from tests.unit.node.roles.broker.groups.share.cluster import Member, made
-from tests.unit.node.roles.broker.groups.share.test_share_requests import ACCEPT, Consumers
+from tests.unit.node.roles.broker.groups.share.test_share_fetching import ACCEPT, Consumers
 from tests.unit.node.roles.broker.lab import Lab
 
 COORDINATOR = "kafka.server:type=group-coordinator-metrics"

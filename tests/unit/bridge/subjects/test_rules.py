@@ -8,10 +8,11 @@ import pytest
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
 from actors.authorization.rules import Rule
-from actors.bridge import bases, rules, znodes
+from actors.bridge import bases, znodes
 from actors.bridge.asks import Make
-from actors.bridge.rules import Resource
 from actors.bridge.stages import Stage
+from actors.bridge.subjects import rules
+from actors.bridge.subjects.rules import Resource
 from actors.metadata.image import RULE_FIELDS
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.ports.zookeeper import Create, Rejected, Znode
