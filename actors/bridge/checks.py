@@ -10,10 +10,10 @@ This file alone decides whether a cluster can be taken over as it is. Rules:
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from actors.bridge import znodes
+from actors.bridge import tokens, znodes
 from actors.bridge.asks import Here
 from actors.bridge.reading import Snapshot
-from actors.bridge.subjects import rules, settings, tokens
+from actors.bridge.subjects import rules, settings
 from actors.bridge.subjects.brokers import broker, listeners
 from actors.bridge.subjects.topics import Topic, partition, state_path, topic
 from actors.bridge.znodes import BadZnode, field, fields, number

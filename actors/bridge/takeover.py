@@ -18,7 +18,7 @@ is committed, drive. Rules:
 
 from collections.abc import Iterator
 
-from actors.bridge import bases, changes, checks, following, notifications, token_changes, znodes
+from actors.bridge import bases, changes, checks, following, notifications, token_changes, tokens, znodes
 from actors.bridge.agreement import agree
 from actors.bridge.asks import Apply, Become, Here, Hold, Job, Look, Pause, Settle, Tell, op_groups
 from actors.bridge.claim import (
@@ -37,7 +37,7 @@ from actors.bridge.notifications import PREFIXES, recall, remembered
 from actors.bridge.reading import Snapshot, everything, read
 from actors.bridge.returning import handed_back
 from actors.bridge.stages import Happens, Progress, progress, reached
-from actors.bridge.subjects import rules, settings, tokens, topics
+from actors.bridge.subjects import rules, settings, topics
 from actors.metadata.image import Image
 from actors.metadata.ops import Op, ProducerIdsSet, TopicGone, TopicSet
 from actors.ports.zookeeper import Delete, Get, Rejected, is_path

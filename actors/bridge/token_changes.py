@@ -13,9 +13,9 @@ changes of a token are whose. Rules:
 
 from itertools import islice
 
+from actors.bridge import tokens
 from actors.bridge.asks import Here, Job, Look, Settle, Tell, apart, op_groups, taken
 from actors.bridge.notifications import PREFIXES, make_noted, mark_of, notified
-from actors.bridge.subjects import tokens
 from actors.bridge.znodes import BRIDGE, TOKEN_CHANGES, TOKEN_ROOT, TOKENS, BadZnode, shown
 from actors.controller.principals.delegation_tokens import TOKENS_MAX
 from actors.metadata.image import Image

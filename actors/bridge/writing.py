@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 
 from actors.authorization.resources import Pattern
 from actors.authorization.resources import Resource as Kind
-from actors.bridge import bases, merging, token_changes, znodes
+from actors.bridge import bases, merging, token_changes, tokens, znodes
 from actors.bridge import changes as taking
 from actors.bridge.asks import End, Here, Job, Look, Settle, Tell, apart, op_groups
 from actors.bridge.claim import guarded, made
 from actors.bridge.notifications import OURS, PREFIXES, make_noted
-from actors.bridge.subjects import rules, settings, tokens, topics
+from actors.bridge.subjects import rules, settings, topics
 from actors.bridge.subjects.rules import Resource
 from actors.bridge.znodes import written
 from actors.controller.pushes.pushes import Ending

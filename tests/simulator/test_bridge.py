@@ -14,10 +14,10 @@ import pytest
 
 from actors.authentication.delegation_tokens import TokenKey
 from actors.authorization.rules import Rule
-from actors.bridge import agreement, returning, takeover, znodes
+from actors.bridge import agreement, returning, takeover, tokens, znodes
 from actors.bridge.asks import Apply
 from actors.bridge.stages import Stage
-from actors.bridge.subjects import rules, settings, tokens, topics
+from actors.bridge.subjects import rules, settings, topics
 from actors.controller.principals.acls import KIND
 from actors.controller.principals.delegation_tokens import create_token, expire_token
 from actors.controller.state import Result

@@ -1,1 +1,1 @@
-"""What the bridge carries between ZooKeeper and the metadata log: topics, settings, rules, tokens, brokers."""
+"""What the bridge carries between ZooKeeper and the metadata log: topics, settings, rules, brokers."""

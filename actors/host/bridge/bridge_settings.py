@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from actors.authentication.scram import ITERATIONS_MAX, Mechanism, credential, salted
 from actors.bridge.checks import Findings
-from actors.bridge.subjects.tokens import OLD_SECRET, SECRET
+from actors.bridge.tokens import OLD_SECRET, SECRET
 from actors.host.bridge import bridge_cluster
 from actors.host.bridge.bridge_cluster import CONTROLLER, PROTOCOL_MAP, Shape
 from actors.host.cluster.secure_cluster import AUTHORIZER, is_loopback

@@ -16,7 +16,7 @@ from actors.host.cluster_error import ClusterError
 from actors.metadata.ops import BrokerGone, BrokerSet
 from actors.ports.zookeeper import Multi, Reads, Rejected
 from tests.unit.bridge.played import Bridge, add_topic, cluster, driving
-from tests.unit.bridge.subjects.test_tokens import op
+from tests.unit.bridge.test_tokens import op
 
 
 class Played:

@@ -35,8 +35,8 @@ from actors.bridge.asks import (
     TellAgain,
 )
 from actors.bridge.stages import NEXT, Happens, Progress, Stage, progress
-from actors.bridge.subjects.tokens import SECRET
 from actors.bridge.takeover import stay_back, take_over
+from actors.bridge.tokens import SECRET
 from actors.bridge.writing import STATES, Subject, moved, subjects
 from actors.bridge.znodes import BROKER_IDS, CONTROLLER, BadZnode
 from actors.controller.soft_state import Soft

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from actors.bridge import znodes
+from actors.bridge import tokens, znodes
 from actors.bridge.asks import Apply, Look, Make
 from actors.bridge.checks import findings
 from actors.bridge.stages import Stage
-from actors.bridge.subjects import tokens
-from actors.bridge.subjects.tokens import Token, token
+from actors.bridge.tokens import Token, token
 from actors.bridge.znodes import BadZnode
 from actors.controller.principals import delegation_tokens
 from actors.metadata.ops import EntityGone, EntitySet
