@@ -166,6 +166,25 @@ MORE: dict[str, set[str]] = {
     "actors.replay.sql": {"duckdb"},
     "actors.command.replay": {"rich"},
 }
+PAGE = ROOT / "docs" / "design.md"
+HEADING = "| package | may import |"
+
+
+def listed() -> str:
+    """The table of imports in the design, as ALLOWED and MORE have it."""
+    lines = [HEADING, "|---|---|"]
+    for name, allowed in (*ALLOWED.items(), *MORE.items()):
+        short = sorted(other.removeprefix("actors.") for other in allowed - {name})
+        also = "besides: " if name in MORE else ""
+        lines.append(f"| `{name}` | {also}{', '.join(short) or 'nothing'} |")
+    return "\n".join(lines)
+
+
+def with_table(text: str) -> str:
+    """The page, with the table as it is here."""
+    return re.sub(re.escape(HEADING) + r"\n(?:\|.*\n)+", lambda _: listed() + "\n", text)
+
+
 WITH_WORLD = ("actors.import_path", "actors.host", "actors.replay", "actors.command")
 DOORS = ("actors.command.cli", "rayft")
 """May import everything, lazily."""
@@ -254,6 +273,12 @@ def test_files_are_opened_by_hosts_only(name: str, path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id != "open", f"{path}:{node.lineno}: open() belongs to the host"
+
+
+def test_the_design_lists_what_is_allowed() -> None:
+    text = PAGE.read_text()
+    assert HEADING in text
+    assert with_table(text) == text, "python -m tests.unit.test_layers writes it anew"
 
 
 def test_doors_import_lazily() -> None:
@@ -362,3 +387,7 @@ def test_public_names_are_complete() -> None:
         assert getattr(rayft, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         rayft.nothing  # noqa: B018
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))
