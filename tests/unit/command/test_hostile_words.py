@@ -250,6 +250,11 @@ def tried(arguments: list[str], colours: bool) -> Tried:
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 """What colours need, and nothing more: where standard output is a terminal."""
+PROGRESS = re.compile(r"\x1b\[\?25[lh]|\x1b\[2K|\x1b\[1A|\r")
+"""What a line of progress needs besides, where a command takes long: it is drawn again in its place."""
+
+
+WITH_PROGRESS = ("up", "down")
 
 
 def judged(arguments: list[str], colours: bool, found: Tried) -> None:
@@ -257,6 +262,8 @@ def judged(arguments: list[str], colours: bool, found: Tried) -> None:
     assert "Traceback" not in found.out + found.err, about
     assert found.code in (0, 1, 2, 3, 78), about
     out = STYLE.sub("", found.out) if colours else found.out
+    if colours and arguments[0] in WITH_PROGRESS:
+        out = PROGRESS.sub("", out)
     for line in (out + found.err).split("\n"):
         assert line.isprintable(), f"{line!r} of {about}"
     if "--json" in arguments and found.code == 0:

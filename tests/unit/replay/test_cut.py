@@ -23,8 +23,9 @@ def test_a_truncation_under_the_command_is_one_error(tmp_path: Path) -> None:
     program = f"""
 import os, sys
 from pathlib import Path
-from actors import cli
-from actors.replay import files, log
+from actors.command import cli
+from actors.replay.logs import chunks as log
+from actors.replay.logs import files
 path = Path({str(folder)!r}, "{0:020}.log")
 scan = log.scan
 def late(data, position, stop, *rest, **more):
@@ -48,7 +49,7 @@ def test_a_truncation_under_a_reader_in_python_is_one_error(tmp_path: Path) -> N
     done = in_python(f"""
 import os
 from actors import replay
-from actors.replay import log
+from actors.replay.logs import chunks as log
 path = "{folder}/{0:020}.log"
 split, *_ = replay.open({str(folder)!r}, "log").splits()
 scan = log.scan

@@ -234,7 +234,8 @@ def test_a_log_that_is_truncated_while_it_is_cut_ends_there(tmp_path: Path) -> N
     program = f"""
 import os
 from pathlib import Path
-from actors.replay import files, source
+from actors.replay import source
+from actors.replay.logs import files
 path = Path({str(folder)!r}, "{0:020}.log")
 files.LOOK_BYTES = 1
 looks, scan, there = [], files.scan, files.still_there

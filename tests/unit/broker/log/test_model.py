@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog
+from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog, Unsettled
 from actors.broker.log.retention import retain
 from actors.ports import DiskFull
 from fastpath.records import batch
@@ -53,7 +53,11 @@ class LogMachine(RuleBasedStateMachine):
             self.entries.append((offset, offset + count - 1, self.epoch, bytes(one)))
             data += one
             offset += count
-        self.log.append_fetched(data, self.clock)
+        try:
+            self.log.append_fetched(data, self.clock)
+        except Unsettled:  # what was cut is not durable yet: a follower fetches again after the flush
+            flush(self.log)
+            self.log.append_fetched(data, self.clock)
         self.end = offset
 
     @rule(size=st.integers(0, 100))

@@ -21,7 +21,7 @@ from actors.settings.node_config import ConfigError
 MAKES = """
 import sys
 from pathlib import Path
-from actors.host import plan as plans
+from actors.host.cluster import plan as plans
 print("there", flush=True)
 sys.stdin.readline()
 try:
@@ -138,7 +138,7 @@ def test_files_that_two_write_at_once_do_not_meet(tmp_path: Path) -> None:
 
 def test_processes_that_write_one_certificate_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from actors.host import certificates\n"
+        "import sys; from pathlib import Path; from actors.host.security import certificates\n"
         "for turn in range(60): certificates.write(Path(sys.argv[1]) / 'ca.pem', b'x' * 1000)\n"
     )
     around = os.environ | {"PYTHONPATH": python_path()}

@@ -60,7 +60,7 @@ def test_down_kills_what_takes_too_long(tmp_path: Path) -> None:
     plans.create(tmp_path, 1, 1, common={})
     deaf = (
         "import signal, sys, time\n"
-        "from actors.host import locks\n"
+        "from actors.host.work import locks\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "lock = locks.Lock(sys.argv[1])\n"
         "print('held', flush=True)\n"
