@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 import rayft
-from actors.command import screen
+from actors.command.output import screen
 from actors.host.cluster import controllers, local_controllers, probe, quorum_changes
 from actors.host.cluster.access import operator_door
 from actors.host.cluster.on_processes import Cluster

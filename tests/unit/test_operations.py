@@ -69,6 +69,8 @@ def test_every_command_and_option_that_is_named_exists() -> None:
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, set[str]]:
     actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for sub in actions.choices.values():
+        sub.complete()
     return {
         name: {option for action in sub._actions for option in action.option_strings}
         for name, sub in actions.choices.items()

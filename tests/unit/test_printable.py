@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.command.replay import as_json
+from actors.command.output.tables import as_json
 from actors.printable import Guarded
 
 LOG = Path("tests/golden/kafka-4.3.1/__cluster_metadata-0/00000000000000000000.log")

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors.bridge.subjects import rules, settings
 from actors.bridge.znodes import CONFIG_CHANGES, RULE_CHANGES
-from actors.command import screen
+from actors.command.output import screen
 from actors.host.bridge.zookeeper_session import Session
 from actors.host.cluster import plan, probe
 from actors.host.cluster.access import Door

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from actors.bridge.subjects import topics
-from actors.command import screen
+from actors.command.output import screen
 from actors.host import storage
 from actors.host.bridge.zookeeper_session import Session
 from actors.host.cluster import plan

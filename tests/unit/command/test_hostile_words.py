@@ -31,7 +31,7 @@ from tests.unit.replay import metadata_logs
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from actors.command.replay import EVERY as EVERY_TABLE
+from actors.command.output.tables import EVERY as EVERY_TABLE
 
 NASTY = [
     "",
@@ -68,6 +68,8 @@ class Command(NamedTuple):
 
 def commands(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Command]:
     """Every command that a parser knows, also the kinds of a command."""
+    if isinstance(parser, cli.Command):
+        parser.complete()
     inner = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
     if not inner:
         yield Command(words, tuple(one for one in parser._actions if not isinstance(one, argparse._HelpAction)))

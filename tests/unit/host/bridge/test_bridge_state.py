@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from actors.command import screen
+from actors.command.output import screen
 from actors.host.bridge import bridge_state
 from actors.host.bridge.bridge_state import Noted
 

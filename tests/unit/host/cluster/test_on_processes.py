@@ -11,7 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from actors.command import cli, screen
+from actors.command import cli
+from actors.command.output import screen
 from actors.host.cluster import on_processes
 from actors.host.cluster import plan as plans
 from actors.host.cluster.on_processes import Cluster, ClusterError, down

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from actors.command import cli, screen
+from actors.command import up
+from actors.command.output import screen
 from actors.host.cluster import probe
 
 
@@ -93,7 +94,7 @@ def test_a_state_that_cannot_be_told_does_not_end_the_cluster(tmp_path: Path, mo
             return not asked
 
     monkeypatch.setattr(screen, "state", state)
-    monkeypatch.setattr(cli.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(up.time, "sleep", lambda seconds: None)
     out = io.StringIO()
-    cli._stay(Running(), tmp_path, Console(file=out, force_terminal=True))
+    up._stay(Running(), tmp_path, Console(file=out, force_terminal=True))
     assert asked == [tmp_path]

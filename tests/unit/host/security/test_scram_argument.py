@@ -11,7 +11,7 @@ from actors.authentication.client import ScramLogin
 from actors.authentication.exchange import Accepted, Challenge, Rejected
 from actors.authentication.scram import Credential, Mechanism, Scram
 from actors.command.cli import main
-from actors.command.dump import dump
+from actors.command.output.batches import dump
 from actors.host.security.scram_argument import credentials
 from actors.metadata import bootstrap
 from actors.metadata.ops import CorruptMetadata, EntitySet

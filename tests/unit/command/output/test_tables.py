@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
-from actors.command import cli, dump
-from actors.command.replay import as_json, last_time
+from actors.command import cli
+from actors.command.output import batches
+from actors.command.output.tables import as_json, last_time
 from actors.metadata.ops import ConfigSet
 from actors.replay import source
 from actors.replay.columns import tables
@@ -328,7 +329,7 @@ def test_a_list_that_is_null_contains_nothing() -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    golden = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+    golden = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
     words = [sys.executable, "-m", "actors.command.cli", "replay", str(golden), "--table", "records", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stderr is not None
@@ -469,7 +470,7 @@ def test_a_value_is_shown_if_its_setting_is_known_to_be_no_secret(name: str, hid
     ]
     said = [one["value"] for one in typed if one is not None and one["name"] == name]
     out = StringIO()
-    dump.dump(path / f"{0:020}.log", out)
+    batches.dump(path / f"{0:020}.log", out)
     assert {shown, said[-1]} == {"(hidden)" if hidden else "a-value"}
     assert ("a-value" in out.getvalue()) is not hidden
 

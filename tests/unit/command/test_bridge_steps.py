@@ -11,7 +11,7 @@ import pytest
 
 from actors.bridge import following, returning, znodes
 from actors.bridge.asks import Make
-from actors.command import bridge as command
+from actors.command import bridge_steps as command
 from actors.host.cluster_error import ClusterError
 from actors.metadata.ops import BrokerGone, BrokerSet
 from actors.ports.zookeeper import Multi, Reads, Rejected

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 LOG = ROOT / "tests" / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
 
 

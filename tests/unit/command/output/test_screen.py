@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from actors.command import screen
+from actors.command.output import screen
 from actors.host.cluster import plan as plans
 from actors.host.security import security_directory as files
 from actors.host.security.certificates import authority, issue, write

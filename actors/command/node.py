@@ -1,0 +1,30 @@
+"""`rayft node`: one node in the foreground, its log on standard output."""
+
+import argparse
+import sys
+
+from actors.command import options as common
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options."""
+    common.one_node(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command. Returns its exit code: 3 for a node that refuses to start, 78 where its id is held."""
+    from actors.host.security.config_providers import resolved
+    from actors.host.serve import REFUSED, Journal, hostname, serve
+    from actors.settings.node_config import ConfigError, has_secrets, node_config
+
+    try:
+        written = common.properties(options)
+        config = node_config(resolved(written), hostname())
+    except (ConfigError, OSError) as error:
+        code, sentence = REFUSED, str(error)
+    else:
+        secret_files = [str(options.config)] if has_secrets(written) else []
+        code, sentence = serve(config, Journal(sys.stdout), secret_files=secret_files)
+    if code == REFUSED:
+        print(f"rayft: {sentence}", file=sys.stderr)
+    return code

@@ -1,0 +1,108 @@
+"""Options that several commands have, and what they mean.
+
+This file alone decides them. Like the files of the commands it imports what it needs when a command runs.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+
+DIRECTORY = "rayft-data"
+
+
+def directory(parser: argparse.ArgumentParser) -> None:
+    """`--dir`, of a cluster on this machine."""
+    parser.add_argument("--dir", type=Path, default=Path(DIRECTORY), help=f"where the cluster lives ({DIRECTORY})")
+
+
+def feature(parser: argparse.ArgumentParser) -> None:
+    """`--feature`, which `level` reads."""
+    parser.add_argument("--feature", metavar="NAME=LEVEL", help="metadata.format of a new cluster, 1 or 2 (2)")
+
+
+def level(options: argparse.Namespace) -> int:
+    """The level of metadata.format for new storage. Raises ConfigError."""
+    from actors.settings.node_config import ConfigError
+
+    if options.feature is None:
+        return 2
+    name, _, level = options.feature.partition("=")
+    if name != "metadata.format" or level not in ("1", "2"):
+        raise ConfigError(f"--feature {options.feature} does not exist: write metadata.format=1 or metadata.format=2.")
+    return int(level)
+
+
+def ray(parser: argparse.ArgumentParser, help: str) -> None:
+    """`--ray`, with or without the address of a Ray cluster."""
+    parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help=help)
+
+
+def every_node(parser: argparse.ArgumentParser) -> None:
+    """`--config` and `--set`, for all nodes of a cluster; `properties` reads them."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node"
+    )
+
+
+def one_node(parser: argparse.ArgumentParser) -> None:
+    """`--config` and `--set`, for one node; `properties` reads them."""
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="properties file of the node")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property")
+
+
+def properties(options: argparse.Namespace) -> dict[str, str]:
+    """The settings of the file, overridden by the options. Raises ConfigError."""
+    from actors.settings.node_config import ConfigError, properties
+
+    try:
+        found = properties(options.config.read_text("latin-1")) if options.config else {}
+    except OSError as error:
+        raise ConfigError(
+            f"--config {options.config} cannot be read ({error.strerror}): name a properties file."
+        ) from None
+    for pair in options.set:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {pair} has no value: write --set {pair}=VALUE.")
+        found[name.strip()] = value
+    return found
+
+
+def log_files(parser: argparse.ArgumentParser) -> None:
+    """Which logs are read, and how strictly."""
+    parser.add_argument(
+        "path", type=Path, help="a log file or checkpoint, or a partition's, node's or cluster's directory"
+    )
+    parser.add_argument(
+        "--family", choices=("drafts", "released"), help="family of the records, if not found by itself"
+    )
+    parser.add_argument("--no-verify", action="store_true", help="do not check CRCs")
+    parser.add_argument("--skip-damage", action="store_true", help="report damaged batches and skip them")
+
+
+def require_pyarrow() -> None:
+    """Raises ValueError where the libraries of tables are not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ValueError("this command needs pyarrow: pip install 'rayft[replay]'.") from None
+
+
+def only_prints(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """A command that only prints: if the reader of its output closes the pipe, that is no error."""
+
+    @wraps(run)
+    def told(options: argparse.Namespace) -> int:
+        try:
+            code = run(options)
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+    return told

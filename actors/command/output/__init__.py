@@ -1,0 +1,1 @@
+"""What commands print: the state of a cluster, batches, tables, damage."""
