@@ -47,7 +47,7 @@ from actors.authentication.scram import ITERATIONS_MIN, Mechanism, Scram, TokenL
 from actors.host.net.tls import Tls
 from actors.host.security.certificates import authority, issue
 from actors.settings.node_config import ConfigError
-from actors.settings.tls_settings import Store, TlsSettings, mapping_rules
+from actors.settings.tls import Store, TlsSettings, mapping_rules
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message

@@ -6,7 +6,7 @@ This file alone decides which change of a setting is legal, and what a topic's s
 2. A topic's value must be one that the topic could be created with. A broker's value, for one broker or for all (the
    resource ""), must be of a setting that is read at run time. Subscriptions to clients' metrics (KIP-714) are stored,
    but nothing reads them.
-   A group's values are checked by `group_settings.py`.
+   A group's values are checked by `groups.py`.
 3. Values are stored as text, as they came. Null removes a setting (A35), whatever its name and whether it was set.
 4. A broker's settings may have any name, so their number has bounds. So has the number of resources: a broker must be
    registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions. A broker is named by its id as
@@ -23,8 +23,8 @@ from actors.metadata.ops import ConfigSet
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
 from actors.settings.definitions import CLIENT_METRICS_CONFIGS
-from actors.settings.group_settings import error as group_error
-from actors.settings.kept_settings import KEPT, ONE_BROKER, scope
+from actors.settings.groups import error as group_error
+from actors.settings.kept import KEPT, ONE_BROKER, scope
 from actors.settings.node_config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from actors.authentication.delegation_tokens import TokenKey, token_key
 from actors.quotas.rates import Window
-from actors.settings.group_settings import Limits, limits
+from actors.settings.groups import Limits, limits
 from actors.settings.node_config import TOPIC_CONFIGS, NodeConfig, inherited
 
 INITIAL, FENCED = 1, 2

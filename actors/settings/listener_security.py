@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from actors.settings.definitions import BROKER_CONFIGS, ConfigError
 from actors.settings.jaas import BadJaas, options
-from actors.settings.oauthbearer_settings import HANDLER, OAuthBearerSettings, oauthbearer_settings
-from actors.settings.oauthbearer_settings import MECHANISM as OAUTHBEARER
-from actors.settings.oauthbearer_settings import NAMES as OAUTHBEARER_NAMES
-from actors.settings.tls_settings import NAMES, TlsSettings, tls_settings
+from actors.settings.oauthbearer import HANDLER, OAuthBearerSettings, oauthbearer_settings
+from actors.settings.oauthbearer import MECHANISM as OAUTHBEARER
+from actors.settings.oauthbearer import NAMES as OAUTHBEARER_NAMES
+from actors.settings.tls import NAMES, TlsSettings, tls_settings
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -30,7 +30,7 @@ from actors.settings.definitions import (
     inherited,
     topic_settings,
 )
-from actors.settings.group_settings import check_node as check_groups
+from actors.settings.groups import check_node as check_groups
 from actors.settings.listener_security import ListenerSecurity, is_listener_setting, listener_security
 
 __all__ = [

@@ -24,8 +24,8 @@ FAST = {"fastpath", "numpy"}
 MACHINE = {
     "actors.ports",
     "actors.settings.node_config",
-    "actors.settings.group_settings",
-    "actors.settings.kept_settings",
+    "actors.settings.groups",
+    "actors.settings.kept",
     "actors.ledger",
     "actors.settings.definitions",
     "actors.authentication",
@@ -51,15 +51,15 @@ CONTROLLER = QUORUM | {
     "actors.bridge",
     "actors.ports.zookeeper",
 }
-BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas", "actors.settings.group_settings"}
+BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas", "actors.settings.groups"}
 API = (
     CONTROLLER
     | BROKER
     | {
         "actors.node.api",
         "actors.settings.definitions",
-        "actors.settings.kept_settings",
-        "actors.settings.oauthbearer_settings",
+        "actors.settings.kept",
+        "actors.settings.oauthbearer",
     }
 )
 NODE = MACHINE | {
@@ -78,21 +78,21 @@ ALLOWED: dict[str, set[str]] = {
     "actors.settings": set(),
     "actors.settings.definitions": set(),
     "actors.settings.jaas": set(),
-    "actors.settings.tls_settings": {"actors.settings.definitions"},
-    "actors.settings.oauthbearer_settings": {"actors.settings.definitions"},
+    "actors.settings.tls": {"actors.settings.definitions"},
+    "actors.settings.oauthbearer": {"actors.settings.definitions"},
     "actors.settings.listener_security": {
         "actors.settings.definitions",
         "actors.settings.jaas",
-        "actors.settings.oauthbearer_settings",
-        "actors.settings.tls_settings",
+        "actors.settings.oauthbearer",
+        "actors.settings.tls",
     },
-    "actors.settings.group_settings": {"actors.settings.definitions"},
-    "actors.settings.secret_settings": {"actors.settings.definitions", "actors.settings.group_settings"},
-    "actors.settings.kept_settings": {"actors.settings.definitions"},
+    "actors.settings.groups": {"actors.settings.definitions"},
+    "actors.settings.secret": {"actors.settings.definitions", "actors.settings.groups"},
+    "actors.settings.kept": {"actors.settings.definitions"},
     "actors.settings.node_config": {
         "actors.authorization.addresses",
         "actors.settings.definitions",
-        "actors.settings.group_settings",
+        "actors.settings.groups",
         "actors.settings.listener_security",
     },
     "actors.raft": {"actors.raft", "actors.ports"},
@@ -122,7 +122,7 @@ ALLOWED: dict[str, set[str]] = {
         "actors.import_path",
         "actors.ports",
         "actors.printable",
-        "actors.settings.secret_settings",
+        "actors.settings.secret",
         "actors.metadata",
         "actors.wire",
         "pyarrow",
@@ -132,7 +132,7 @@ ALLOWED: dict[str, set[str]] = {
         "actors.host",
         "actors.import_path",
         "actors.printable",
-        "actors.settings.secret_settings",
+        "actors.settings.secret",
         "uvloop",
     }
     | NODE,
@@ -154,7 +154,7 @@ MORE: dict[str, set[str]] = {
     "actors.authentication.key_set": {"jwt"},
     "actors.broker.groups.patterns": {"re2"},
     "actors.host.metrics": {"prometheus_client"},
-    "actors.host.net.tls": {"cryptography", "actors.settings.tls_settings"},
+    "actors.host.net.tls": {"cryptography", "actors.settings.tls"},
     "actors.host.security.certificates": {"cryptography"},
     "actors.host.cluster.on_ray": {"ray", "yaml"},
     "actors.command.output.screen": {"rich"},

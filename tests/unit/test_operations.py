@@ -10,7 +10,7 @@ from pathlib import Path
 from actors.command import cli
 from actors.node.roles.broker.log import log_dir_moves
 from actors.node.roles.broker.quotas import replication_throttles
-from actors.settings import group_settings
+from actors.settings import groups
 from actors.settings.definitions import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
 ROOT = Path(__file__).parent.parent.parent
@@ -139,7 +139,7 @@ def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
     others = {name for path in sources for name in re.findall(r'\bvalue\("([a-z.]+)"\)', path.read_text())}
     assert {
         name for name, key in BROKER_CONFIGS.items() if key.dynamic and key.effect
-    } <= topics | cleaner | moved | others | set(group_settings.DYNAMIC)
+    } <= topics | cleaner | moved | others | set(groups.DYNAMIC)
 
 
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:

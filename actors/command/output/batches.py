@@ -12,7 +12,7 @@ from actors.host import storage
 from actors.metadata.bootstrap import BOOTSTRAP
 from actors.metadata.ops import ConfigSet, EntitySet, Op
 from actors.ports import Batch
-from actors.settings.secret_settings import HIDDEN, shown
+from actors.settings.secret import HIDDEN, shown
 from fastpath.records import batch
 
 FAMILIES = {"__kafka_metadata-0": "drafts", "__cluster_metadata-0": "released"}

@@ -49,7 +49,7 @@ from actors.replay.columns.tables import CONFIG_RESOURCES, IDS, ids_of, uuid
 from actors.replay.logs.chunks import Reading
 from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import Partition
-from actors.settings.secret_settings import shown
+from actors.settings.secret import shown
 from fastpath.arrow import partition_columns
 
 SCHEMA = pa.schema(

@@ -21,7 +21,7 @@ from actors.replay.columns.arrow import Uniform, plain, spread, texts
 from actors.replay.columns.column_plans import Family, Kind, Tree, array, family
 from actors.replay.logs.chunks import Chunk, Reading, chunks
 from actors.replay.logs.files import Partition
-from actors.settings.secret_settings import HIDDEN, is_secret
+from actors.settings.secret import HIDDEN, is_secret
 from actors.wire.schema import snake_case
 from fastpath.arrow import metadata_columns
 from fastpath.arrow.metadata_columns import CONTROL_SLOT

@@ -19,7 +19,7 @@ from actors.replay.columns.arrow import lists, plain, sizes, texts
 from actors.replay.columns.as_of import AsOf, Quorum, Replay, replay
 from actors.replay.logs.chunks import Reading
 from actors.replay.logs.files import Damage
-from actors.settings.secret_settings import shown
+from actors.settings.secret import shown
 from fastpath.arrow import partition_columns
 
 IDS = pa.list_(pa.int32())

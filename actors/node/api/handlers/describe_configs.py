@@ -37,8 +37,8 @@ from actors.settings.definitions import (
     ConfigType,
     inherited,
 )
-from actors.settings.group_settings import GROUP_CONFIGS
-from actors.settings.kept_settings import KEPT, scope
+from actors.settings.groups import GROUP_CONFIGS
+from actors.settings.kept import KEPT, scope
 from actors.settings.node_config import NodeConfig
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

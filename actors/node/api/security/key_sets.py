@@ -17,7 +17,7 @@ from actors.authentication.key_set import SET_BYTES_MAX, BadKeySet, KeySet, key_
 from actors.authentication.oauthbearer import Verdict
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.waiting import Timer
-from actors.settings.oauthbearer_settings import OAuthBearerSettings
+from actors.settings.oauthbearer import OAuthBearerSettings
 
 ASKED_EVERY_MS = 10_000
 

@@ -18,7 +18,7 @@ from actors.authentication.scram import Credential, Mechanism, Scram, TokenLogin
 from actors.metadata.image import Image
 from actors.node.runtime.runtime import Runtime
 from actors.settings.node_config import ConfigError
-from actors.settings.oauthbearer_settings import MECHANISM as OAUTHBEARER
+from actors.settings.oauthbearer import MECHANISM as OAUTHBEARER
 
 if TYPE_CHECKING:
     from actors.node.api.security.key_sets import KeySets

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from actors.host.security.certificates import authority, issue
 from actors.host.security.distinguished_names import java_name, subject
 from actors.settings.node_config import ConfigError
-from actors.settings.tls_settings import mapping_rules
+from actors.settings.tls import mapping_rules
 
 
 @pytest.mark.parametrize(

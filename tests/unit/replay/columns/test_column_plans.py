@@ -11,7 +11,7 @@ from actors.metadata.batches import BatchWriter
 from actors.replay.columns import column_plans, metadata
 from actors.replay.logs.chunks import Reading, chunks
 from actors.replay.logs.files import CorruptLog
-from actors.settings.secret_settings import shown
+from actors.settings.secret import shown
 from actors.wire.messages import encode, message
 from actors.wire.schema import Field, Struct
 from fastpath.arrow.metadata_columns import CONTROL_SLOT

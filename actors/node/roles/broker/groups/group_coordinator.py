@@ -31,7 +31,7 @@ from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCac
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now, WorkKind
-from actors.settings.group_settings import DYNAMIC, GROUP_RESOURCE, Limits, effective, limits
+from actors.settings.groups import DYNAMIC, GROUP_RESOURCE, Limits, effective, limits
 from actors.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
     ) -> None:
         value = runtime.config.value
         self.settings_of = _settings(value, cache)
-        """The settings of a group, by its id: name -> value (`group_settings.py`). Not to be changed."""
+        """The settings of a group, by its id: name -> value (`groups.py`). Not to be changed."""
         self.topics = GroupTopics(cache)
         members = runtime.ledger.account("GroupMembers", value("rayft.peer.memory.bytes"))
         machine = Coordinator(

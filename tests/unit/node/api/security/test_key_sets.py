@@ -13,7 +13,7 @@ from actors.authentication.oauthbearer import Verdict
 from actors.node.api.security.key_sets import ASKED_EVERY_MS, KeySets
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
-from actors.settings.oauthbearer_settings import OAuthBearerSettings
+from actors.settings.oauthbearer import OAuthBearerSettings
 
 WALL_MS = 1_700_000_000_000
 KEYS = {name: rsa.generate_private_key(65537, 2048) for name in ("one", "two")}

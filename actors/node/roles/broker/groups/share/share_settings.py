@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.broker.groups.share.delivery.share_partition import Limits
-from actors.settings.group_settings import OffsetReset, offset_reset
+from actors.settings.groups import OffsetReset, offset_reset
 
 SettingsOf = Callable[[str], Mapping[str, Any]]
 """Every setting of a group, by its id."""

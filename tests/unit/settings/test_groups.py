@@ -3,7 +3,7 @@
 import pytest
 
 from actors.settings.definitions import BROKER_CONFIGS, ConfigError
-from actors.settings.group_settings import (
+from actors.settings.groups import (
     GROUP_CONFIGS,
     OffsetReset,
     duration_ms,

@@ -4,7 +4,7 @@ import pytest
 
 from actors.settings.definitions import ConfigError
 from actors.settings.listener_security import ListenerSecurity, listener_security
-from actors.settings.oauthbearer_settings import OAuthBearerSettings
+from actors.settings.oauthbearer import OAuthBearerSettings
 
 OWN = "listener.name.clients.oauthbearer."
 URL = f"{OWN}sasl.oauthbearer.jwks.endpoint.url"

@@ -9,7 +9,7 @@ import re
 from functools import cache
 
 from actors.settings.definitions import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS, ConfigType
-from actors.settings.group_settings import GROUP_CONFIGS
+from actors.settings.groups import GROUP_CONFIGS
 
 HIDDEN = "(hidden)"
 REMOVED = frozenset(
