@@ -4,6 +4,7 @@ A newcomer looks for a thing by its name, and for its test in the same place bel
 makes that search short. A folder that needs an exception says why in the table.
 """
 
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -89,3 +90,27 @@ def test_a_test_with_the_name_of_a_module_lies_where_that_is() -> None:
         if (places := modules.get(path.stem.removeprefix("test_"))) and mirrored(path.parent) not in places
     }
     assert not strays
+
+
+NAMED = re.compile(r"(?<![\w/.*{<-])((?:[\w.-]+/)*[\w-]+\.(?:py|pyx|pyi|pxd))(?![\w*])")
+ELSEWHERE = {"rayft/__init__.py"}
+"""A file that a page says is not there."""
+
+
+def ends_of(paths: list[Path]) -> set[str]:
+    """Every way in which a text may name one of them: by its name, or with some of the folders in front of it."""
+    return {"/".join(path.parts[at:]) for path in paths for at in range(len(path.parts))}
+
+
+def test_a_file_that_a_page_names_is_there() -> None:
+    tops = ("actors", "fastpath", "tests", "bench")
+    there = [path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*.p*") if path.is_file()]
+    there += [path.relative_to(ROOT) for path in ROOT.glob("*.py")]
+    known = ends_of(there) | ELSEWHERE
+    missing = {
+        f"{page.name}: {name}"
+        for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+        for name in NAMED.findall(page.read_text())
+        if name not in known
+    }
+    assert not missing

@@ -1,4 +1,4 @@
-"""The real disk: `Disk` and `File` of ports.py on a directory of a Linux file system.
+"""The real disk: `Disk` and `File` of `ports/` on a directory of a Linux file system.
 
 This file alone handles file descriptors and the errors that the kernel reports for them. Rules:
 
