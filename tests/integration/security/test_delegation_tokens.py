@@ -108,6 +108,11 @@ def test_a_token_for_somebody_else_needs_a_right(scene: Scene) -> None:
 
 
 def test_tokens_whose_time_is_over_are_removed(scene: Scene, cluster: SecureCluster) -> None:
-    id, secret = scene.created(scene.plain("bob", "bob-secret"))
-    scene.run(scene.plain("bob", "bob-secret"), "--expire", "--expiry-time-period", "100", "--hmac", secret)
+    bob = scene.plain("bob", "bob-secret")
+    id, secret = scene.created(bob)
+    holder = scene.token(id, secret)
+    until(lambda: "Authentication failed" not in scene.run(holder, "--list", main=TOPICS, check=False))
+    scene.run(bob, "--expire", "--expiry-time-period", "100", "--hmac", secret)
     until(lambda: cluster.said(f"removed the delegation token {id}, whose time is over"))
+    until(lambda: "Authentication failed" in scene.run(holder, "--list", main=TOPICS, check=False))
+    assert id not in dict(tokens(scene.run(bob, "--describe")))
