@@ -23,12 +23,12 @@ from actors.authentication.key_set import ALLOWED, KeySet
 TOKEN_CHARACTERS_MAX = 64 << 10
 SHOWN_MAX = 80
 SECONDS_MAX = 253_402_300_799
-"""The end of the year 9999."""
+"""The latest time, in seconds, that a claim may name: the end of the year 9999."""
 _JWS = PyJWS()
 
 
 class Expected(NamedTuple):
-    """What a token has to say."""
+    """What a token has to say to be accepted."""
 
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
@@ -42,16 +42,16 @@ class Claims(NamedTuple):
 
     subject: str
     expires_ms: int
-    """Time of day."""
+    """Time of day at which the token ends."""
 
 
 class UnknownKey(Rejected):
-    """The key set has no such key. It may be new: a fresh set may have it."""
+    """The key set has no key of that id. The key may be new: a fresh set may have it."""
 
 
 def checked(token: str, keys: KeySet, expected: Expected, now_ms: int) -> Claims:
-    """What a token says, if it is good at the time of day `now_ms`. Raises Rejected, and UnknownKey for a key that is not in
-    the set."""
+    """The claims of a token that is good at the time of day `now_ms`. Raises Rejected, and UnknownKey for a key that is
+    not in the set."""
     if len(token) > TOKEN_CHARACTERS_MAX:
         raise Rejected(f"a token of {len(token)} characters, more than {TOKEN_CHARACTERS_MAX}")
     try:
@@ -129,13 +129,13 @@ def _check_audience(told: Any, wanted: tuple[str, ...], whose: str) -> None:
 
 
 def _check_scopes(told: Any, claim: str, whose: str) -> None:
-    """Scopes decide nothing here, as in Kafka, but they have to be scopes."""
+    """Check that the scopes of a token are scopes. They decide nothing here, as in Kafka. Raises Rejected."""
     scopes = told if isinstance(told, list) else [told] if isinstance(told, str) else []
     if any(not isinstance(one, str) or not one.strip() for one in scopes) or len(set(scopes)) < len(scopes):
         raise Rejected(f"{whose} has a claim {claim} with an empty scope, or with the same one twice")
 
 
 def _shown(value: Any) -> str:
-    """Something of a token for a line in the log."""
+    """Text out of a token, cut to SHOWN_MAX characters for a line in the log."""
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."

@@ -1,8 +1,7 @@
-"""The other side of an exchange: how this node says who it is to another (RFC 4616, RFC 5802; KIP-84).
+"""The client's side of an exchange, with which this node logs in to another node (RFC 4616, RFC 5802; KIP-84).
 
-A login is good for one connection. With SCRAM the password never leaves this node, and the other node proves that it knows
-it too: who only pretends to be a node of the cluster is found out.
-"""
+A login is good for one connection. With SCRAM the password never leaves this node, and the other node proves that it
+knows it too: a peer that only pretends to be a node of the cluster is found out."""
 
 import base64
 import binascii
@@ -14,40 +13,42 @@ from actors.authentication.exchange import Rejected
 from actors.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, credential, hashed, salted
 
 Salted = Callable[[Mechanism, str, bytes, int], bytes]
-"""(mechanism, password, salt, iterations) -> salted password. It takes milliseconds, so that it is worth remembering."""
+"""Salts a password: (mechanism, password, salt, iterations) -> salted password. It takes milliseconds, so a caller
+remembers the result."""
 
 
 class Login(Protocol):
-    """One login of this node at another."""
+    """One login of this node to another node."""
 
     def first(self) -> bytes:
-        """The first token."""
+        """The first token that this node sends."""
         ...
 
     def next(self, token: bytes) -> bytes | None:
-        """The answer to the other node's token; None: nothing more. Raises Rejected if it does not know the password."""
+        """The answer to the other node's token; None: the login is complete. Raises Rejected if the other node does not
+        know the password."""
         ...
 
 
 class PlainLogin:
-    """A name and a password, as they are."""
+    """A login by PLAIN: the name and the password as they are."""
 
     def __init__(self, name: str, password: str) -> None:
         self._token = f"\0{name}\0{password}".encode()
 
     def first(self) -> bytes:
-        """The only token."""
+        """The only token of this mechanism: name and password."""
         return self._token
 
     def next(self, token: bytes) -> None:
-        """Nothing more."""
+        """None, since PLAIN has one token only."""
 
 
 class ScramLogin:
-    """A proof of the password, and a check of the other node's proof."""
+    """A login by SCRAM: a proof of the password, and a check of the other node's proof."""
 
     def __init__(self, mechanism: Mechanism, name: str, password: str, nonce: bytes, salted: Salted = salted) -> None:
-        """`nonce`: fresh random bytes, 16 or more."""
+        """`nonce` is fresh random bytes, 16 or more."""
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce.hex()
@@ -56,11 +57,11 @@ class ScramLogin:
         self._signature: bytes | None = None
 
     def first(self) -> bytes:
-        """Name and nonce."""
+        """The first token, with the user name and the nonce."""
         return f"n,,{self._bare}".encode()
 
     def next(self, token: bytes) -> bytes | None:
-        """The proof; after that, nothing more."""
+        """The proof of the password for the first token; None for the second, whose proof is checked. Raises Rejected."""
         fields = dict(part.partition("=")[::2] for part in token.decode(errors="replace").split(","))
         try:
             if self._signature is None:

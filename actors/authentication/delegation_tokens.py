@@ -20,7 +20,7 @@ class TokenKey:
         self._secret = secret.encode()
 
     def hmac(self, token_id: str) -> bytes:
-        """The secret of a token."""
+        """The secret of a delegation token."""
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
     def credential(self, token_id: str, mechanism: Mechanism, salt: bytes) -> Credential:
@@ -33,5 +33,5 @@ class TokenKey:
 
 
 def token_key(secret: str | None) -> TokenKey | None:
-    """The key of a setting; None: there are no tokens."""
+    """The key that a setting holds; None: there is no key, and so there are no tokens."""
     return TokenKey(secret) if secret else None

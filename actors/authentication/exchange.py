@@ -11,31 +11,31 @@ class Challenge(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """The peer is known."""
+    """The exchange is complete: the peer is this principal."""
 
     token: bytes
-    """The last answer."""
+    """The last answer to the peer."""
     principal: str
-    """`User:name`"""
+    """The principal of the peer, as `User:name`."""
     lifetime_ms: int = 0
-    """For how long its credentials are good from now on; 0: without an end."""
+    """For how many ms the peer's credentials are good from now on; 0: without an end."""
     by_token: bool = False
-    """Whether they are a delegation token (KIP-48)."""
+    """Whether the credentials are a delegation token (KIP-48)."""
     token_id: str = ""
-    """That of the token."""
+    """The id of that delegation token; empty without one."""
 
 
 class Calculation(NamedTuple):
-    """What to say needs a calculation that takes milliseconds: `job` runs outside the loop, and the exchange goes on with
-    `then(its result)`."""
+    """The answer needs a calculation that takes milliseconds: `job` runs outside the loop, and the exchange goes on
+    with `then(its result)`."""
 
     job: Callable[[], Any]
     then: Callable[[Any], "Said"]
 
 
 class Awaited(NamedTuple):
-    """What to say depends on something that is on its way: the exchange goes on with `then()` when `key` is signalled, or
-    after `most_ms`."""
+    """The answer depends on something that is on its way: the exchange goes on with `then()` when `key` is signalled,
+    or after `most_ms`."""
 
     key: Hashable
     most_ms: int
@@ -46,10 +46,9 @@ Said = Challenge | Accepted | Calculation | Awaited
 
 
 class Rejected(Exception):
-    """The peer is not who it says it is, or says nothing that can be read.
-
-    The text is for the log of this node. It names no secret. The peer learns only that its credentials are not valid, or
-    `told`, where its mechanism says in which words."""
+    """The exchange has failed: the peer has not proved that it is the user that it names, or it sent something that
+    cannot be read. The text is for the log of this node. It names no secret. The peer learns only that its credentials
+    are not valid, or `told`, where its mechanism says in which words."""
 
     def __init__(self, why: str, told: str | None = None) -> None:
         super().__init__(why)
@@ -57,7 +56,7 @@ class Rejected(Exception):
 
 
 class Exchange(Protocol):
-    """One mechanism on one connection, on the side that is asked."""
+    """One mechanism on one connection, on the side of the server."""
 
     def respond(self, token: bytes) -> Said:
         """The answer to the peer's next token. Raises Rejected, as `then` of a Calculation and of an Awaited does; the

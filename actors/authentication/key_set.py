@@ -36,13 +36,13 @@ class BadKeySet(ValueError):
 
 
 class Key(NamedTuple):
-    """One public key."""
+    """One public key of the set."""
 
     id: str | None
-    """Its `kid`"""
+    """The `kid` of the key; None: it has none."""
     algorithms: tuple[str, ...]
     key: Any
-    """As `cryptography` has it."""
+    """The key as an object of `cryptography`."""
 
 
 class KeySet(NamedTuple):
@@ -58,7 +58,7 @@ class KeySet(NamedTuple):
 
 
 def key_set(data: bytes) -> KeySet:
-    """Read a set. Raises BadKeySet."""
+    """The keys in the bytes of a JSON Web Key Set. Raises BadKeySet."""
     if len(data) > SET_BYTES_MAX:
         raise BadKeySet(f"it has more than {SET_BYTES_MAX} bytes")
     try:

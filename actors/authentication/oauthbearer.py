@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER (RFC 7628; KIP-255, KIP-768): a client shows a token that says who it is.
+"""SASL OAUTHBEARER (RFC 7628; KIP-255, KIP-768): a client shows a token that names its user.
 
 This file alone decides how the messages are read and what a refusal looks like. Rules:
 
@@ -29,7 +29,7 @@ class First:
     """The first message of a client. `token` is never shown."""
 
     def __init__(self, message: bytes) -> None:
-        """Raises Rejected."""
+        """`message` is the client's first token. Raises Rejected if it cannot be read."""
         if len(message) > MESSAGE_BYTES_MAX:
             raise Rejected(f"an OAUTHBEARER message of {len(message)} bytes, more than {MESSAGE_BYTES_MAX}")
         try:
@@ -52,7 +52,7 @@ class First:
 
 
 class Verdict:
-    """What was found about a token: `subject` and how long it is good, in ms; or why it is refused."""
+    """The result of checking a token: `subject` and how long the token is good, in ms; or why it is refused."""
 
     __slots__ = ("lifetime_ms", "refused", "subject")
 
@@ -63,14 +63,14 @@ class Verdict:
 
 
 Check = Callable[[str], "Verdict | Hashable"]
-"""Token -> a verdict, or the key that is signalled when there may be one."""
+"""Checks a token: it returns a verdict, or the key that is signalled when there may be one."""
 
 
 class OAuthBearer:
-    """One exchange: a token, and if it is refused the byte that ends the exchange."""
+    """One exchange of OAUTHBEARER: a token, and if it is refused the byte that ends the exchange."""
 
     def __init__(self, check: Check, at_last: Callable[[str], Verdict]) -> None:
-        """`at_last`: the verdict when nothing more is waited for."""
+        """`check` judges a token; `at_last` gives the verdict when nothing more is waited for."""
         self._check = check
         self._at_last = at_last
         self._next: Callable[[bytes], Said] = self._first

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from actors.authentication.exchange import Accepted, Rejected
 
 CHARACTERS_MAX = 1024
-"""Of a name, and of a password."""
+"""The most characters of a user name, and of a password."""
 
 
 class Plain:
-    """One exchange: a single token."""
+    """One exchange of PLAIN: a single token."""
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
-        """`password_of`: the password of a user; None: there is no such user."""
+        """`password_of` gives the password of a user; None: there is no such user."""
         self._password_of = password_of
 
     def respond(self, token: bytes) -> Accepted:

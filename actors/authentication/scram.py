@@ -27,24 +27,24 @@ TOKEN_BYTES_MAX = 4096
 
 
 class Mechanism(IntEnum):
-    """Numbered as in requests and records."""
+    """A SCRAM mechanism, with its number in requests and records."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
     @property
     def sasl_name(self) -> str:
-        """Its name in a SaslHandshake."""
+        """The name of the mechanism in a SaslHandshake."""
         return self.name.replace("_", "-")
 
     @property
     def hash(self) -> str:
-        """Its hash function, as hashlib calls it."""
+        """The hash function of the mechanism, as hashlib calls it."""
         return "sha256" if self is Mechanism.SCRAM_SHA_256 else "sha512"
 
 
 class Credential(NamedTuple):
-    """What a server keeps of a password. Nobody can log in with it."""
+    """What a server keeps of a password. It is not enough to log in with."""
 
     salt: bytes
     stored_key: bytes
@@ -53,7 +53,7 @@ class Credential(NamedTuple):
 
 
 def credential(mechanism: Mechanism, salt: bytes, salted_password: bytes, iterations: int) -> Credential:
-    """What is kept of a password that was salted by whoever sets it."""
+    """What is stored for a password that the administrator's tool has salted."""
     client_key = hashed(mechanism, salted_password, b"Client Key")
     return Credential(
         salt,
@@ -64,7 +64,7 @@ def credential(mechanism: Mechanism, salt: bytes, salted_password: bytes, iterat
 
 
 def salted(mechanism: Mechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """The salted password. It takes milliseconds: not for a turn."""
+    """A password salted with the hash function of a mechanism. It takes milliseconds: not for a turn."""
     return hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
 
 
@@ -72,12 +72,12 @@ SALT_BITS = 130
 
 
 class TokenLogin(NamedTuple):
-    """A delegation token, for somebody who logs in with it (KIP-48)."""
+    """A delegation token that a client logs in with (KIP-48)."""
 
     owner: str
-    """The principal that its holder is: `User:name`"""
+    """The principal that the token's holder becomes: `User:name`"""
     good_for_ms: Callable[[], int]
-    """How long it is good from now on; 0 or less: it has expired."""
+    """For how many ms the token is good from now on; 0 or less: it has expired."""
     credential: Callable[[], Credential]
     """Calculates what the proof is checked against. It may take milliseconds, and may be called by any thread."""
 
@@ -90,7 +90,7 @@ _FINAL = re.compile(r"(?P<bare>c=(?P<header>[^,]+),r=(?P<nonce>[^,]+)(?:,.*)?),p
 
 
 class Scram:
-    """One exchange: the peer's first message, and its proof."""
+    """One exchange of SCRAM: the peer's first message, and its proof."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class Scram:
         secret: bytes,
         token_of: Callable[[str], TokenLogin | None] = lambda id: None,
     ) -> None:
-        """`nonce`: fresh random bytes, 16 or more. `secret`: for the salts of users that do not exist.
-        `token_of`: the delegation token with an id."""
+        """`nonce` is fresh random bytes, 16 or more. `secret`: for the salts of users that do not exist. `token_of`:
+        the delegation token with an id."""
         self._mechanism = mechanism
         self._credential_of = credential_of
         self._token_of = token_of
@@ -188,7 +188,7 @@ class Scram:
         raise Rejected("a SCRAM message after the last")
 
     def _invented(self) -> Credential:
-        """For a user that does not exist: always the same, and not to be told from a real one."""
+        """Made-up credentials for a user that does not exist: always the same, and not to be told from real ones."""
         salt = invented_salt(self._mechanism, self._secret, self._name)
         return credential(self._mechanism, salt, hashed(self._mechanism, self._secret, salt), ITERATIONS_MIN)
 
@@ -203,7 +203,8 @@ def salt_of(number: int) -> bytes:
 
 
 def invented_salt(mechanism: Mechanism, secret: bytes, name: str) -> bytes:
-    """One that nobody has stored, always the same for a name. `secret`: who knows it can tell it from a stored one."""
+    """A salt that nobody has stored, always the same for a name. Only a node that knows `secret` can tell it from a
+    stored one."""
     return salt_of(int.from_bytes(hashed(mechanism, secret, name.encode()), "big"))
 
 

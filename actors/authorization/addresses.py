@@ -1,4 +1,4 @@
-"""The one form in which the addresses of peers are compared, whoever writes them how.
+"""The one form in which the addresses of peers are compared, however they are written.
 
 The same peer is `::ffff:192.0.2.9` on a listener for both families and `192.0.2.9` on one for IPv4; an IPv6 address may
 be written short, long as Java does it, in capitals, or with the name of the interface behind it. This file alone decides
@@ -26,12 +26,12 @@ def address(text: str) -> str | None:
 
 
 def is_every_interface(host: str) -> bool:
-    """Whether a host stands for every interface of a machine: an empty one, and the address of zeros in any spelling, in
-    brackets or not. The system's own short forms (`0`, `0.0`, `0x0`) are such too."""
+    """Whether a host stands for every interface of a machine: an empty one, and the address of zeros in any spelling,
+    in brackets or not. The short forms that the system itself accepts (`0`, `0.0`, `0x0`) count too."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     return not bare or address(bare) in ("0.0.0.0", "::") or _ZEROS.fullmatch(bare) is not None
 
 
 def canonical(host: str) -> str:
-    """The same, for a text that may be no address: it stays as it is."""
+    """An address in the one form in which it is compared. A text that is no address stays as it is."""
     return address(host) or host

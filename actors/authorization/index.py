@@ -44,7 +44,7 @@ class Grants:
         """(operation, permission) -> rules that say so. Released Kafka may store the same rule under two ids."""
 
     def change(self, operation: int, permission: int, by: int) -> None:
-        """One rule more (1) or less (-1)."""
+        """Note one more (`by` 1) or one less (-1) rule that says so."""
         key = (operation, permission)
         left = self.count.get(key, 0) + by
         if left:
@@ -63,10 +63,9 @@ Bucket = dict[tuple[str, str], Grants]
 
 
 class RuleIndex:
-    """A table: key under which a rule is stored -> rule. Every write keeps the ways to find it.
-
-    Invariants: `_literal` and `_prefixed` have no empty bucket and no empty Grants; `_lengths` has, for each kind of
-    resource, the lengths of its prefixes once each, ascending."""
+    """The access rules of a cluster by the key under which each is stored, with the tables that find them. Invariants:
+    `_literal` and `_prefixed` have no empty bucket and no empty Grants; `_lengths` has, for each kind of resource, the
+    lengths of its prefixes once each, ascending."""
 
     def __init__(self) -> None:
         self._rules: dict[Hashable, Rule] = {}
@@ -91,7 +90,7 @@ class RuleIndex:
         return self._rules.get(key)
 
     def put(self, key: Hashable, rule: Rule | None) -> None:
-        """Store a rule under a key; None: there is none any more."""
+        """Store a rule under a key; None removes the rule there."""
         old = self._rules.pop(key, None)
         if old is not None:
             self._count(old, -1)
@@ -131,7 +130,7 @@ class RuleIndex:
         return [self._rules]
 
     def decide(self, principal: str, host: str, operation: int, resource: int, name: str) -> bool | None:
-        """Whether the rules allow it. None: the resource has no rules at all."""
+        """Whether the rules allow `operation` on the resource. None: the resource has no rules at all."""
         whoever = ((principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD))
         allows, denies = ALLOWS[operation], DENIES[operation]
         allowed: bool | None = None
@@ -148,7 +147,7 @@ class RuleIndex:
         return allowed
 
     def denies_by_name(self, principal: str, host: str, operation: int, resource: int, name: str) -> bool:
-        """Whether a rule denies it that is for this principal and not for everybody."""
+        """Whether a rule that is for this principal, and not for everybody, denies `operation` on the resource."""
         denies = DENIES[operation]
         for bucket in self._buckets(resource, name):
             for one in ((principal, host), (principal, WILDCARD)):
@@ -158,7 +157,7 @@ class RuleIndex:
         return False
 
     def allows_some(self, principal: str, host: str, operation: int, resource: int) -> bool:
-        """Whether there is a name that the rules allow `operation` on: an idempotent producer has to say of no topic that it
+        """Whether the rules allow `operation` on at least one name: an idempotent producer has to name no topic that it
         writes to (KIP-679). Included operations do not count here, as in Kafka."""
         wanted = (operation, Operation.ALL)
         fitting = [

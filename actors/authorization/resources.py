@@ -11,14 +11,14 @@ CLUSTER_NAME = "kafka-cluster"
 """The name of the one resource of kind CLUSTER."""
 
 WILDCARD = "*"
-"""As a name: every resource. As a host: every host. As the name of a principal: everybody."""
+"""Stands for every resource as a name, for every host as a host, and for every principal as the name of one."""
 
 EVERYBODY = "User:*"
 """The principal of a rule for everybody."""
 
 
 class Resource(IntEnum):
-    """Kinds of resources. ANY is for filters only."""
+    """A kind of resource. ANY is for filters only."""
 
     ANY = 1
     TOPIC = 2
@@ -39,7 +39,7 @@ class Pattern(IntEnum):
 
 
 class Operation(IntEnum):
-    """What may be done. ANY is for filters only."""
+    """An operation on a resource. ANY is for filters only."""
 
     ANY = 1
     ALL = 2
@@ -59,7 +59,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """ANY is for filters only."""
+    """Whether a rule allows or denies. ANY is for filters only."""
 
     ANY = 1
     DENY = 2

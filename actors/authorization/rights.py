@@ -8,7 +8,7 @@ from actors.authorization.resources import Operation, Resource
 
 
 class Checked(Enum):
-    """Where a right is checked."""
+    """The place in the code that checks a right."""
 
     WHOLE = "by perform, before the handler"
     EACH = "by the handler, for each resource"
@@ -20,11 +20,11 @@ class Node(Flag):
     """What a node id is to the cluster, as far as the node that is asked knows."""
 
     CONTROLLER = auto()
-    """It votes in the quorum."""
+    """The node votes in the quorum."""
     BROKER = auto()
     """A broker with that id is registered."""
     NEWCOMER = auto()
-    """Neither: it is about to join, or it is gone."""
+    """The id is of no voter and no registered broker: it is about to join, or it is gone."""
 
 
 NO_NODE = Node(0)
@@ -40,8 +40,10 @@ class Right(NamedTuple):
     also: Operation | None = None
     """An operation on the same resource that is enough as well."""
     nodes: Node = NO_NODE
-    """Which nodes may ask without that operation, for themselves alone. Of a principal that names nodes only."""
+    """Which nodes may ask without that operation, for themselves alone. It holds for a principal that names nodes only.
+    """
     speaks: Callable[[Any], Iterator[int]] | None = None
     """The nodes for which a request speaks. None: it names none."""
     door: bool = False
-    """Whether CLUSTER_ACTION on the cluster is asked for besides, before anything else (KIP-631, controllers' endpoints)."""
+    """Whether CLUSTER_ACTION on the cluster is asked for too, before anything else (KIP-631, controllers' endpoints).
+    """

@@ -24,11 +24,11 @@ class Rule(NamedTuple):
 
 
 class BadRule(ValueError):
-    """A rule or a filter that means nothing. The message says why."""
+    """A rule or a filter has no meaning. The message says why."""
 
 
 def checked(rule: Rule) -> Rule:
-    """The rule itself. Raises BadRule for one that must not be stored."""
+    """The rule that was passed in. Raises BadRule for one that must not be stored."""
     if rule.resource not in set(Resource) - {Resource.ANY}:
         raise BadRule(f"Invalid resourceType {_word(Resource, rule.resource)}")
     if not rule.name:
@@ -47,7 +47,7 @@ def checked(rule: Rule) -> Rule:
 
 
 class Filter(NamedTuple):
-    """Which rules are meant. None and the ANY of a field: whatever it is."""
+    """Which rules a request means. None, and the ANY of a field, match every value."""
 
     resource: int
     name: str | None
@@ -58,7 +58,7 @@ class Filter(NamedTuple):
     permission: int
 
     def finds(self, rule: Rule) -> bool:
-        """Whether the rule is one of those that are meant."""
+        """Whether the filter means that rule."""
         return (
             self.resource in (Resource.ANY, rule.resource)
             and self.operation in (Operation.ANY, rule.operation)
@@ -81,7 +81,7 @@ class Filter(NamedTuple):
 
 
 def checked_filter(filter: Filter) -> Filter:
-    """The filter itself. Raises BadRule for numbers that mean nothing."""
+    """The filter that was passed in. Raises BadRule for numbers without a meaning."""
     for field, kind, value in (
         ("resourceType", Resource, filter.resource),
         ("patternType", Pattern, filter.pattern),

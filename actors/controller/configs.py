@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import AlterConfigsRequest, CreateTopicsResponse, IncrementalAlterConfigsRequest
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-"""Resource types (A35)."""
+"""Resource types of settings, as numbered on the wire (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
 VALUE_BYTES_MAX = 0x7FFF
 SETTINGS_MAX = 1000
-"""Settings of one resource: the image keeps a copy of all of them for each change that is not committed."""
+"""The most settings of one resource: the image keeps a copy of all of them for each change that is not committed."""
 CHANGES_MAX = 10_000
-"""Changes in one request, because they become one record batch. Apache Kafka has the same bound."""
+"""The most changes in one request, because they become one record batch. Apache Kafka has the same bound."""
 CHANGED_BYTES_MAX = 4 << 20
-"""The bytes of these changes, with the names that each record repeats."""
+"""The most bytes of these changes, with the names that each record repeats."""
 SUBSCRIPTIONS_MAX = 100
 SUBSCRIPTION_CHARACTERS_MAX = 249
-"""The length that a topic's name may have."""
+"""The longest name of a subscription: as long as a topic's name may be."""
 GROUPS_MAX = 10_000
-"""Groups with settings of their own."""
+"""The most groups with settings of their own."""
 GROUP_CHARACTERS_MAX = 249
 BROKER_DIGITS_MAX = 10
 """The bound on a broker id's digits: every record of a setting repeats the name of its resource."""
@@ -60,9 +60,9 @@ RESOURCES_MAX = {
 }
 """How many resources of a type may have settings, and what is said of one more."""
 SECURITY = ("ssl.", "sasl.")
-"""Beginnings of a broker's settings that are never set at run time for all of its listeners at once."""
+"""The beginnings of a broker's settings that are never set at run time for all of its listeners at once."""
 LISTENER = "listener.name."
-"""Settings of a single listener begin so."""
+"""The beginning of the settings of a single listener."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -79,7 +79,7 @@ class Refused(Exception):
 
 
 def topic_config_error(configs: Mapping[str, str | None]) -> str | None:
-    """What is wrong with a topic's settings, or None."""
+    """Why these settings are illegal for a topic; None: they are legal."""
     for name, value in configs.items():
         key = TOPIC_CONFIGS.get(name)
         if key is None:
@@ -94,7 +94,7 @@ def topic_config_error(configs: Mapping[str, str | None]) -> str | None:
 
 
 def _lag_error(configs: Mapping[str, str | None]) -> str | None:
-    """What is wrong with the compaction lags that a topic's settings give, or None."""
+    """Why the compaction lags among a topic's settings contradict each other; None: they do not."""
     names = ("min.compaction.lag.ms", "max.compaction.lag.ms")
     texts = [(TOPIC_CONFIGS[name], configs.get(name)) for name in names]
     low, high = (key.default if text is None else key.parse(text) for key, text in texts)
@@ -138,8 +138,8 @@ def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:
 
 
 def unclean_allowed(state: State, topic: int) -> bool:
-    """Whether a topic may get a leader that lacks acknowledged records, by the topic's setting, all brokers' or this
-    node's."""
+    """Whether a topic may get a leader that lacks acknowledged records, by the setting of the topic, of all brokers, or
+    of this node."""
     image = state.image
     for resource in ((TOPIC, image.topic_name(topic)), (BROKER, "")):
         value = image.config(*resource).get(UNCLEAN)
@@ -149,7 +149,7 @@ def unclean_allowed(state: State, topic: int) -> bool:
 
 
 def without_effect(op: Any) -> str | None:
-    """What to tell about a setting of a topic or a broker that is accepted and does nothing; else None."""
+    """The warning for a setting of a topic or a broker that is accepted and does nothing; else None."""
     if isinstance(op, ConfigSet) and op.resource_type == BROKER and op.value is not None:
         key = _broker_key(op.name)
         if key is None or key.dynamic != ONE_BROKER or op.name in KEPT:
@@ -178,14 +178,15 @@ def without_effect(op: Any) -> str | None:
 
 
 def alter_configs(state: State, request: "AlterConfigsRequest", now: Now, random: Random) -> Result:
-    """AlterConfigsRequest: settings that a resource does not name are removed. Errors: as incremental_alter_configs."""
+    """Carry out an AlterConfigsRequest: settings that a resource does not name are removed. Errors: as
+    incremental_alter_configs."""
     return _alter(state, request, message("AlterConfigsResponse"), _replaced)
 
 
 def incremental_alter_configs(
     state: State, request: "IncrementalAlterConfigsRequest", now: Now, random: Random
 ) -> Result:
-    """IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17, 44
+    """Carry out an IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17, 44
     POLICY_VIOLATION, 102 BROKER_ID_NOT_REGISTERED."""
     return _alter(state, request, message("IncrementalAlterConfigsResponse"), _changed)
 
@@ -283,7 +284,8 @@ def _check_subscription(name: str) -> None:
 
 
 def _check_room(state: State, kind: int, added: int) -> None:
-    """`added`: resources of that type which the request names and which have no settings yet."""
+    """Raise Refused if the `added` resources of a type would be too many: those which the request names and which have
+    no settings yet."""
     most, text = RESOURCES_MAX[kind]
     if state.image.count(kind) + added > most:
         raise Refused(ErrorCode.POLICY_VIOLATION, text)
@@ -380,7 +382,8 @@ def _check_changes(
 
 
 def _broker_key(name: str) -> ConfigKey | None:
-    """A node's setting, or one of Apache Kafka's that is kept; `dynamic`: for whom it can be changed. None: neither."""
+    """The entry of a node's setting, or of one of Apache Kafka's that is kept; `dynamic` says whether it can be changed
+    for one broker or for all. None: neither."""
     key = BROKER_CONFIGS.get(ALIASES.get(name, name))
     if key is None:
         return KEPT.get(name)

@@ -42,12 +42,13 @@ OURS: dict[str, tuple[int, int]] = {
     SHARE_VERSION: SHARE_VERSIONS,
     STREAMS_VERSION: STREAMS_VERSIONS,
 }
-"""What this software supports."""
+"""The lowest and the highest level of each feature that this software supports."""
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def update_features(state: State, request: "UpdateFeaturesRequest", now: Now, random: Random) -> Result:
-    """UpdateFeaturesRequest. Errors, by feature and for the whole: 42 INVALID_REQUEST, 95 INVALID_UPDATE_VERSION, 96."""
+    """Carry out an UpdateFeaturesRequest. Errors, by feature and for the whole: 42 INVALID_REQUEST, 95
+    INVALID_UPDATE_VERSION, 96."""
     kind = message("UpdateFeaturesResponse")
     reply = kind()
     ops: list[Any] = []

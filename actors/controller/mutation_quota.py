@@ -20,7 +20,7 @@ from actors.quotas.levels import MUTATION, Charged, Limits, user_of
 from actors.quotas.rates import Window
 
 Charge = Callable[[int], bool]
-"""Charge so many partitions; False: the client may not have them made or deleted now."""
+"""Charges a client for so many partitions; False: the client may not have them made or deleted now."""
 
 
 def free(partitions: int) -> bool:
@@ -36,11 +36,11 @@ class Mutations:
         self._accounts: Accounts[TokenBucket] | None = None
 
     def newest(self, most: int, now_ms: int) -> Iterator[tuple[Charged, Account[TokenBucket]]]:
-        """Who was charged last."""
+        """(name, account) of the clients that were charged last."""
         return iter(()) if self._accounts is None else self._accounts.newest(most, now_ms)
 
     def changed(self) -> None:
-        """Quotas are others now."""
+        """Note that the quotas have changed, so that they are read again."""
         self._limits = None
 
     def quota(
@@ -53,8 +53,8 @@ class Mutations:
         *,
         strict: bool,
     ) -> "MutationQuota | None":
-        """What a request is charged with; None: its client has no quota. `stored`: the quotas of the image, read when they
-        have changed."""
+        """The quota that a request is charged with; None: its client has no quota. `stored`: the quotas of the image,
+        read when they have changed."""
         if self._limits is None:
             self._limits = Limits(stored())
         limit = self._limits.find(MUTATION, user_of(principal), client_id)
@@ -73,10 +73,11 @@ class MutationQuota:
         self._now_ms = now_ms
         self._strict = strict
         self.throttle_ms = 0
-        """How long its client should wait."""
+        """How many ms the client of the request should wait."""
 
     def charge(self, partitions: int) -> bool:
-        """Take tokens. False: none were taken, as the client owes some, and the request knows what that means."""
+        """Take tokens for so many partitions. False: none were taken, as the client owes some, and its request is of a
+        version that knows the error."""
         bucket, bound, now_ms = self._account.measure, self._account.bound, self._now_ms
         owes = bucket.refill(bound, now_ms) < 0
         if not (owes and self._strict):

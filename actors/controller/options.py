@@ -44,7 +44,8 @@ class Options(NamedTuple):
     lease: tuple[int, int] = (30_000, 20_000)
     """Length of a lease in ms, at level 1 and 2 (R631-144, A25)."""
     grace_ms: int = 4000
-    """Added to every lease at takeover: the time for which a deposed leader may go on without knowing (A22)."""
+    """Time in ms that is added to every lease at takeover, since a deposed leader may go on for so long without knowing
+    (A22)."""
     partitions_default: int = 1
     replicas_default: int = 1
     delete_topics: bool = True
@@ -55,11 +56,11 @@ class Options(NamedTuple):
     """Bytes of log between two snapshots: normally, and while the quorum is degraded (A44, A45)."""
     snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
     mutation_window: Window = Window(11, 1000)
-    """For how long a client may save up changes that its quota allows."""
+    """The samples of the quotas of changes: for how long a client may save up changes that its quota allows."""
     token_key: TokenKey | None = None
-    """None: there are no delegation tokens."""
+    """The cluster's key for delegation tokens; None: there are no delegation tokens."""
     token_lifetime_ms: int = 604_800_000
-    """A token's last time, counted from its creation."""
+    """How long a token can be kept by renewing it, in ms from its creation."""
     token_expiry_ms: int = 86_400_000
     """How long a token is good when it is created or renewed."""
     token_sweep_ms: int = 3_600_000

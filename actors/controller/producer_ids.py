@@ -17,7 +17,7 @@ BLOCK = 1000
 
 
 def allocate_producer_ids(state: State, request: "AllocateProducerIdsRequest", now: Now, random: Random) -> Result:
-    """AllocateProducerIdsRequest. Errors: 77 STALE_BROKER_EPOCH; 41 and 31 come from the controller role."""
+    """Carry out an AllocateProducerIdsRequest. Errors: 77 STALE_BROKER_EPOCH; 41 and 31 come from the controller role."""
     reply = message("AllocateProducerIdsResponse")
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
         return Result((), reply(error_code=int(ErrorCode.STALE_BROKER_EPOCH)))
@@ -27,7 +27,7 @@ def allocate_producer_ids(state: State, request: "AllocateProducerIdsRequest", n
 
 
 def give_producer_id(state: State, request: Message, now: Now, random: Random) -> Result:
-    """InitProducerIdRequest without a transactional id."""
+    """Answer an InitProducerIdRequest without a transactional id."""
     soft, start = state.soft, state.image.next_producer_id
     ops = []
     if not soft.producer_ids:

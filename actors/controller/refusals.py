@@ -1,4 +1,5 @@
-"""What a controller that is not active answers, for each API: every reply of Kafka carries its error in its own place.
+"""The answers of a controller that is not active, for each API: every reply of Kafka carries its error in its own
+place.
 
 `NOT_CONTROLLER` is the only code that no operation decides, so this is the one place for it (R631-123,
 R631-136, R500-14).
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     )
 
 Refusal = Callable[[Any, ErrorCode, int], Any]
-"""(request, error code, id of the active controller or -1) -> reply"""
+"""Makes a refusal: (request, error code, id of the active controller or -1) -> reply"""
 
 
 def refusal(request: Message, code: ErrorCode, active_controller: int) -> Any:

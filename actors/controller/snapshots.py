@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from actors.wire.schemas.kip631.v28 import ControllerHeartbeatRequest
 
 LIMIT_MS = 600_000
-"""A snapshot that takes longer has failed (A43)."""
+"""The time in ms after which a snapshot that has not ended counts as failed (A43)."""
 
 
 class Progress(NamedTuple):
     """What the active controller knows of the log and of the quorum's health."""
 
     bytes_since: Any
-    """(offset) -> bytes committed after it."""
+    """The bytes committed after an offset: (offset) -> bytes."""
     degraded: bool
     """Whether the voters that keep up are no more than a bare majority (A45)."""
 
 
 def controller_heartbeat(state: State, request: "ControllerHeartbeatRequest", now: Now, random: Random) -> Result:
-    """ControllerHeartbeatRequest: note the report, and answer whether to start. Errors: 42 if the id is not a
-    controller's."""
+    """Carry out a ControllerHeartbeatRequest: note the report, and answer whether to start. Errors: 42 if the id is not
+    a controller's."""
     kind = message("v28:ControllerHeartbeatResponse")
     if request.controller_id not in state.controllers:
         return Result((), kind(error_code=int(ErrorCode.INVALID_REQUEST)), seen=0)
@@ -53,8 +53,8 @@ def controller_heartbeat(state: State, request: "ControllerHeartbeatRequest", no
 
 
 def report(state: State, controller: int, offset: int, features: tuple[tuple[str, int, int], ...], now: Now) -> None:
-    """A controller has a snapshot up to `offset` (its end offset; -1: none). The active controller reports its own
-    too."""
+    """Note that a controller has a snapshot up to `offset` (its end offset; -1: none). The active controller reports
+    its own too."""
     soft = state.soft
     soft.controllers[controller] = Report(offset, now.mono_ms, features)
     slot = soft.snapshot

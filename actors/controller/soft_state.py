@@ -34,22 +34,22 @@ class Lease:
         self.epoch = epoch
         self.incarnation_id = incarnation_id
         self.expires_ms = expires_ms
-        """Monotonic: receipt of the newest accepted heartbeat + lease period."""
+        """Monotonic time of the end: receipt of the newest accepted heartbeat + lease period."""
         self.record_offset = record_offset
         """Offset of the newest BrokerRecord. A renewal's answer waits until this is committed, and for nothing else."""
         self.offset = offset
-        """CurMetadataOffset of the newest heartbeat."""
+        """CurMetadataOffset of the broker's newest heartbeat."""
         self.longer_until_ms = -1
-        """Until this time a longer lease of an earlier active controller may last, of the length that the registration
+        """Time until which a longer lease of an earlier active controller may last, of the length that the registration
         names."""
         self.connection = -1
-        """The newest connection on which its holder was granted it; -1: none yet."""
+        """The newest connection on which the holder was granted the lease; -1: none yet."""
         self.given_up = False
-        """The broker has fenced itself and says so (A23). If it returns in time, it serves again under a new epoch
-        only."""
+        """Whether the broker has fenced itself and says so (A23). If it returns in time, it serves again under a new
+        epoch only."""
         self.refused = False
-        """Renewal was refused since the lease was last granted (A17): the broker is fenced as soon as it confirms the
-        refusal."""
+        """Whether renewal was refused since the lease was last granted (A17): the broker is fenced as soon as it
+        confirms the refusal."""
 
 
 class Legacy:
@@ -60,13 +60,13 @@ class Legacy:
     def __init__(self, incarnation_id: bytes, zookeeper: bool = False) -> None:
         self.incarnation_id = incarnation_id
         self.zookeeper = zookeeper
-        """It is one of Apache Kafka's in ZooKeeper mode: it sends no heartbeats."""
+        """Whether the broker is one of Apache Kafka's in ZooKeeper mode, which sends no heartbeats."""
         self.listeners: tuple[EndPoint, ...] = ()
-        """As its newest heartbeat names them, or its znode."""
+        """The listeners of the broker, as its newest heartbeat or its znode names them."""
         self.heard_ms = 0
-        """Monotonic time of that heartbeat; 0 in ZooKeeper mode."""
+        """Monotonic time of the newest heartbeat; 0 in ZooKeeper mode."""
         self.told = -1
-        """Metadata offset below which it has been told everything and has said so; -1: not yet everything."""
+        """Metadata offset below which the broker has confirmed that it was told everything; -1: not yet everything."""
 
 
 class Departure(NamedTuple):
@@ -74,9 +74,9 @@ class Departure(NamedTuple):
 
     why: str
     newcomer: bool
-    """A new process waits for the id. The old process may not come back meanwhile (R631-175)."""
+    """Whether a new process waits for the id. The old process may not come back meanwhile (R631-175)."""
     give_up: bool = False
-    """The broker was unregistered on purpose: it leaves even ISRs of which it is the last member (A32)."""
+    """Whether an operator has given the broker up: it leaves even ISRs of which it is the last member (A32)."""
     next_row: int = 0
     """Partition row where the next slice begins."""
 
@@ -112,8 +112,8 @@ class SnapshotSlot(NamedTuple):
 
 
 class Commits:
-    """Which high watermark was reached when, at a coarse grain. It decides whether a broker's metadata is stale
-    (A17)."""
+    """The times at which high watermarks were reached, at a coarse grain. They decide whether a broker's metadata is
+    stale (A17)."""
 
     GRAIN_MS = 100
 
@@ -124,13 +124,13 @@ class Commits:
         self.at_takeover = 0
 
     def begin(self, mono_ms: int, high_watermark: int) -> None:
-        """Take over now."""
+        """Begin to record at the takeover, which is now."""
         self._past.clear()
         self._past.append((mono_ms, high_watermark))
         self.since_ms, self.at_takeover = mono_ms, high_watermark
 
     def note(self, mono_ms: int, high_watermark: int, keep_ms: int) -> None:
-        """The high watermark is `high_watermark` from now on."""
+        """Note that the high watermark is `high_watermark` from now on. Entries older than `keep_ms` are dropped."""
         past = self._past
         if past and mono_ms - past[-1][0] < self.GRAIN_MS:
             return
@@ -151,9 +151,9 @@ class Commits:
 
 
 class Usable(NamedTuple):
-    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping, and not
-    fenced by themselves. Who may only stay in an ISR, `Soft.may_stay` says. A fenced broker keeps its replicas, and may be
-    named in an assignment while it is registered; none is given to it (A31)."""
+    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping,
+    and not fenced by themselves. Who may only stay in an ISR, `Soft.may_stay` says. A fenced broker keeps its replicas,
+    and may be named in an assignment while it is registered; none is given to it (A31)."""
 
     ids: frozenset[int]
     racks: tuple[tuple[int, str | None], ...]
@@ -161,7 +161,7 @@ class Usable(NamedTuple):
 
 
 class Search:
-    """A look at partitions, in slices, of which some may get a leader or the end of their reassignment. `place`: how many of
+    """A search, in slices, for partitions that may get a leader or the end of their reassignment. `place`: how many of
     the rows were looked at."""
 
     __slots__ = ("place", "rows")
@@ -186,7 +186,7 @@ class Soft:
         self.allowing: dict[bytes, None] = {}
         """Topics whose unclean.leader.election.enable has changed, until their search begins: their ids, oldest first."""
         self.search: Search | None = None
-        """The search for such partitions that runs."""
+        """The search for such partitions that is under way; None: none is."""
         self.rebalance_row = -1
         """Partition row where the next slice of a rebalance begins; -1: none runs."""
         self.rebalance_due_ms = 1 << 62
@@ -194,13 +194,13 @@ class Soft:
         self.controllers: dict[int, Report] = {}
         self.snapshot: SnapshotSlot | None = None
         self.snapshot_times: dict[int, int] = {}
-        """When each controller was last told to snapshot."""
+        """The monotonic time when each controller was last told to take a snapshot."""
         self.unregistered: set[int] = set()
         """Brokers that an UnregisterBroker waits for, until the end of the turn in which they are gone."""
         self.isr_connections: dict[int, int] = {}
         """Broker -> the newest connection on which it has sent AlterIsr (R497-52)."""
         self.mutations = Mutations()
-        """What clients have left of their quotas of changes."""
+        """The tokens that clients have left of their quotas of changes."""
         self.topic_configs: list[Any] | None = None
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
         self.token_ids: dict[bytes, str] = {}
@@ -208,18 +208,18 @@ class Soft:
         self.legacy: dict[int, Legacy] = {}
         """Brokers that do not pull the metadata log, by id: the newest process of each."""
         self.producer_ids = range(0)
-        """What is left of a block that this controller gives single ids from (producer_ids.py)."""
+        """The producer ids that are left of a block from which this controller gives single ids (producer_ids.py)."""
         self.producer_ids_offset = -1
-        """Offset of the record of that block: no id of it is given before the record is committed."""
+        """The offset of the record of that block: no id of it is given before the record is committed."""
         self.zookeeper_epoch: int | None = None
-        """What this controller has written into /controller_epoch when it took /controller; None: ZooKeeper does not have it
-        as the controller, and brokers in ZooKeeper mode are told nothing."""
+        """The epoch that this controller has written into /controller_epoch when it took /controller; None: ZooKeeper
+        does not have it as the controller, and brokers in ZooKeeper mode are told nothing."""
         self.znodes: frozenset[int] = frozenset()
         """Ids that brokers in ZooKeeper mode have in /brokers/ids, as far as it is known; controllers' left out."""
         self._usable: Usable | None = None
 
     def changed(self) -> None:
-        """A lease, a departure, a shutdown or a registration has changed: `usable` is computed anew."""
+        """Let `usable` be computed anew, since a lease, a departure, a shutdown or a registration has changed."""
         self._usable = None
 
     def usable(self, image: Image) -> Usable:

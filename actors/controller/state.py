@@ -29,14 +29,14 @@ class State(NamedTuple):
     me: int
     """Id of this controller, the active one."""
     level: int
-    """Finalized `metadata.format`."""
+    """The finalized level of `metadata.format`."""
     high_watermark: int
     controllers: frozenset[int]
     """Ids of all controllers of the quorum: no broker may have one of them (R631-028)."""
 
     @property
     def family(self) -> Family:
-        """What the records of this cluster can say."""
+        """The family of the cluster's records, which says what they can hold."""
         return dialect(self.level).family
 
 

@@ -49,7 +49,7 @@ class SnapshotFooter(NamedTuple):
 
 
 class KRaftVersion(NamedTuple):
-    """Says whether the voters are in the log: 1 if they are."""
+    """The control record of kraft.version: 1 if the voters are in the log, 0 if not."""
 
     version: int
 
@@ -61,7 +61,7 @@ class Voter(NamedTuple):
     directory_id: bytes
     endpoints: tuple[tuple[str, str, int], ...] = ()
     kraft_versions: tuple[int, int] = (0, 1)
-    """lowest and highest kraft.version supported"""
+    """The lowest and the highest kraft.version that the voter supports."""
 
 
 class Voters(NamedTuple):
@@ -106,7 +106,7 @@ def control_batch(base_offset: int, epoch: int, timestamp_ms: int, controls: Seq
 
 
 def _body(control: Control) -> tuple[int, bytes]:
-    """(type, value) of a control record."""
+    """(record type, value) of a control record."""
     if isinstance(control, LeaderChange):
         change = message("LeaderChangeMessage")
         voters = [change.Voter(voter_id=voter) for voter in control.voters]

@@ -13,11 +13,11 @@ from actors.metadata.snapshot import NO_LIMIT, RECORDS_MAX, verified_batches
 from actors.ports import Buffer
 
 BOOTSTRAP = "bootstrap.checkpoint"
-"""Beside meta.properties, in the directory of the metadata log."""
+"""The name of the file, which lies beside meta.properties in the directory of the metadata log."""
 
 
 def encode(level: int, credentials: Sequence[EntitySet]) -> bytes:
-    """The file. `level`: metadata.format."""
+    """The bytes of the file. `level`: the value of metadata.format."""
     head = control_batch(0, 0, 0, [SnapshotHeader(0)])
     out = BatchWriter(head.last_offset + 1, 0, 0, NO_LIMIT, RECORDS_MAX)
     ops: list[Op] = [FeatureSet(FORMAT, level), *credentials]
@@ -28,7 +28,7 @@ def encode(level: int, credentials: Sequence[EntitySet]) -> bytes:
 
 
 def decode(data: Buffer) -> list[Op]:
-    """What the first leader writes beside the levels, which it knows. Raises CorruptMetadata."""
+    """The ops that the first leader writes beside the levels, which it knows. Raises CorruptMetadata."""
     found: list[Op] = []
     whole = False
     for batch in verified_batches(data):

@@ -1,4 +1,5 @@
-"""In what the families of metadata differ beyond bytes: where the controller's decisions depend on what records can say.
+"""The differences between the families of metadata beyond bytes: where the controller's decisions depend on what
+records can say.
 
 This file alone decides how the two epochs of a partition move together, and what fencing makes of a registration. Rules:
 
@@ -20,9 +21,11 @@ class Epochs(NamedTuple):
     """The two epochs of a partition."""
 
     leader: int
-    """Counts leaderships. Clients and followers fence with it; batches and leader-epoch-checkpoint hold it."""
+    """The leader epoch: it counts leaderships. Clients and followers fence with it; batches and leader-epoch-checkpoint
+    hold it."""
     partition: int
-    """Counts changes of any kind. An AlterIsr names it, and the newer of two states has the higher one."""
+    """The partition epoch: it counts changes of any kind. An AlterIsr names it, and the newer of two states has the
+    higher one."""
 
 
 class Family(NamedTuple):
@@ -30,9 +33,9 @@ class Family(NamedTuple):
 
     name: str
     one_epoch: bool
-    """One number is both epochs (A33)."""
+    """Whether one number is both epochs (A33)."""
     registers_fenced: bool
-    """A fenced broker stays registered; else fencing ends the registration (A31)."""
+    """Whether a fenced broker stays registered; if not, fencing ends the registration (A31)."""
 
     def next_epochs(self, now: Epochs, *, leadership_moves: bool) -> Epochs:
         """The epochs after a change. `leadership_moves`: another broker leads, or none, or a replica leaves the assignment

@@ -71,7 +71,7 @@ RULE_FIELDS = (
     "operation",
     "permission_type",
 )
-"""The fields of their records, in the order of `Rule`."""
+"""The fields of the records of access rules, in the order of `Rule`."""
 
 ConfigKey = tuple[int, str]
 """(resource type, resource name)"""
@@ -88,9 +88,9 @@ class Delta(NamedTuple):
     configs: tuple[ConfigKey, ...] = ()
     features: tuple[str, ...] = ()
     removed: tuple[tuple[str, bytes], ...] = ()
-    """(name, id) of topics that were deleted"""
+    """(name, id) of each topic that was deleted"""
     entities: tuple[str, ...] = ()
-    """kinds of which an entity was set or is gone"""
+    """kinds of entities of which one was set or removed"""
 
 
 class TopicName(NamedTuple):
@@ -121,7 +121,7 @@ class Pin:
         return sorted((ids.get(row), row) for row in range(len(self.names)) if self.names.get(row) is not None)
 
     def release(self) -> None:
-        """Free the generation. May be called more than once."""
+        """Free the generation. A second call does nothing."""
         if self._taken is not None:
             self._generations.release(self._taken)
             self._taken = None
@@ -233,7 +233,7 @@ class Image(Columns):
         return self._features.get(name, 0)
 
     def features(self) -> dict[str, int]:
-        """All finalized levels."""
+        """The finalized levels of all features, by name."""
         return dict(self._features)
 
     @property
@@ -250,7 +250,7 @@ class Image(Columns):
         return sorted((op for (of, _), op in self.entities.items() if of == kind), key=lambda op: repr(op.key))
 
     def every(self, kind: str) -> Iterator[EntitySet]:
-        """The same in no order. Nothing may be replayed meanwhile."""
+        """All entities of a kind, in no order. Nothing may be replayed while the caller iterates."""
         return (op for (of, _), op in self.entities.items() if of == kind)
 
     def count(self, kind: int | str) -> int:
@@ -303,7 +303,7 @@ class Image(Columns):
         self.next_offset = next_offset
 
     def commit(self, offset: int) -> None:
-        """All records below `offset` are committed: drop what would undo them."""
+        """Note that all records below `offset` are committed, and drop what would undo them."""
         if self._transaction >= 0:
             offset = min(offset, self._transaction)
         super().commit(offset)

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 from fastpath.image.blocks import NOTHING, Block, Extra, State
 
 UNCHANGED = -2
-"""The leader does not change."""
+"""The value of a leader field that does not change."""
 
 NO_UUID = bytes(16)
 
@@ -47,7 +47,7 @@ class EndPoint(NamedTuple):
 
 
 class BrokerSet(NamedTuple):
-    """Broker `id` is registered with this epoch. This replaces an earlier registration as a whole."""
+    """The registration of broker `id` under this epoch. It replaces an earlier registration as a whole."""
 
     id: int
     epoch: int
@@ -58,14 +58,15 @@ class BrokerSet(NamedTuple):
     """(name, lowest level, highest level) of each supported feature"""
     log_dirs: tuple[bytes, ...] = ()
     fenced: bool = False
-    """Registered, but it may not lead nor be in sync. Levels 1 and 2 know no such registration (A31)."""
+    """Whether the broker is registered but may not lead nor be in sync. Levels 1 and 2 know no such registration (A31).
+    """
     in_controlled_shutdown: bool = False
     cordoned_log_dirs: tuple[bytes, ...] = ()
     lease_ms: int = 0
     """The longest lease that the broker may hold; 0: not known. Levels 1 and 2 only."""
     zookeeper: bool = False
-    """One of Apache Kafka's that lives with ZooKeeper. Its epoch is the czxid of its znode, which is no offset, and it sends
-    no heartbeats: it lives as long as that znode does. Levels 1 and 2 only."""
+    """Whether the broker is one of Apache Kafka's that lives with ZooKeeper. Its epoch is the czxid of its znode, which
+    is no offset, and it sends no heartbeats: it lives as long as that znode does. Levels 1 and 2 only."""
 
 
 class BrokerChanged(NamedTuple):
@@ -88,12 +89,9 @@ class BrokerUnregistered(NamedTuple):
 
 
 class BrokerGone(NamedTuple):
-    """The registration ends, and the broker leaves every leadership and every ISR that has another member, by this one
-    record (A32). Of the drafts, where fencing ends a registration too.
-
-    `epoch` is that of the registration that ends. Level 1 writes it. Level 2 has no field for it. Replay does not use
-    it.
-    """
+    """The registration of a broker ends, and the broker leaves every leadership and every ISR that has another member,
+    by this one record (A32). The drafts' family has it, and writes it when a broker is fenced too. `epoch` is that of
+    the registration that ends. Level 1 writes it. Level 2 has no field for it. Replay does not use it."""
 
     id: int
     epoch: int = -1
@@ -119,7 +117,7 @@ class TopicGone(NamedTuple):
 
 
 FIRST_EPOCH = 0
-"""Of a partition and of its leader, when it is made."""
+"""The leader epoch and the partition epoch of a partition when it is made."""
 
 
 class PartitionsSet:
@@ -149,7 +147,8 @@ class PartitionsSet:
         elr: Sequence[Sequence[int]] = (),
         last_known_elr: Sequence[Sequence[int]] = (),
     ) -> None:
-        """`leader` left out: the first of the ISR in replica order, -1 if it is empty. An epoch left out: 0."""
+        """Columns as in the class. `leader` left out: the first of the ISR in replica order, -1 if it is empty. An
+        epoch left out: 0."""
         self.block = block = Block()
         rare = bool(removing or adding or recovery or elr or last_known_elr)
         for i, number in enumerate(numbers):
@@ -202,7 +201,7 @@ class PartitionsSet:
         elr: Sequence[int] = (),
         last_known_elr: Sequence[int] = (),
     ) -> Self:
-        """The same for a single partition."""
+        """The whole state of a single partition."""
         block = Block()
         extra = Extra(tuple(removing), tuple(adding), recovery, tuple(elr), tuple(last_known_elr))
         rare = None if extra == Extra() else extra
@@ -211,7 +210,7 @@ class PartitionsSet:
 
     @property
     def topic_id(self) -> bytes:
-        """16 bytes."""
+        """The topic of all these partitions: 16 bytes."""
         return self.block.topic_ids()[0]
 
     @property
@@ -345,7 +344,7 @@ class Transaction(NamedTuple):
     """A boundary of a metadata transaction (KIP-868). What lies between "begin" and "abort" never happened."""
 
     edge: str
-    """begin, end, abort"""
+    """One of begin, end, abort."""
 
 
 class ElrCleared(NamedTuple):

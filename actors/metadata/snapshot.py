@@ -38,7 +38,7 @@ RECORDS_MAX = 4096
 """Records in a batch of a snapshot."""
 
 NO_LIMIT = 1 << 40
-"""In bytes, no limit: only the rules above cut batches."""
+"""A size of batch in bytes that is never reached: only the rules above cut batches."""
 
 
 class Loaded(NamedTuple):
@@ -66,9 +66,9 @@ def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Vot
 
 
 def pieces(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[bytearray]:
-    """The same in three pieces, for `joined`: what comes before the topics, the topics, and what comes behind them.
-    Each piece counts offsets from 0. The topics may come from several images, each with its own range of first bytes of
-    the topic id."""
+    """A snapshot as `encode` makes it, in three pieces for `joined`: what comes before the topics, the topics, and what
+    comes behind them. Each piece counts offsets from 0. The topics may come from several images, each with its own
+    range of first bytes of the topic id."""
     drafts = _drafts(level)
     first = _first(epoch, last_timestamp_ms, voters)
     made = []

@@ -14,7 +14,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
-"""Made by the brokers, with settings that nobody chose; clients neither write to them nor delete their records."""
+"""Topics that brokers make, with settings that no client chose; clients neither write to them nor delete their records.
+"""
 METADATA_TOPICS = ("__cluster_metadata", "__kafka_metadata")
 """Names that no topic may have: the name of the metadata log in both families (A09)."""
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")

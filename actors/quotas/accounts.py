@@ -1,4 +1,4 @@
-"""What is remembered of each client that has a quota: its rate or its tokens, and how long it was made to wait.
+"""The accounts of clients that have a quota: for each its rate or its tokens, and how long it was made to wait.
 
 This file alone decides how much of this there is. Rules:
 
@@ -19,11 +19,11 @@ ACCOUNTS_MAX = 10_000
 IDLE_MS = 3_600_000
 
 M = TypeVar("M")
-"""A rate or a bucket."""
+"""The measure of an account: a rate or a bucket."""
 
 
 class Account(Generic[M]):
-    """One client, or all that share a quota."""
+    """The account of one client, or of all that share a quota."""
 
     __slots__ = ("bound", "charged_ms", "measure", "throttled")
 
@@ -33,14 +33,14 @@ class Account(Generic[M]):
         """The quota at the newest charge."""
         self.charged_ms = 0
         self.throttled = Average()
-        """Milliseconds of those charges that were answered with a throttle time."""
+        """Milliseconds of throttle time in the answers to throttled charges."""
 
 
 class Accounts(Generic[M]):
     """Accounts of one key, those charged longest ago first."""
 
     def __init__(self, begin: Callable[[], M]) -> None:
-        """`begin`: what a new account measures with."""
+        """`begin` makes the measure of a new account."""
         self._begin = begin
         self._by_name: OrderedDict[Charged, Account[M]] = OrderedDict()
 
@@ -48,7 +48,7 @@ class Accounts(Generic[M]):
         return len(self._by_name)
 
     def get(self, name: Charged, bound: float, now_ms: int) -> Account[M]:
-        """The account of that name, which is charged now."""
+        """The account of that name, which is charged now with the quota `bound`."""
         account = self._by_name.get(name)
         if account is None:
             self._forget(now_ms)
@@ -59,7 +59,7 @@ class Accounts(Generic[M]):
         return account
 
     def newest(self, most: int, now_ms: int) -> Iterator[tuple[Charged, Account[M]]]:
-        """(name, account) of those charged last, without those that are idle."""
+        """(name, account) of the `most` accounts charged last, without those that are idle."""
         for count, (name, account) in enumerate(reversed(self._by_name.items())):
             if count == most or now_ms - account.charged_ms >= IDLE_MS:
                 return

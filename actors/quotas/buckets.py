@@ -8,7 +8,7 @@ them. So one large request goes through, and the next one waits.
 from actors.quotas.rates import THROTTLE_MS_MAX, Window
 
 TOKENS_MIN = 1e-9
-"""Less than this is owed to rounding alone: who has waited as long as told owes nothing."""
+"""Tokens owed below this are owed to rounding alone: a client that has waited as long as it was told owes nothing."""
 
 
 class TokenBucket:
@@ -19,15 +19,15 @@ class TokenBucket:
     def __init__(self, window: Window) -> None:
         self.window = window
         self.tokens: float | None = None
-        """None: full, whatever the quota is."""
+        """The tokens in the bucket; None: it is full, whatever the quota is."""
         self._at_ms = 0
 
     def take(self, tokens: float, bound: float, now_ms: int) -> None:
-        """Take so many. `bound`: how many come back in a second."""
+        """Take `tokens` out. `bound`: how many tokens come back in a second."""
         self.tokens = self.refill(bound, now_ms) - tokens
 
     def refill(self, bound: float, now_ms: int) -> float:
-        """What there is now."""
+        """How many tokens there are now."""
         most = self.window.samples * self.window.sample_ms / 1000 * bound
         if self.tokens is None:
             self.tokens = most
@@ -39,6 +39,6 @@ class TokenBucket:
         return self.tokens
 
     def throttle_ms(self, bound: float, now_ms: int) -> int:
-        """How long to wait until no token is owed; 0: none is."""
+        """How many ms to wait until no token is owed; 0: none is."""
         tokens = self.refill(bound, now_ms)
         return int(min(-tokens / bound * 1000 + 0.5, THROTTLE_MS_MAX)) if tokens < 0 else 0

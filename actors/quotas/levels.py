@@ -1,4 +1,4 @@
-"""Which quota a client has, and with whom it shares it (KIP-257).
+"""The quota of a client, and the clients that share it (KIP-257).
 
 This file alone decides in which order the quotas of users and client ids are looked up, and what is charged together. Rules:
 
@@ -53,11 +53,11 @@ LEVELS = (
     Level(ABSENT, NAMED),
     Level(ABSENT, DEFAULT),
 )
-"""The strongest first."""
+"""The levels of quotas, the strongest first."""
 
 
 class Charged(NamedTuple):
-    """Who shares a rate. A part that the quota's level does not name is empty."""
+    """The name under which a rate is shared. A part that the quota's level does not name is empty."""
 
     user: str
     client_id: str
@@ -71,7 +71,7 @@ class Limit(NamedTuple):
 
 
 def canonical(entity: Iterable[tuple[str, str | None]]) -> Entity:
-    """An entity by type. Of a type that is named twice the last one counts."""
+    """The parts of an entity in the order of their types. If a type is named twice, the last one counts."""
     return tuple(sorted(dict(entity).items()))
 
 
@@ -84,16 +84,16 @@ class Limits:
     """All quotas of a cluster."""
 
     def __init__(self, stored: Iterable[EntitySet] = ()) -> None:
-        """`stored`: the quotas of a metadata image."""
+        """`stored` are the quotas of a metadata image."""
         self.by_entity: dict[Entity, dict[str, float]] = {}
-        """Entity -> key -> value. Read only."""
+        """Each entity's quotas, by key. Read only."""
         for op in stored:
             fields = dict(op.fields)
             entity, key, value = fields["entity"], fields["key"], fields["value"]
             assert isinstance(entity, tuple) and isinstance(key, str) and isinstance(value, float)
             self.by_entity.setdefault(canonical(entity), {})[key] = value
         self._levels: dict[str, tuple[Level, ...]] = {}
-        """Key -> the levels at which it is set for somebody."""
+        """For each key the levels at which some entity has a quota, the strongest first."""
         for key in {key for values in self.by_entity.values() for key in values}:
             used = {_level(entity) for entity, values in self.by_entity.items() if key in values}
             self._levels[key] = tuple(level for level in LEVELS if level in used)

@@ -1,4 +1,4 @@
-"""Rates over samples, and how long a client waits until its rate is within its quota again (KIP-13).
+"""The rate of a client over samples, and how long the client waits until its rate is within its quota again (KIP-13).
 
 This file alone decides what a rate is: the sum of the samples, by the time that they cover. Rules, which are those of Apache
 Kafka's Rate, so that the same traffic gives the same throttle times:
@@ -14,7 +14,7 @@ Kafka's Rate, so that the same traffic gives the same throttle times:
 from typing import NamedTuple
 
 THROTTLE_MS_MAX = 0x7FFFFFFF
-"""The field in answers has 32 bits."""
+"""The longest throttle time in ms, since the field in answers has 32 bits."""
 
 
 class Window(NamedTuple):
@@ -25,8 +25,8 @@ class Window(NamedTuple):
 
 
 class Rate:
-    """A sum a second. Invariant: the lists have one entry for each sample, `samples + 1` at most; `_current` is the place of
-    the newest."""
+    """A sum of samples divided by the seconds that they cover. Invariant: the lists have one entry for each sample,
+    `samples + 1` at most; `_current` is the place of the newest."""
 
     __slots__ = ("_current", "_lasts", "_starts", "_values", "window")
 
@@ -38,7 +38,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count `value`; below zero takes back what was counted in this millisecond."""
+        """Count `value` now. A value below zero takes back what was counted in this millisecond."""
         starts = self._starts
         if not starts:
             self._begin(0, now_ms)
@@ -49,7 +49,7 @@ class Rate:
         self._lasts[self._current] = now_ms
 
     def covered_ms(self, now_ms: int) -> int:
-        """The time over which the sum is taken."""
+        """The time in ms over which the sum is taken."""
         if self._starts:
             self._purge(now_ms)
         else:
@@ -64,7 +64,7 @@ class Rate:
         return sum(self._values) / (covered / 1000)
 
     def throttle_ms(self, bound: float, now_ms: int) -> int:
-        """How long to wait until the rate is at `bound`; 0: it is not above it."""
+        """How many ms to wait until the rate is at `bound`; 0: it is not above it."""
         rate = self.measure(now_ms)
         if rate <= bound:
             return 0
@@ -99,13 +99,13 @@ class Average:
         self._before = (0.0, 0)
 
     def record(self, value: float, now_ms: int) -> None:
-        """One more value."""
+        """Count one more value."""
         self._turn(now_ms)
         self._sum += value
         self._count += 1
 
     def measure(self, now_ms: int) -> float:
-        """The mean; 0 without values."""
+        """The mean of the newest values; 0 without values."""
         self._turn(now_ms)
         count = self._count + self._before[1]
         return (self._sum + self._before[0]) / count if count else 0.0

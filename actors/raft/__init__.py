@@ -1,4 +1,5 @@
-"""The quorum: KIP-595 pull replication with KIP-630 snapshots, KIP-853 voters and KIP-996 pre-votes, without IO.
+"""The quorum of the metadata log, without IO: KIP-595 pull replication with KIP-630 snapshots, KIP-853 voters and
+KIP-996 pre-votes.
 
 Read in this order: `messages`, `voters`, `state`, `belief`, `roles`, `twins`, `election`, `following`, `leading`, `change`,
 `entry`, `download`, `ready`, `raft`.

@@ -42,8 +42,8 @@ def lost(core: Core) -> bool:
 
 
 def may_lead(core: Core, leader_id: int, known: bool) -> bool:
-    """Whether another replica of that id can be the leader (rules 1 and 6). `known`: who says so was asked, or knows this
-    replica's disk."""
+    """Whether another replica of that id can be the leader (rules 1 and 6). `known`: the replica that says so was
+    asked, or its message names this replica's disk."""
     if len(core.voters) == 0:
         return leader_id >= 0
     if leader_id == core.me.id or leader_id < 0:
@@ -59,8 +59,8 @@ def may_stand(core: Core, request: VoteRequest) -> bool:
 
 
 def announced(core: Core, leader_id: int, epoch: int, named: bool) -> Error:
-    """What is wrong with a request in which `leader_id` says that it leads, or led, `epoch`. `named`: it names the disk of
-    this replica."""
+    """The error for a request in which `leader_id` says that it leads, or led, `epoch`; NONE if it can be true.
+    `named`: the request names the disk of this replica."""
     if epoch < core.epoch:
         return Error.FENCED_LEADER_EPOCH
     near = epoch <= min(core.epoch + REQUEST_STEP_MAX, EPOCH_MAX)
@@ -68,8 +68,8 @@ def announced(core: Core, leader_id: int, epoch: int, named: bool) -> Error:
 
 
 def candidate(core: Core, request: VoteRequest) -> Error:
-    """What is wrong with a vote or a pre-vote for this replica. A candidate that is not a voter gets no error, and is
-    granted nothing."""
+    """The error for a request for a vote or a pre-vote; NONE if its numbers are sound. A candidate that is not a voter
+    gets no error here, and `may_stand` refuses it."""
     if request.epoch < core.epoch:
         return Error.FENCED_LEADER_EPOCH
     newest = request.epoch if request.pre_vote else request.epoch - 1

@@ -40,11 +40,11 @@ from actors.raft.state import Change, Core, Role, VotersChange
 KRAFT_VERSION = 1
 """The version under which voters change."""
 ASKED_MAX = 16
-"""Endpoints that are asked at the same time."""
+"""How many endpoints of voters may be asked at the same time."""
 
 
 class Refusal(NamedTuple):
-    """Why a change is not made. `reason`: a sentence for whoever asked."""
+    """Why a change of the voters is not made. `reason` is a sentence for the client that asked for it."""
 
     error: Error
     reason: str | None = None
@@ -133,7 +133,8 @@ def _only(core: Core, request: VoterRequest) -> Refusal | None:
 
 
 def _rest_silent(core: Core, request: VoterRequest) -> Refusal | None:
-    """Rule 4. The leader itself counts as alive where it stays."""
+    """Rule 4: refuses to remove a voter if the voters that stay have no majority that fetches. The leader counts as
+    alive where it stays."""
     assert isinstance(request, RemoveVoterRequest)
     assert core.leading is not None
     rest = core.voters.without(request.voter)
@@ -172,7 +173,7 @@ OBJECTIONS: dict[type, tuple[Check, ...]] = {
 
 
 def objection(core: Core, request: VoterRequest) -> Refusal | None:
-    """What speaks against a change now; None: nothing."""
+    """Why a change cannot be made now; None if nothing is against it."""
     for check in OBJECTIONS[type(request)]:
         refusal = check(core, request)
         if refusal is not None:
@@ -242,7 +243,8 @@ def add(core: Core, source: int, request: AddVoterRequest) -> None:
 
 
 def _probe(core: Core, source: int, request: AddVoterRequest | UpdateVoterRequest) -> None:
-    """Ask at its endpoint, unless that is done already: of each voter one question at a time."""
+    """Ask at the endpoint of the voter what it supports, unless a question to this voter is under way: one at a time
+    for each voter."""
     assert core.leading is not None
     asked, key = core.leading.asked, request.voter.key
     if len(asked) >= ASKED_MAX or any(_voter(one.request).key == key for one in asked.values()):
@@ -254,7 +256,7 @@ def _probe(core: Core, source: int, request: AddVoterRequest | UpdateVoterReques
 
 
 def probed(core: Core, source: int, response: ProbeResponse) -> None:
-    """Somebody has answered at a voter's endpoint, or nobody: write the record, or answer why not."""
+    """Take the answer from the endpoint of a voter: write the record, or tell the client why not."""
     change = core.leading.asked.pop(response.serial, None) if core.leading is not None else None
     if core.leading is None or change is None:
         return
@@ -272,7 +274,7 @@ def probed(core: Core, source: int, response: ProbeResponse) -> None:
 
 
 def _found(core: Core, request: VoterRequest, response: ProbeResponse) -> Refusal | None:
-    """What speaks against a change in the answer from the voter's endpoint."""
+    """Why the answer from the voter's endpoint forbids the change; None if it does not."""
     for check in FINDINGS[type(request)]:
         refusal = check(core, request, response)
         if refusal is not None:
@@ -281,7 +283,7 @@ def _found(core: Core, request: VoterRequest, response: ProbeResponse) -> Refusa
 
 
 def probe_failed(core: Core, serial: int) -> None:
-    """The new voter cannot be reached."""
+    """Refuse the change whose voter was asked with this serial, since the voter cannot be reached."""
     probed(core, core.me.id, ProbeResponse(serial, None, "BROKER_NOT_AVAILABLE"))
 
 
@@ -295,7 +297,7 @@ def _caught_up(core: Core, key: ReplicaKey) -> bool:
 
 
 def remove(core: Core, source: int, request: RemoveVoterRequest) -> None:
-    """The others vote."""
+    """Begin to remove a voter (RemoveRaftVoter), or answer why it is not removed."""
     refusal = objection(core, request)
     if refusal is None:
         _begin(core, source, request).wanted = core.voters.without(request.voter)
@@ -304,7 +306,8 @@ def remove(core: Core, source: int, request: RemoveVoterRequest) -> None:
 
 
 def update(core: Core, source: int, request: UpdateVoterRequest) -> None:
-    """Note where a voter is reached now, and what it supports. Nothing is written for what is known already."""
+    """Note where a voter is reached now and what it supports (UpdateRaftVoter). Nothing is written if the log says so
+    already."""
     refusal, known = objection(core, request), core.voters.member(request.voter.key)
     if refusal is not None or known is None or known == request.voter:
         _answer(core, source, request, refusal)
@@ -315,22 +318,22 @@ def update(core: Core, source: int, request: UpdateVoterRequest) -> None:
 
 
 def may_correct_own(core: Core) -> bool:
-    """Whether a leader can write its own entry anew: nothing speaks against a change now."""
+    """Whether a leader can write its own entry among the voters anew: no other change is in the way."""
     if core.own is None or not core.is_voter or core.leading is None:
         return False
     return objection(core, UpdateVoterRequest(0, core.epoch, core.own)) is None
 
 
 def correct_own(core: Core) -> None:
-    """A leader writes where it is reached now itself."""
+    """Begin the change with which a leader notes in the log where it is reached now itself."""
     assert core.own is not None
     request = UpdateVoterRequest(0, core.epoch, core.own)
     _begin(core, None, request).wanted = core.voters.with_voter(core.own)
 
 
 def write(core: Core) -> bool:
-    """Append the record that is wanted, at the end of the log. Its voters count from now on. False: nothing is
-    appended, since what the leader has written meanwhile speaks against it."""
+    """Append the record that is wanted at the end of the log. Its voters count from now on. False: nothing is appended,
+    since what the leader has written meanwhile forbids the change."""
     assert core.leading is not None
     change = core.leading.change
     assert change is not None
@@ -352,7 +355,7 @@ def write(core: Core) -> bool:
 
 
 def expire(core: Core) -> None:
-    """The time for a change is over. A record that is written stays, and is committed when it can be."""
+    """Answer a change whose time is over. A record that is already written stays, and is committed when it can be."""
     if core.leading is None:
         return
     change, asked = core.leading.change, core.leading.asked

@@ -17,7 +17,8 @@ class ReplicaState(NamedTuple):
 
 
 class Description(NamedTuple):
-    """Only a leader knows the replicas; elsewhere both sequences are empty."""
+    """What this replica knows of the quorum. Only a leader knows the replicas: `voters` and `observers` are empty
+    elsewhere."""
 
     leader_id: int
     epoch: int

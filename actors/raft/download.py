@@ -16,8 +16,8 @@ from actors.raft.voters import Voters
 
 
 def begin(core: Core, snapshot: SnapshotId) -> None:
-    """The leader refers this replica to a snapshot. A snapshot that holds nothing new, or that names an epoch which has
-    not begun, is an error of the leader: the fetch is repeated after a pause."""
+    """Start the transfer of a snapshot to which the leader refers this replica. A snapshot that holds nothing new, or
+    that names an epoch which has not begun, is an error of the leader: the fetch is repeated after a pause."""
     assert core.fetching is not None
     if snapshot.end_offset <= core.high_watermark or not 0 <= snapshot.epoch <= core.epoch:
         core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
@@ -51,8 +51,8 @@ def take(core: Core, response: FetchSnapshotResponse) -> None:
 
 
 def received(core: Core, snapshot: SnapshotId, valid: bool, voters: Voters | None) -> None:
-    """The node has verified the whole file, which names `voters`. A verdict on a transfer that was given up meanwhile is
-    ignored."""
+    """Take the node's verdict on the whole file, which names `voters`. A verdict on a transfer that was given up
+    meanwhile is ignored."""
     download = core.download
     if download is None or not download.checking or download.snapshot != snapshot:
         return

@@ -1,4 +1,4 @@
-"""Who becomes leader: pre-votes, votes, the dead-leader hint (KIP-595 "Vote", KIP-996, EndQuorumEpoch).
+"""Which voter becomes leader: pre-votes, votes, the dead-leader hint (KIP-595 "Vote", KIP-996, EndQuorumEpoch).
 
 This file alone decides when a voter stands for election, whom it votes for, and how long it waits after a lost round.
 
@@ -32,7 +32,7 @@ BACKOFF_BASE_MS = 50
 
 
 def begin(core: Core) -> None:
-    """First role of a process: see rule 3 of `state`."""
+    """Enter the first role of a process: see rule 3 of `state`."""
     if core.hard.leader_id == core.me.id and core.stands:
         core.role = Role.RESIGNED
     elif core.hard.leader_id != NO_LEADER and core.hard.leader_id != core.me.id:
@@ -97,7 +97,7 @@ def count(core: Core) -> None:
 
 
 def _lose(core: Core) -> None:
-    """The round is lost: try again soon if `Core.hurry`, else after a wait."""
+    """Go on after a lost round: try again soon if `Core.hurry`, else after a wait."""
     if core.role is Role.PROSPECTIVE:
         retry = core.limits.hint_retry_ms
         _stand_down(core, retry + core.random.below(2 * retry + 1))
@@ -109,7 +109,7 @@ def _lose(core: Core) -> None:
 
 
 def _stand_down(core: Core, hurry_wait_ms: int) -> None:
-    """Stop asking. Follow the leader of the epoch again if there is one."""
+    """Stop asking for votes. Follow the leader of the epoch again if there is one."""
     if core.leader_id not in (NO_LEADER, core.me.id):
         core.become(Role.FOLLOWER)
         roles.resume(core)
@@ -121,7 +121,7 @@ def _stand_down(core: Core, hurry_wait_ms: int) -> None:
 
 
 def patience_ended(core: Core) -> None:
-    """A voter's wait is over: it has no leader, or has not heard from its leader in time."""
+    """Act at the end of a voter's wait: it has no leader, or has not heard from its leader in time."""
     if not core.stands:
         roles.search(core)
     elif core.role is Role.PROSPECTIVE:
@@ -179,8 +179,8 @@ def _may_grant(core: Core, request: VoteRequest) -> bool:
 
 
 def _give_way(core: Core) -> None:
-    """A pre-vote was granted. If `Core.hurry`, this voter's own attempt starts over, so that two survivors do not split
-    the votes."""
+    """Note that a pre-vote was granted. If `Core.hurry`, this voter's own attempt starts over, so that two survivors do
+    not split the votes."""
     if not core.hurry:
         return
     if core.role is Role.PROSPECTIVE:
@@ -204,13 +204,14 @@ def vote_answered(core: Core, source: int, response: VoteResponse) -> None:
 
 
 def vote_failed(core: Core, serial: int) -> None:
-    """No answer will come. This counts like a refusal."""
+    """Count a request for a vote that no answer will come to as a refusal."""
     if core.ballot is not None and core.ballot.awaited.pop(serial, None) is not None:
         count(core)
 
 
 def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
-    """The leader resigns. The first of its preferred voters stands at once, the second after one stagger, and so on."""
+    """Take a leader's resignation (EndQuorumEpoch). The first of its preferred voters stands at once, the second after
+    one stagger, and so on."""
     error = belief.announced(core, request.leader_id, request.epoch, False)
     if error is Error.NONE:
         roles.learn(core, request.epoch, request.leader_id)

@@ -17,7 +17,7 @@ from actors.raft.state import NEVER_MS, Core, Role
 
 
 def due_ms(core: Core) -> int:
-    """When `tell` has something to do."""
+    """When `tell` has something to do next (monotonic ms; NEVER_MS: never)."""
     if not core.entry_wrong:
         return NEVER_MS
     if core.role is Role.LEADER:
@@ -29,7 +29,8 @@ def due_ms(core: Core) -> int:
 
 
 def tell(core: Core) -> None:
-    """Ask, if it is time."""
+    """Put this replica's entry among the voters right, if it is time: a follower asks its leader, a leader begins a
+    change."""
     if due_ms(core) > core.now_ms:
         return
     if core.role is Role.LEADER:

@@ -34,7 +34,7 @@ class LogDiverged(Exception):
 
 
 def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest) -> None:
-    """A leader announces itself."""
+    """Take the announcement of a leader, and follow it."""
     error = Error.INVALID_VOTER_KEY
     if request.voter == core.me:
         error = belief.announced(core, request.leader_id, request.epoch, request.named)
@@ -47,7 +47,7 @@ def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest
 
 
 def alive(core: Core, leader_id: int) -> None:
-    """The leader has shown itself, so the hint that it is dead no longer holds."""
+    """Note that the leader has shown itself, so that the hint that it is dead no longer holds."""
     if core.role is Role.FOLLOWER and core.leader_id == leader_id and core.hurry:
         core.hurry = False
         core.patience_ms = core.now_ms + core.fetch_wait_ms()
@@ -109,7 +109,7 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
 
 
 def snapshot_answered(core: Core, source: int, response: FetchSnapshotResponse) -> None:
-    """The leader has answered with a slice of its snapshot, or with an error."""
+    """Take the leader's answer to FetchSnapshot: a slice of its snapshot, or an error."""
     fetching = core.fetching
     if fetching is None or core.download is None or not fetching.serial or response.serial != fetching.serial:
         return
@@ -124,7 +124,7 @@ def snapshot_answered(core: Core, source: int, response: FetchSnapshotResponse) 
 
 
 def _heard(core: Core, serial: int) -> None:
-    """The answer to the request of that serial shows that the leader still leads."""
+    """Note that the answer to the request of that serial shows that the leader still leads."""
     assert core.fetching is not None
     twins.leader_answers(core.fetching, serial)
     core.fetching.heard = core.fetching.fruitful = True
@@ -134,7 +134,7 @@ def _heard(core: Core, serial: int) -> None:
 
 
 def _rejected(core: Core, error: Error) -> None:
-    """The answer was an error: ask again after a pause, or ask another replica."""
+    """Go on after an answer with an error: ask again after a pause, or ask another replica."""
     assert core.fetching is not None
     if error is Error.DUPLICATE_BROKER_REGISTRATION:
         raise twins.RunsTwice(core.me)
@@ -155,7 +155,7 @@ def _search_later(core: Core) -> None:
 
 
 def fetch_failed(core: Core, serial: int) -> None:
-    """The request is lost. Repeat it after a pause."""
+    """Repeat a lost request after a pause."""
     fetching = core.fetching
     if fetching is None or not serial or fetching.serial != serial:
         return
@@ -167,7 +167,8 @@ def fetch_failed(core: Core, serial: int) -> None:
 
 
 def link_lost(core: Core, peer: int, refused: bool) -> None:
-    """The connection to the fetched replica broke (`refused` false), or a new connection to it was refused (true)."""
+    """Go on when the connection to the fetched replica broke (`refused` false), or a new connection to it was refused
+    (true)."""
     fetching = core.fetching
     if fetching is None or fetching.target != peer:
         return

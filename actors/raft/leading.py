@@ -39,7 +39,7 @@ OBSERVER_FORGOTTEN_MS = 300_000
 
 
 def begin(core: Core, granting: Sequence[ReplicaKey]) -> None:
-    """Elected: append the LeaderChange and announce the epoch."""
+    """Start as the elected leader: append the LeaderChange and announce the epoch."""
     start = core.log.end_offset
     record = core.voters if start == 0 and core.history.recorded else None
     batch = core.control_batch(
@@ -169,8 +169,8 @@ def forget_observers(core: Core) -> None:
 
 
 def _note(core: Core, progress: Progress, offset: int) -> None:
-    """The replica holds everything below `offset`. It is caught up if that is the end of this log, now or at its last
-    fetch (KIP-836)."""
+    """Note that the replica holds everything below `offset`. It is caught up if that is the end of this log, now or at
+    its last fetch (KIP-836)."""
     if offset >= core.log.end_offset or 0 <= progress.leader_end_offset <= offset:
         progress.caught_up_wall_ms = core.now.wall_ms
         progress.caught_up_ms = core.now_ms
@@ -196,7 +196,7 @@ def answer_parked(core: Core) -> None:
 
 
 def _bring(core: Core, source: int, request: FetchRequest, expired: bool) -> bool:
-    """Answer with what there is. False: there is nothing yet, and the fetch stays parked."""
+    """Answer a parked fetch with what there is. False: there is nothing yet, and the fetch stays parked."""
     answer = _answer(core, request)
     snapshot = _snapshot_instead(core, request)  # the start of the log may have moved while the request waited
     if snapshot is not None:
@@ -216,7 +216,7 @@ def _bring(core: Core, source: int, request: FetchRequest, expired: bool) -> boo
 
 
 def warmed(core: Core) -> None:
-    """The node has read from disk what was not in memory. Look at the parked requests again."""
+    """Look at the parked requests again, since the node has read from disk what was not in memory."""
     if core.leading is not None:
         for source, parked in core.leading.parked.items():
             if parked.cold:
@@ -246,8 +246,8 @@ def advance(core: Core) -> None:
 
 
 def _change_committed(core: Core, leading: Leading) -> None:
-    """The high watermark has moved, and a change of the voters may lie below it: tell who asked for it. A leader that votes
-    no more gives up its epoch."""
+    """Answer the change of the voters if its record is now below the high watermark. A leader that the committed voters
+    do not include gives up its epoch."""
     change = leading.change
     if change is not None and 0 <= change.offset < core.high_watermark:
         leading.change = None
@@ -259,7 +259,8 @@ def _change_committed(core: Core, leading: Leading) -> None:
 
 
 def recount(core: Core) -> None:
-    """Others vote from now on: what is known of a replica stays known, and counts or no longer counts."""
+    """Count anew after the set of voters has changed: what is known of a replica stays known, and counts or no longer
+    counts."""
     leading = core.leading
     assert leading is not None
     known = leading.voters | leading.observers

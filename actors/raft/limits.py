@@ -22,9 +22,9 @@ class Limits(NamedTuple):
     fetch_max_wait_ms: int = 500
     """How long an idle leader may keep a fetch."""
     fetch_bytes_max: int = 1 << 20
-    """controller.quorum.fetch.max.bytes"""
+    """controller.quorum.fetch.max.bytes: the most bytes of records that one fetch asks for."""
     snapshot_bytes_max: int = 1 << 20
-    """controller.quorum.fetch.snapshot.max.bytes"""
+    """controller.quorum.fetch.snapshot.max.bytes: the most bytes of a snapshot that one request asks for."""
     hint_stagger_ms: int = 10
     """Dead-leader hint: a voter waits its rank times this before it asks for pre-votes."""
     hint_retry_ms: int = 10
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 
     @property
     def check_quorum_ms(self) -> int:
-        """A leader that no majority has fetched from for this long resigns."""
+        """After how long a leader that no majority has fetched from resigns."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property

@@ -78,7 +78,7 @@ class EpochTable:
         self.end_offset = batch.last_offset + 1
 
     def end_of(self, epoch: int) -> OffsetAndEpoch:
-        """The largest epoch not above `epoch` that the log knows, and the offset where it ends."""
+        """The largest epoch known to the log that is not above `epoch`, and the offset where it ends."""
         place = bisect_right(self._epochs, epoch) - 1
         if place < 0:
             return OffsetAndEpoch(self.start.end_offset, self.start.epoch)
@@ -92,7 +92,7 @@ class EpochTable:
         return self._epochs[place] if place >= 0 else self.start.epoch
 
     def truncate(self, end_offset: int) -> None:
-        """Forget everything from `end_offset`."""
+        """Forget the epochs that begin at or after `end_offset`; the log ends there now."""
         while self._offsets and self._offsets[-1] >= end_offset:
             self._offsets.pop()
             self._epochs.pop()
@@ -125,9 +125,10 @@ class Log:
         self.latest = latest
         """The newest snapshot that can be served to a replica that is too far behind."""
         self.unwritten: list[Batch] = []
-        """Batches of the next Ready."""
+        """The batches that the next Ready gives to the node to write."""
         self.durable_offset = table.start.end_offset
-        """Recovery found batches that may be in the page cache only: the first sync covers them."""
+        """Everything below this offset is durable. Batches that recovery found may be in the page cache only, so it
+        begins at the log's start."""
         self.durable_epoch = -1
         """The epoch of the newest quorum-state that a finished sync covered."""
         self._in_flight: deque[tuple[int, int, int]] = deque()
@@ -154,7 +155,7 @@ class Log:
         self.unwritten.append(batch)
 
     def truncate(self, end_offset: int) -> None:
-        """Cut the log. Only between two Readys in which nothing was appended."""
+        """Cut the log at `end_offset`. Allowed only while no appended batch waits for the next Ready."""
         assert not self.unwritten
         assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         self.table.truncate(end_offset)
@@ -162,7 +163,7 @@ class Log:
         self._in_flight = deque((token, min(end, end_offset), epoch) for token, end, epoch in self._in_flight)
 
     def restart_at(self, snapshot: SnapshotId) -> None:
-        """Throw the log away. It begins, empty, at the end of a snapshot that was just received."""
+        """Throw the log away, and let it begin, empty, at the end of a snapshot that was just received."""
         assert not self.unwritten
         self.table = EpochTable(start=snapshot)
         self.latest = snapshot
@@ -170,11 +171,11 @@ class Log:
         self._in_flight = deque((token, self.durable_offset, epoch) for token, _, epoch in self._in_flight)
 
     def sync_started(self, token: int, epoch: int) -> None:
-        """A sync begins. It covers the log to its end and a quorum-state of `epoch`."""
+        """Note that a sync begins, which covers the log to its end and a quorum-state of `epoch`."""
         self._in_flight.append((token, self.end_offset, epoch))
 
     def synced(self, token: int) -> None:
-        """The sync `token`, and so every earlier one, is done."""
+        """Note that the sync `token`, and so every earlier one, is done."""
         while self._in_flight and self._in_flight[0][0] <= token:
             _, end_offset, epoch = self._in_flight.popleft()
             self.durable_offset = max(self.durable_offset, end_offset)
@@ -182,7 +183,7 @@ class Log:
         assert self.durable_offset <= self.end_offset, (self.durable_offset, self.end_offset)
 
     def read(self, offset: int, bytes_max: int) -> Sequence[Batch] | None:
-        """As `LogReader.read`, but batches that are not written yet are included."""
+        """Whole batches as from `LogReader.read`, including batches that are not written yet."""
         if not self.unwritten or offset < self.unwritten[0].base_offset:
             return self.reader.read(offset, bytes_max)
         found: list[Batch] = []

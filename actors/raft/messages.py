@@ -43,13 +43,13 @@ class Error(enum.IntEnum):
 
 
 class ReplicaKey(NamedTuple):
-    """A replica is its id and its disk: the same id with another directory id is another replica (KIP-853)."""
+    """The key of a replica, its id and its disk: the same id with another directory id is another replica (KIP-853)."""
 
     id: int
     directory_id: bytes = NO_DIRECTORY
 
     def __str__(self) -> str:
-        """As Apache Kafka writes it into its sentences."""
+        """The key as Apache Kafka prints it in its error messages."""
         directory = urlsafe_b64encode(self.directory_id).decode().rstrip("=")
         directory = "<undefined>" if self.directory_id == NO_DIRECTORY else directory
         return f"ReplicaKey(id={self.id}, directoryId={directory})"
@@ -61,9 +61,9 @@ class Voter(NamedTuple):
 
     key: ReplicaKey
     endpoints: tuple[tuple[str, str, int], ...] = ()
-    """(listener name, host, port)"""
+    """One (listener name, host, port) for each endpoint."""
     kraft_versions: tuple[int, int] = (0, 1)
-    """lowest and highest kraft.version supported"""
+    """The lowest and the highest kraft.version that the voter supports."""
 
 
 class SnapshotId(NamedTuple):
@@ -91,7 +91,7 @@ class VoteRequest(NamedTuple):
     end_offset: int
     pre_vote: bool
     named: bool = True
-    """Whether it came with the voter's key: earlier versions of the RPC do not have it."""
+    """Whether the request came with the voter's key: earlier versions of the RPC do not have it."""
 
 
 class VoteResponse(NamedTuple):
@@ -110,7 +110,7 @@ class BeginQuorumEpochRequest(NamedTuple):
     leader_id: int
     epoch: int
     named: bool = True
-    """As in a VoteRequest."""
+    """Whether the request came with the voter's key, as in a VoteRequest."""
 
 
 class BeginQuorumEpochResponse(NamedTuple):
@@ -137,8 +137,8 @@ class EndQuorumEpochResponse(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """KIP-595 Fetch. `offset` is the log end of the sender; if the sender is a voter, everything below is durable
-    there.
+    """The request of KIP-595 Fetch. `offset` is the log end of the sender; if the sender is a voter, everything below
+    is durable there.
 
     `high_watermark` is the one that the sender knows (-1: none; KIP-1166): a leader that knows a higher one answers at
     once. `connection`: on which it came, a number of the node that was asked (-1: on none).
@@ -156,7 +156,7 @@ class FetchRequest(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """Either `diverging`, or `snapshot`, or `batches` from the requested offset (possibly none)."""
+    """The answer to a fetch: either `diverging`, or `snapshot`, or `batches` from the requested offset (possibly none)."""
 
     serial: int
     error: Error
@@ -194,7 +194,8 @@ class FetchSnapshotResponse(NamedTuple):
 
 
 class AddVoterRequest(NamedTuple):
-    """KIP-853 AddRaftVoter. `wait`: answer when the change is committed, not when it is written."""
+    """A request to add a voter (KIP-853 AddRaftVoter). `wait`: answer when the change is committed, not when it is
+    written."""
 
     serial: int
     voter: Voter
@@ -202,15 +203,15 @@ class AddVoterRequest(NamedTuple):
 
 
 class RemoveVoterRequest(NamedTuple):
-    """KIP-853 RemoveRaftVoter: the answer comes when the change is committed."""
+    """A request to remove a voter (KIP-853 RemoveRaftVoter). The answer comes when the change is committed."""
 
     serial: int
     voter: ReplicaKey
 
 
 class UpdateVoterRequest(NamedTuple):
-    """KIP-853 UpdateRaftVoter: a voter has other endpoints, or other versions, than the log says. `epoch`: that of the
-    leader which it follows."""
+    """A request to note that a voter has other endpoints, or other versions, than the log says (KIP-853
+    UpdateRaftVoter). `epoch` is that of the leader which the voter follows."""
 
     serial: int
     epoch: int
@@ -218,7 +219,8 @@ class UpdateVoterRequest(NamedTuple):
 
 
 class ChangeResponse(NamedTuple):
-    """The answer to each of the three. `reason`: a sentence for whoever asked; None: the code says all."""
+    """The answer to a request to add, remove or update a voter. `reason` is a sentence for the client that asked; None:
+    the code says all."""
 
     serial: int
     error: Error
@@ -228,8 +230,8 @@ class ChangeResponse(NamedTuple):
 
 
 class ProbeRequest(NamedTuple):
-    """What does the replica support that answers at the first of a voter's endpoints, and is it that voter? `epoch`: the one
-    that the sender leads, which it may say later too."""
+    """The question to the first endpoint of a voter: what the replica there supports, and whether it is that voter.
+    `epoch` is the one that the sender led when it asked; it may lead another one, or none, by the time of the answer."""
 
     serial: int
     voter: Voter
@@ -237,8 +239,8 @@ class ProbeRequest(NamedTuple):
 
 
 class ProbeResponse(NamedTuple):
-    """What it supports. `kraft_versions` None: it does not name the feature. `failed`: why there is no such answer. `other`:
-    who answers there instead of that voter."""
+    """What a replica that was probed supports. `kraft_versions` None: it does not name the feature. `failed`: why there
+    is no such answer. `other`: which replica answers there instead of that voter."""
 
     serial: int
     kraft_versions: tuple[int, int] | None
@@ -247,7 +249,7 @@ class ProbeResponse(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """No answer will come to the request of this serial: the connection broke, or the time for it ran out."""
+    """No answer will come to the request of this serial, since the connection broke or the time for it ran out."""
 
     serial: int
 

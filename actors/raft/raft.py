@@ -1,4 +1,5 @@
-"""The machine: inputs in, one `Ready` out. Dispatch and timers, nothing else.
+"""The machine of the quorum takes inputs and returns one `Ready`: dispatch and timers, nothing else. Dispatch and
+timers, nothing else.
 
 This file alone decides which rule gets which input. The loop of a node (KIP-595; order of effects: `ready`):
 
@@ -51,7 +52,7 @@ class NotLeader(Exception):
 
 
 def _nothing_more(core: Core, source: int, response: Message) -> None:
-    """The answer carried an epoch and a leader and nothing else, and both have been learned already."""
+    """Do nothing more with an answer that carries only an epoch and a leader, which have been learned already."""
 
 
 HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
@@ -75,7 +76,7 @@ HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
 TEACHES = frozenset(
     {VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse, FetchSnapshotResponse}
 )
-"""Each answer carries an epoch and its leader, beside what it answers."""
+"""The answers from which a replica learns an epoch and its leader, beside what they answer."""
 
 PATIENCE_ENDED: dict[Role, Callable[[Core], None]] = {
     Role.UNATTACHED: election.patience_ended,
@@ -111,13 +112,13 @@ class Raft:
         joined: bool = False,
         other_use: Callable[[int], str | None] = lambda id: None,
     ) -> None:
-        """`voters`: those that never change (kraft.version 0), or what the log says of them. `latest` is the newest snapshot
-        on the disk (default: the one at which the log starts). `bootstrap` names the replicas that an observer may ask
-        beside the voters. `voters_in` finds the voters in a batch. `elects`: this replica is a controller, and may become a
-        voter. `own`: what the log should say of it then (None: whatever it says). `auto_join`: it asks to be a voter by
-        itself, unless it was one before on this disk (`joined`). `other_use` says, where this replica leads, what else an id
-        stands for, which becomes no voter's then; None: for nothing. `hard` and `epochs` need not be durable yet: the first
-        Ready syncs them."""
+        """`voters` are those that never change (kraft.version 0), or what the log says of them. `latest` is the newest
+        snapshot on the disk (default: the one at which the log starts). `bootstrap` names the replicas that an observer
+        may ask beside the voters. `voters_in` finds the voters in a batch. `elects`: this replica is a controller, and
+        may become a voter. `own`: what the log should say of it then (None: whatever it says). `auto_join`: it asks to
+        be a voter by itself, unless it was one before on this disk (`joined`). `other_use` says, where this replica
+        leads, what else an id stands for, which becomes no voter's then; None: for nothing. `hard` and `epochs` need
+        not be durable yet: the first Ready syncs them."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
         core = Core(
@@ -139,14 +140,14 @@ class Raft:
         )
         self._core = core
         self._due_ms: int | None = None
-        """Until when nothing is due: the last `ready` was empty and no input came since, so `tick` does nothing before.
+        """Before this time nothing is due: the last `ready` was empty and no input came since, so `tick` does nothing.
         None: not settled."""
         election.begin(core)
 
     # -- in
 
     def step(self, source: int, message: Message, now: Now) -> None:
-        """Take a message. Raises LogDiverged, RunsTwice; then the node must stop."""
+        """Take a message. Raises LogDiverged or RunsTwice; then the node must stop."""
         self._due_ms = None
         core = self._core
         core.now = now
@@ -171,7 +172,7 @@ class Raft:
         following.link_lost(self._core, peer, refused)
 
     def tick(self, now: Now) -> bool:
-        """Time has passed; False: that changes nothing."""
+        """Let the timers run that are due by `now`. False: nothing has changed."""
         core = self._core
         core.now = now
         if self._due_ms is not None and now.mono_ms < self._due_ms:
@@ -191,7 +192,7 @@ class Raft:
         return True
 
     def append(self, batch: Batch) -> None:
-        """The leader's own batch, which continues the log. Raises NotLeader."""
+        """Append the leader's own batch, which continues the log. Raises NotLeader."""
         core = self._core
         if core.role is not Role.LEADER:
             raise NotLeader(f"replica {core.me.id} is {core.role.value} in epoch {core.epoch}")
@@ -206,14 +207,14 @@ class Raft:
         return leading is not None and leading.change is not None and leading.change.wanted is not None
 
     def write_change(self) -> bool:
-        """Append the record of the change that is due; whether it was, since what the leader has written meanwhile may speak
-        against it. The node says when, since it may have written, and not appended yet, what belongs at the end of the
-        log."""
+        """Append the record of the change that is due. Returns whether it was appended: what the leader has written
+        meanwhile may forbid the change. The node calls this when everything that it has written is appended, so that
+        the record belongs at the end of the log."""
         self._due_ms = None
         return change.write(self._core)
 
     def synced(self, token: int) -> None:
-        """The sync with that token is done."""
+        """Note that the sync with that token is done."""
         self._due_ms = None
         core = self._core
         core.log.synced(token)
@@ -221,19 +222,19 @@ class Raft:
         leading.advance(core)
 
     def warmed(self) -> None:
-        """What `LogReader` could not read at once is in memory now."""
+        """Note that what `LogReader` could not read at once is in memory now."""
         self._due_ms = None
         leading.warmed(self._core)
 
     def snapshot_received(self, snapshot: SnapshotId, valid: bool, now: Now, voters: Voters | None = None) -> None:
-        """The node has verified the file whose last part came with `SnapshotPart.last`. `voters`: those that it names."""
+        """Take the node's verdict on the file whose last part came with `SnapshotPart.last`. `voters`: those that the
+        file names."""
         self._due_ms = None
         self._core.now = now
         download.received(self._core, snapshot, valid, voters)
 
     def snapshot_taken(self, latest: SnapshotId, start: SnapshotId) -> None:
-        """`latest`, a snapshot that this node took, is durable. The log now begins at `start`, which is a snapshot
-        too."""
+        """Let the log begin at the snapshot `start`, since `latest`, a snapshot that this node took, is durable."""
         self._due_ms = None
         core = self._core
         assert start.end_offset <= latest.end_offset <= core.high_watermark
@@ -275,7 +276,7 @@ class Raft:
         return self._due_ms if self._due_ms is not None else self._next_due_ms()
 
     def describe(self) -> Description:
-        """For DescribeQuorum."""
+        """What DescribeQuorum shows of the quorum."""
         return describe(self._core)
 
     @property
@@ -288,7 +289,7 @@ class Raft:
 
     @property
     def leader_id(self) -> int:
-        """-1: none is known."""
+        """The leader that this replica follows or is; -1: none is known."""
         return self._core.told_leader
 
     @property
@@ -303,7 +304,8 @@ class Raft:
 
     @property
     def degraded(self) -> bool:
-        """Leader: voters have not fetched within the fetch timeout, and one more such would stop the quorum (R631-118)."""
+        """Whether this replica leads, voters have not fetched within the fetch timeout, and one more such voter would
+        stop the quorum (R631-118)."""
         core = self._core
         if core.leading is None:
             return False
@@ -327,7 +329,7 @@ class Raft:
 
     @property
     def voters(self) -> Voters:
-        """Who votes now, by the newest record in the log, committed or not."""
+        """The voters that count now, by the newest record in the log, committed or not."""
         return self._core.voters
 
     @property
@@ -337,16 +339,16 @@ class Raft:
 
     @property
     def kraft_version(self) -> int:
-        """1: the log names the voters, and they can be changed; 0: it does not."""
+        """The level of kraft.version: with 1 the log names the voters, and they can be changed; with 0 it does not."""
         return int(self._core.history.recorded)
 
     @property
     def voters_offset(self) -> int:
-        """The offset of the record that says who votes now; -1: there is none in the log."""
+        """The offset of the record that names the present voters; -1: there is none in the log."""
         return self._core.history.newest_offset
 
     def voters_at(self, end_offset: int) -> Voters | None:
-        """Who votes according to the records below `end_offset`; None: they name nobody."""
+        """The voters according to the records below `end_offset`; None: the records name nobody."""
         return self._core.history.at(end_offset)
 
     @property

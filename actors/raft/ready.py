@@ -44,10 +44,11 @@ class SnapshotPart(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The node acts in the order of the fields. Several may be in flight: each has its own sync token."""
+    """All that the node has to do now, in the order of the fields. Several may be in flight: each has its own sync
+    token."""
 
     lost: bool = False
-    """0 leadership lost: undo to the high watermark, held replies become NOT_CONTROLLER."""
+    """0 the leadership is lost: undo to the high watermark, held replies become NOT_CONTROLLER."""
     snapshot_parts: Sequence[SnapshotPart] = ()
     """1 write into the unfinished snapshot file; not durable yet."""
     load_snapshot: SnapshotId | None = None
@@ -55,15 +56,15 @@ class Ready(NamedTuple):
     truncate_to: int | None = None
     """3 cut the log."""
     append: Sequence[Batch] = ()
-    """4 write."""
+    """4 write these batches to the log."""
     hard_state: HardState | None = None
     """5 replace quorum-state (part of sync)."""
     send: Sequence[tuple[int, Message]] = ()
     """6 send at once: these messages claim no durability."""
     sync: int | None = None
-    """7 token: make 2 to 5 durable, then `Raft.synced(token)`."""
+    """7 the token of a sync, or None: make 2 to 5 durable, then call `Raft.synced(token)`."""
     after_sync: Sequence[tuple[int, Message]] = ()
-    """8 send only after that."""
+    """8 send these only after that sync."""
     high_watermark: int = -1
     """9 replay up to here, release held replies."""
     gained: Leadership | None = None
@@ -71,7 +72,7 @@ class Ready(NamedTuple):
 
 
 class Outbox:
-    """Collects the next Ready."""
+    """The effects of the inputs since the last Ready."""
 
     __slots__ = ("_token", "claims", "gained", "hard_changed", "load_snapshot", "lost", "parts", "send", "truncate_to")
 
@@ -94,7 +95,7 @@ class Outbox:
         )
 
     def take(self, log: Log, hard: HardState, high_watermark: int) -> Ready:
-        """The next Ready. The outbox is empty afterwards."""
+        """Build the next Ready. The outbox is empty afterwards."""
         append, log.unwritten = log.unwritten, []
         changed = bool(append) or self.hard_changed or self.truncate_to is not None or self.load_snapshot is not None
         sync = None

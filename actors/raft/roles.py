@@ -17,7 +17,7 @@ from actors.raft.state import NEVER_MS, Core, Fetching, Role
 
 
 def learn(core: Core, epoch: int, leader_id: int) -> None:
-    """Another replica believes that `leader_id` (-1: unknown) leads `epoch`. Both have passed `belief`."""
+    """Take over that another replica believes that `leader_id` (-1: unknown) leads `epoch`. Both have passed `belief`."""
     known = leader_id not in (NO_LEADER, core.me.id)
     if epoch > core.epoch:
         if known:
@@ -31,7 +31,7 @@ def learn(core: Core, epoch: int, leader_id: int) -> None:
 
 
 def unattach(core: Core, epoch: int) -> None:
-    """A higher epoch exists, and its leader is not known."""
+    """Enter a higher epoch whose leader is not known."""
     core.become(Role.UNATTACHED, HardState(epoch, None, NO_LEADER))
     if core.stands:
         core.patience_ms = core.now_ms + (core.hint_wait_ms() if core.hurry else core.election_wait_ms())
@@ -57,7 +57,7 @@ def resume(core: Core) -> None:
 
 
 def search(core: Core) -> None:
-    """An observer looks for the leader: it asks all the replicas that it knows in turn."""
+    """Let an observer look for the leader: it asks all the replicas that it knows in turn."""
     core.become(Role.UNATTACHED)
     core.patience_ms = NEVER_MS
     core.fetching = Fetching(core.now_ms)
@@ -76,8 +76,8 @@ def next_target(core: Core) -> None:
 
 
 def hint(core: Core, wait_ms: int | None = None) -> None:
-    """The leader is certainly gone: grant pre-votes, and stand after a wait. Only the first hint counts, since each
-    would start the wait anew."""
+    """Note that the leader is certainly gone: grant pre-votes, and stand after a wait. Only the first hint counts,
+    since each would start the wait anew."""
     if core.stands and core.role is Role.FOLLOWER and not core.hurry:
         core.hurry = True
         core.hurry_until_ms = core.now_ms + (1 << 40)  # no end: it is cleared when a leader is heard

@@ -72,7 +72,7 @@ TRANSITIONS: dict[Role, frozenset[Role]] = {
 
 
 OBSERVERS = frozenset({Role.UNATTACHED, Role.FOLLOWER})
-"""What an observer may be. A leader whose removal is committed is RESIGNED before."""
+"""The roles that an observer may have. A leader whose removal is committed is RESIGNED before it is an observer."""
 
 
 class LeaderChange(NamedTuple):
@@ -85,16 +85,16 @@ class LeaderChange(NamedTuple):
 
 
 class VotersChange(NamedTuple):
-    """The control batch that says who votes from now on."""
+    """The control batch that names the voters from now on."""
 
     voters: Voters
 
 
 Control = LeaderChange | VotersChange
 ControlBatch = Callable[[Control, int, int, Now], Batch]
-"""(what it says, base offset, epoch, now) -> the control batch."""
+"""Makes a control batch from (what it says, base offset, epoch, now)."""
 VotersIn = Callable[[Batch], tuple[int, Voters] | None]
-"""A batch -> the offset of the record in it that names the voters, and these; None: there is none in it."""
+"""Finds the record that names the voters in a batch: its offset and the voters; None if the batch has none."""
 
 
 class Ballot:
@@ -103,7 +103,7 @@ class Ballot:
     __slots__ = ("awaited", "granted")
 
     def __init__(self, own: Sequence[ReplicaKey]) -> None:
-        """`own`: this replica if it is a voter. One that is being removed asks for votes, and has none itself."""
+        """`own` holds this replica if it is a voter. One that is being removed asks for votes, and has none itself."""
         self.granted: set[ReplicaKey] = set(own)
         self.awaited: dict[int, ReplicaKey] = {}
         """Serial -> the voter whose answer is awaited."""
@@ -134,14 +134,15 @@ class Fetching:
         self.due_ms = due_ms
         """When the next request may leave; has no meaning while one is in flight."""
         self.serial = 0
-        """Serial of the request in flight, 0 for none."""
+        """The serial of the request in flight; 0: none is in flight."""
         self.target = NO_LEADER
         self.expires_ms = NEVER_MS
         """When the request in flight is given up, in case the node never reports that it failed."""
         self.heard = False
         """Whether the leader of this epoch has answered a fetch."""
         self.fruitful = False
-        """The same for the present connection: a connection that breaks before is not replaced at once."""
+        """Whether the leader of this epoch has answered a fetch on the present connection. A connection that breaks
+        before that is not replaced at once."""
 
 
 class Download:
@@ -157,7 +158,7 @@ class Download:
 
 
 class Progress:
-    """What a leader knows of another replica."""
+    """What a leader knows of another replica that fetches from it."""
 
     __slots__ = (
         "announced_ms", "caught_up_ms", "caught_up_wall_ms", "connection", "connections", "end_offset", "fetch_ms",
@@ -174,17 +175,17 @@ class Progress:
         self.caught_up_wall_ms = -1
         """Last time of day when it was known to have all that the leader had (KIP-836)."""
         self.caught_up_ms: int | None = None
-        """The same, monotonic."""
+        """Last monotonic time when it was known to have all that the leader had."""
         self.leader_end_offset = -1
         """The leader's log end at its last fetch."""
         self.announced_ms = 0
         """When the next BeginQuorumEpoch to it is due."""
         self.connection = -1
-        """On which it has fetched last (`twins`)."""
+        """The connection on which it has fetched last (`twins`)."""
         self.connections = (-1, -1)
-        """The two newest on which it has fetched, that which came first before the other."""
+        """The two newest connections on which it has fetched, the one that came first before the other."""
         self.returns = 0
-        """So often it has fetched on the older one after it had fetched on the newer one."""
+        """How often it has fetched on the older connection after it had fetched on the newer one."""
 
 
 class ParkedFetch(NamedTuple):
@@ -207,7 +208,7 @@ class Change:
         self.wanted: Voters | None = None
         """What the record will say; it is written when the node has appended what it has written itself."""
         self.offset = -1
-        """Of the record, -1 before it is written."""
+        """The offset of the record; -1 before it is written."""
 
 
 class Leading:
@@ -225,19 +226,20 @@ class Leading:
         """Whether the high watermark has passed its LeaderChange. Until then the leader tells nobody a high
         watermark."""
         self.leaving = False
-        """Its removal is committed, and it resigns in a moment."""
+        """Whether the leader's removal from the voters is committed, so that it resigns in a moment."""
         self.voters = {key: Progress(now_ms) for key in others}
         self.observers: dict[ReplicaKey, Progress] = {}
-        """The observer that has been silent for longest comes first."""
+        """The observers by key; the one that has been silent for longest comes first."""
         self.parked: dict[int, ParkedFetch] = {}
-        """By the source to which the answer goes."""
+        """The fetches that wait for an answer, by the source to which the answer goes."""
         self.change: Change | None = None
-        """The one that is to be written, or is written and not committed."""
+        """The change of the voters that is to be written, or is written and not committed."""
         self.asked: dict[int, Change] = {}
-        """Those about which somebody is asked first, by the serial of the question. They keep no other one out."""
+        """The changes for which an endpoint is asked first, by the serial of the question. They do not keep another
+        change out."""
 
     def park(self, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, *, cold: bool) -> None:
-        """Keep a request. `leading.answer_parked` looks at it before the next Ready."""
+        """Keep a request without an answer. `leading.answer_parked` looks at it before the next Ready."""
         self.parked[source] = ParkedFetch(request, deadline_ms, cold)
 
 
@@ -271,8 +273,8 @@ class Core:
         """What the log should say of this replica if it is a voter; None: whatever it says is right."""
         self.auto_join = auto_join
         self.joined = joined
-        """Whether this replica joins by itself, and a committed record has named it a voter, on this disk. Never false
-        again: who was removed since comes back only where somebody adds it."""
+        """Whether this replica joins by itself, and a committed record has named it a voter on this disk. Never false
+        again: a voter that is removed afterwards comes back only if an administrator adds it."""
         self.heard_ms = now.mono_ms
         """When this process heard last from a leader, or began."""
         self.bootstrap = bootstrap
@@ -295,7 +297,8 @@ class Core:
         may lie beyond the log's end. -1: none yet: what a restart finds on its disk does not show what was committed
         since."""
         self.other_use = other_use
-        """What else an id stands for, as far as the leader's own state says; None: for nothing."""
+        """Tells what else an id stands for, as far as the leader's own state says; it returns None if the id stands for
+        nothing else."""
         self.role = Role.UNATTACHED
         self.hard = hard
         self.exhausted = False
@@ -307,7 +310,7 @@ class Core:
         notice."""
         self.hurry_until_ms = NEVER_MS
         self.lost_votes = 0
-        """Rounds of votes lost in a row. Each lengthens the back-off."""
+        """How many rounds of votes were lost in a row. Each lengthens the back-off."""
         self.ballot: Ballot | None = None
         self.fetching: Fetching | None = None
         self.download: Download | None = None
@@ -336,7 +339,7 @@ class Core:
 
     @property
     def voters(self) -> Voters:
-        """Who votes now."""
+        """The voters that count now."""
         return self.history.newest
 
     @property
@@ -350,12 +353,12 @@ class Core:
 
     @property
     def claims(self) -> bool:
-        """Whether its fetches say what is durable here. Those of a controller do before it knows that it votes, for who
-        leads may know already."""
+        """Whether a fetch of this replica says what is durable here. That of a controller does so before it knows that
+        it votes, for the leader may know already."""
         return self.is_voter or (self.elects and self.history.recorded)
 
     def count_voters(self) -> None:
-        """Look anew at who votes."""
+        """Work out anew whether this replica votes, and whether its entry among the voters is right."""
         self.is_voter = self.elects and self.me in self.voters
         self.entry_wrong = False
         """Whether this replica wants its entry among the voters to be another one (`entry`)."""
@@ -365,7 +368,7 @@ class Core:
             self.entry_wrong = joins if entry is None else entry != self.own
 
     def _look_whether_joined(self) -> None:
-        """Of replicas that join by themselves."""
+        """Note that a replica which joins by itself is named a voter in a committed record."""
         if self.auto_join and not self.joined and self.history.ever(self.me, self.high_watermark):
             self.joined = True
             self.count_voters()
@@ -389,11 +392,11 @@ class Core:
         return self._serial
 
     def say(self, target: int, message: Message) -> None:
-        """Send at once. The message claims nothing durable."""
+        """Send a message at once, since it claims nothing durable."""
         self.out.send.append((target, message))
 
     def claim(self, target: int, message: Message) -> None:
-        """Send once all that is written so far is durable."""
+        """Send a message once all that is written so far is durable."""
         self.out.claims.append((target, message))
 
     def election_wait_ms(self) -> int:

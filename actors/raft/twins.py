@@ -1,4 +1,4 @@
-"""One replica that runs twice: its directory was copied, and both copies were started.
+"""A replica that runs twice: its directory was copied, and both copies were started.
 
 A replica is its id and its disk, so whoever has a copy of the disk speaks with the same key, and may give the vote of an
 epoch a second time. Nothing on the copy shows that it is one. What others see of the two does, and this file alone decides
@@ -21,7 +21,8 @@ from actors.raft.messages import ReplicaKey, VoteRequest
 from actors.raft.state import Core, Fetching, Progress, Role
 
 RETURNS_MAX = 2
-"""So often a leader sees a replica on the older of two connections again. Once a delayed request may be."""
+"""How often a leader sees a replica on the older of two connections again before it takes it for two processes. A
+delayed request may cause this once."""
 NOWHERE = -1
 """A fetch that came on no connection."""
 
@@ -52,7 +53,7 @@ def fetched(progress: Progress, connection: int) -> bool:
 
 
 def leader_asks(core: Core, request: VoteRequest) -> bool:
-    """A request for a vote has come (rule 2). True: it is of the second process of the leader, and is refused."""
+    """Judge a request for a vote (rule 2). True: it comes from a second process of the leader, and is refused."""
     if not request.pre_vote or request.epoch != core.epoch:
         return False
     fetching = core.fetching
@@ -69,11 +70,11 @@ def leader_asks(core: Core, request: VoteRequest) -> bool:
 
 
 def leader_answers(fetching: Fetching, serial: int) -> None:
-    """The leader has answered the fetch of that serial, and leads still."""
+    """Note that the leader has answered the fetch of that serial, and so leads still."""
     if 0 < fetching.asked_by_leader < serial:
         fetching.led_on = True
 
 
 def forget(fetching: Fetching) -> None:
-    """The leader has gone, or may have: what it asks from now on it may ask."""
+    """Forget what the leader has asked: it is gone, or may be, so from now on it may ask for votes."""
     fetching.asked_by_leader, fetching.led_on = 0, False

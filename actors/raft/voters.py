@@ -1,4 +1,4 @@
-"""Who votes, the arithmetic of majorities, and since which offset of the log who votes (KIP-853).
+"""The voters: their majorities, and from which offset of the log which set of them counts (KIP-853).
 
 This file alone decides what a majority is, in which order voters try to succeed a dead leader, and which set of voters
 counts at an offset. Rules:
@@ -49,11 +49,11 @@ class Voters:
         return f"Voters({[key.id for key in self.keys]})"
 
     def key(self, replica_id: int) -> ReplicaKey | None:
-        """The voter of that id."""
+        """The key of the voter with that id; None: there is none."""
         return self._by_id.get(replica_id)
 
     def member(self, key: ReplicaKey) -> Voter | None:
-        """All that is known of a voter."""
+        """The voter with that key, with all that is known of it; None: there is none."""
         return next((one for one in self.members if one.key == key), None)
 
     def others(self, me: ReplicaKey) -> Sequence[ReplicaKey]:
@@ -80,16 +80,14 @@ class Voters:
 
 
 class VoterHistory:
-    """Since which offset who votes: the offsets of the records that name voters, in order, with their sets.
-
-    Invariant: offsets rise. Without a record (kraft.version 0) `newest` is the set that was given.
-    """
+    """The offsets of the records that name voters, in order, each with its set. Invariant: offsets rise. Without a
+    record (kraft.version 0) `newest` is the set that was given."""
 
     __slots__ = ("_given", "_offsets", "_sets", "newest")
 
     def __init__(self, given: Voters, entries: Iterable[tuple[int, Voters]] = ()) -> None:
-        """`entries`: (offset, set) of the records in the log, and before them that of the snapshot at which it begins under
-        the offset of the last record in the snapshot."""
+        """`entries` are (offset, set): the set of the snapshot at which the log begins, under the offset of the last
+        record in the snapshot, then those of the records in the log."""
         self._given = given
         self._offsets: list[int] = []
         self._sets: list[Voters] = []
@@ -97,7 +95,7 @@ class VoterHistory:
             self._offsets.append(offset)
             self._sets.append(voters)
         self.newest = self._sets[-1] if self._sets else given
-        """Who votes now."""
+        """The voters that count now."""
 
     @property
     def recorded(self) -> bool:
@@ -115,27 +113,27 @@ class VoterHistory:
         return self._sets[-2] if len(self._sets) > 1 else self.newest
 
     def append(self, offset: int, voters: Voters) -> None:
-        """A record at `offset` names the voters."""
+        """Note a record at `offset` that names the voters."""
         assert offset > self.newest_offset, (offset, self.newest_offset)
         self._offsets.append(offset)
         self._sets.append(voters)
         self.newest = voters
 
     def truncate(self, end_offset: int) -> None:
-        """Records from `end_offset` on are no more."""
+        """Forget the sets of records at `end_offset` and above."""
         while self._offsets and self._offsets[-1] >= end_offset:
             self._offsets.pop()
             self._sets.pop()
         self.newest = self._sets[-1] if self._sets else self._given
 
     def cut_front(self, start_offset: int) -> None:
-        """The log begins at `start_offset`: the set that counts there stays, sets before it go."""
+        """Let the log begin at `start_offset`: the set that counts there stays, sets before it go."""
         first = bisect_left(self._offsets, start_offset) - 1
         if first > 0:
             del self._offsets[:first], self._sets[:first]
 
     def restart_at(self, end_offset: int, voters: Voters | None) -> None:
-        """The log begins anew behind a snapshot that names `voters` (None: it names none)."""
+        """Let the log begin anew behind a snapshot that names `voters` (None: it names none)."""
         self._offsets, self._sets = ([], []) if voters is None else ([end_offset - 1], [voters])
         self.newest = self._sets[-1] if self._sets else self._given
 
@@ -145,6 +143,6 @@ class VoterHistory:
         return any(offset < end_offset and key in voters for offset, voters in known)
 
     def at(self, end_offset: int) -> Voters | None:
-        """Who votes according to the records below `end_offset`; None: they name nobody (kraft.version 0)."""
+        """The voters according to the records below `end_offset`; None: the records name nobody (kraft.version 0)."""
         place = bisect_left(self._offsets, end_offset) - 1
         return self._sets[place] if place >= 0 else None

@@ -11,7 +11,8 @@ __all__ = ["ErrorCode", "WireError", "text"]
 
 
 class ErrorCode(enum.IntEnum):
-    """Kafka's error codes. `retriable`: the same request may succeed later. `text`: a sentence for people."""
+    """The error codes of the Kafka protocol. `retriable`: the same request may succeed later. `text`: a sentence for
+    people."""
 
     retriable: bool
     text: str

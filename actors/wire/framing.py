@@ -92,7 +92,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
 
 
 def _decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
-    """The same, for every header that there may be."""
+    """(header, position of the message) of any request, including one with an unknown key or a long header."""
     view = memoryview(frame)
     if len(view) < _REQUEST.size:
         raise WireError("RequestHeader", "cut short", len(view))

@@ -51,7 +51,7 @@ Records = Any
 """What a field of type `records` is: a memoryview when decoded; any buffer, or a list of buffers, when encoded."""
 
 M = TypeVar("M")
-"""A message class."""
+"""The type of a message."""
 
 ZERO_UUID = bytes(16)
 _EMPTY: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": ZERO_UUID}
@@ -65,7 +65,7 @@ class Rpc(NamedTuple):
     versions: range
     """Versions that have a schema."""
     advertised: range
-    """The same without an unstable newest version."""
+    """The versions that are offered: all that have a schema, without an unstable newest one."""
     flexible_from: int | None
     """First flexible version (KIP-482)."""
 
@@ -233,8 +233,8 @@ def encode(value: Any, version: int, prefix: bytes = b"") -> bytes:
 
 
 def encode_parts(value: Any, version: int, prefix: bytes = b"", framed: bool = False) -> list[Buffer]:
-    """As `encode`, but a list of buffers, in which large `records` stand by reference. `framed`: with an int32 length
-    in front."""
+    """`prefix`, then the message in `version`, as a list of buffers in which large `records` stand by reference.
+    `framed`: with an int32 length in front. Raises WireError."""
     cls = type(value)
     return encoder.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
 

@@ -1,4 +1,4 @@
-"""Long requests in pieces that ask together for the same, and the replies to the pieces as one.
+"""Cuts a long request into pieces that together ask for the same, and joins the replies to the pieces.
 
 This file alone decides how a request is cut by its schema, whatever its API. Rules:
 
@@ -35,7 +35,7 @@ def pieces(request: Message, entries_max: int) -> Iterator[Piece]:
 
 
 def join(reply: Any, more: Any, inside: int) -> None:
-    """Add the reply to a piece to those before. `inside`: that of the piece."""
+    """Add the reply to a piece to the replies before it. `inside`: that of the piece."""
     for name in _lists(reply):
         entries, others = getattr(reply, name), getattr(more, name)
         if not entries or not others:

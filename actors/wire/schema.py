@@ -54,7 +54,7 @@ class Struct:
 
 @dataclass(eq=False)
 class Field:
-    """One field. `type` is the name of a scalar type or "struct". `array`: the field is a list of that type."""
+    """A field of a message. `type` is the name of a scalar type or "struct". `array`: the field is a list of that type."""
 
     name: str
     attribute: str
@@ -83,12 +83,12 @@ class Head(NamedTuple):
 
 @dataclass(eq=False)
 class Schema:
-    """One message."""
+    """A message as its schema file describes it."""
 
     head: Head
     root: Struct
     structs: dict[str, Struct]
-    """Every struct of the message by name, except the root."""
+    """The structs of the message by name, except the root."""
 
 
 class SchemaError(ValueError):
@@ -103,7 +103,7 @@ def snake_case(name: str) -> str:
 
 
 def parse_versions(text: str) -> Versions:
-    """`3`, `2-7`, `5+`."""
+    """The range that a text such as `3`, `2-7` or `5+` means."""
     if text.endswith("+"):
         return Versions(int(text[:-1]), NEWEST)
     first, _, last = text.partition("-")

@@ -22,8 +22,8 @@ def moved_key(broker: int) -> tuple[str, int]:
 
 
 def controlled_shutdown(state: State, request: "ControlledShutdownRequest", now: Now, random: Random) -> Result:
-    """ControlledShutdownRequest. Others become leaders in slices, as in a shutdown that was asked for by a heartbeat; the
-    answer waits until that is done. Errors: 77; 102 for a broker that is not registered."""
+    """Carry out a ControlledShutdownRequest. Other brokers become leaders in slices, as in a shutdown that was asked
+    for by a heartbeat; the answer waits until that is done. Errors: 77; 102 for a broker that is not registered."""
     kind = message("ControlledShutdownResponse")
     soft, image, broker = state.soft, state.image, request.broker_id
     if broker not in soft.leases:

@@ -24,8 +24,8 @@ ROWS_LOOKED_AT = 4_000
 
 
 def fence(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a departure; `reply` says whether it has ended. The last op fences the broker or, where it is given up on
-    purpose, ends its registration."""
+    """Change one slice of the partitions that a departing broker leaves; `reply` says whether the departure has ended.
+    The last op fences the broker or, if an operator has given it up, ends its registration."""
     soft = state.soft
     departure = soft.leaving[broker]
     ops, next_row = _leaving(state, broker, departure.next_row, departure.give_up)
@@ -43,18 +43,18 @@ def fence(state: State, broker: int, now: Now, random: Random) -> Result:
 
 
 def move(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a controlled shutdown: other replicas take over leaderships and ISR memberships. The sole member of
-    an ISR stays a member, but leads no more (A50)."""
+    """Change one slice of the partitions of a controlled shutdown: other replicas take over leaderships and ISR
+    memberships. The sole member of an ISR stays a member, but leads no more (A50)."""
     shutdown = state.soft.stopping[broker]
     ops, shutdown.next_row = _leaving(state, broker, shutdown.next_row, False)
     return Result(ops, shutdown.next_row < 0, atomic=False)
 
 
 def come_back(state: State, wanted: None, now: Now, random: Random) -> Result:
-    """One slice of a search for what brokers that have come back, or topics that allow unclean elections now, make
-    possible; `reply` is the number of partitions that it has looked at. It completes reassignments that only waited for a
-    member of the target that can lead, and gives partitions without a leader one, from their ISR or, where the topic
-    allows it, from their replicas."""
+    """Look at one slice of the partitions that brokers which have come back, or topics that allow unclean elections
+    now, may make possible to change; `reply` is the number of partitions that it has looked at. It completes
+    reassignments that only waited for a member of the target that can lead, and gives partitions without a leader one,
+    from their ISR or, where the topic allows it, from their replicas."""
     soft, image = state.soft, state.image
     search = soft.search or _next_search(state)
     rows = search.rows[search.place : search.place + ROWS_LOOKED_AT]
@@ -79,8 +79,8 @@ def come_back(state: State, wanted: None, now: Now, random: Random) -> Result:
 
 
 def _next_search(state: State) -> Search:
-    """What is to be looked at next: reassignments and partitions without a leader, for all brokers that have come back; or
-    the partitions of one topic."""
+    """The next search: reassignments and partitions without a leader, for all brokers that have come back; or the
+    partitions of one topic."""
     soft, image = state.soft, state.image
     if not soft.electing:
         topic_id = next(iter(soft.allowing))
@@ -94,8 +94,8 @@ def _next_search(state: State) -> Search:
 
 
 def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged | PartitionsSet]:
-    """The partitions that a broker says it cannot read. The broker leaves their ISRs and leaderships as if it were
-    fenced. The last member of an ISR stays a member, but leads no more."""
+    """The changes for the partitions that a broker says it cannot read. The broker leaves their ISRs and leaderships as
+    if it were fenced. The last member of an ISR stays a member, but leads no more."""
     soft = state.soft
     before = soft.unreadable.pop(broker, frozenset())
     now = frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)
@@ -109,9 +109,9 @@ def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged
 
 
 def without_room(state: State, broker: int, topics: Any) -> list[PartitionsChanged | PartitionsSet]:
-    """The partitions that a broker leads but has no room for. Another member of the ISR becomes leader, if there is
-    one. The ISR stays: this broker still holds what is committed, and the new leader removes members that do not keep
-    up."""
+    """The changes for the partitions that a broker leads but has no room for. Another member of the ISR becomes leader,
+    if there is one. The ISR stays: this broker still holds what is committed, and the new leader removes members that
+    do not keep up."""
     image, changes = state.image, []
     for row in _rows_of(state, topics):
         if image.leader(row) != broker:
@@ -152,8 +152,8 @@ def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[l
 
 
 def _unreadable_rows(state: State, broker: int) -> frozenset[int]:
-    """The partitions of which another broker than this one cannot read its replica: who leads them next, the compiled pass
-    does not know."""
+    """The partitions whose replica on another broker than this one cannot be read, so that the compiled pass cannot
+    know who leads next."""
     image = state.image
     others = [found for id, found in state.soft.unreadable.items() if id != broker]
     named = ((image.topic_by_id(topic_id), number) for found in others for topic_id, number in found)

@@ -22,30 +22,31 @@ STOOD_STILL_MS = 250
 
 
 def grant(soft: Soft, broker_id: int, epoch: int, incarnation_id: bytes, offset: int, now: Now, lease_ms: int) -> None:
-    """A broker is registered by the op at `epoch`. The answer leaves only after its commit. The lease counts from now,
-    which is safe: it ends here later than at the broker."""
+    """Give a lease to a broker that the op at `epoch` registers. The answer leaves only after its commit. The lease
+    counts from now, which is safe: it ends here later than at the broker."""
     soft.leases[broker_id] = Lease(epoch, incarnation_id, now.mono_ms + lease_ms, epoch, offset)
     soft.stopping.pop(broker_id, None)
     soft.changed()
 
 
 def grant_for_session(soft: Soft, broker_id: int, epoch: int, incarnation_id: bytes) -> None:
-    """A broker in ZooKeeper mode is registered under `epoch`. Its session there is its lease, which has no end in time."""
+    """Give a lease to a broker in ZooKeeper mode that is registered under `epoch`. Its session there is its lease,
+    which has no end in time."""
     soft.leases[broker_id] = Lease(epoch, incarnation_id, NEVER_MS, -1, -1)
     soft.stopping.pop(broker_id, None)
     soft.changed()
 
 
 def renew(lease: Lease, offset: int, now: Now, lease_ms: int) -> None:
-    """An accepted heartbeat renews the lease for one lease period from now (R631-145), and never shortens it."""
+    """Renew a lease after an accepted heartbeat for one lease period from now (R631-145). It is never shortened."""
     lease.expires_ms = max(lease.expires_ms, now.mono_ms + lease_ms)
     lease.offset = max(lease.offset, offset)
     lease.refused = False
 
 
 def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give_up: bool = False) -> None:
-    """End a lease, or the rest of a registration, and let the fencing begin. A fencing that runs already goes on;
-    `newcomer` and `give_up` can only be added to it."""
+    """End a lease, or the rest of a registration, and let the fencing begin. A fencing that runs already goes on; it
+    may be given `newcomer` and `give_up` later, but never loses them."""
     running = soft.leaving.get(broker_id)
     if running is not None:
         newcomer, give_up, why = newcomer or running.newcomer, give_up or running.give_up, running.why
@@ -58,7 +59,7 @@ def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give
 
 
 def take_over(soft: Soft, image: Image, now: Now, lease_ms: int, grace_ms: int) -> None:
-    """Every unfenced broker holds a lease as if it had been renewed now, plus the grace (A22). A fenced one has lost its
+    """Give every unfenced broker a lease as if it had been renewed now, plus the grace (A22). A fenced one has lost its
     lease, though it may be registered."""
     for broker in image.unfenced_brokers():
         if broker.zookeeper:

@@ -20,7 +20,7 @@ OFFLINE = int(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class AnsweredReplicas(NamedTuple):
-    """What a broker has answered of its replicas."""
+    """What a broker has answered about its replicas."""
 
     broker: int
     codes: Mapping[tuple[bytes, int], int]
@@ -33,7 +33,7 @@ class _Topic(NamedTuple):
 
 
 def answered_replicas(broker: int, reply: "LeaderAndIsrResponse") -> AnsweredReplicas:
-    """LeaderAndIsrResponse, from version 5 on; older ones name no ids, and nothing is learned of them."""
+    """What a LeaderAndIsrResponse says, from version 5 on; older ones name no ids, and nothing is learned from them."""
     codes = {
         (topic.topic_id, one.partition_index): one.error_code
         for topic in reply.topics
@@ -43,7 +43,7 @@ def answered_replicas(broker: int, reply: "LeaderAndIsrResponse") -> AnsweredRep
 
 
 def offline_replicas(state: State, said: AnsweredReplicas, now: Now, random: Random) -> Result:
-    """Note what is offline, and what is not any more."""
+    """Note which replicas are offline, and which are not any more."""
     before = state.soft.unreadable.get(said.broker, frozenset())
     offline = {replica for replica, code in said.codes.items() if code == OFFLINE}
     found = offline | {replica for replica in before if said.codes.get(replica, OFFLINE) != ErrorCode.NONE}

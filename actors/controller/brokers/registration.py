@@ -29,7 +29,7 @@ UNKNOWN, INITIAL, FENCED, ACTIVE, SHUTDOWN = range(5)
 """BrokerState on the wire (R631-182)."""
 SECURITY_PROTOCOLS = range(4)
 FEATURES_UNSAID = ((METADATA_FORMAT, 1, 2),)
-"""What a broker that names no features supports (A15)."""
+"""The features and levels that a broker supports if it names none (A15)."""
 LEASE_START_MS_MAX = 1 << 62
 """The highest time, in ms, that a broker's clock may show: the end of the lease must fit into an int64."""
 NO_ID = bytes(16)
@@ -46,11 +46,11 @@ class Claim(NamedTuple):
     departure: Departure | None
     """The fencing of the id that is under way."""
     first: bool
-    """The request has no epoch yet: the process is in its first phase (R631-175)."""
+    """Whether the request has no epoch yet: the process is in its first phase (R631-175)."""
     holder: bool
-    """The live lease belongs to this process."""
+    """Whether the live lease belongs to this process."""
     returning: bool
-    """The live lease belonged to this process until it gave it up, and it has not been fenced since."""
+    """Whether the live lease belonged to this process until it gave it up, and it has not been fenced since."""
 
 
 def broker_heartbeat(state: State, request: "BrokerHeartbeatRequest", now: Now, random: Random) -> Result:
@@ -103,7 +103,8 @@ def _note_legacy(state: State, claim: Claim, decide: "Decision", now: Now) -> No
 
 
 def _known_offset(state: State, request: "BrokerHeartbeatRequest") -> int:
-    """The last metadata offset that a broker knows of: what it says, or what this controller has told it. -1: none."""
+    """The last metadata offset that a broker knows: the one that it names, or the one that this controller has told it.
+    -1: none."""
     if not request.legacy:
         return int(request.cur_metadata_offset)
     known = state.soft.legacy.get(request.broker_id)
@@ -193,7 +194,7 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
-    """A new process with stale metadata, which is not known to have everything that the holder of the lease had."""
+    """Whether a new process has stale metadata and is not known to have everything that the holder of the lease had."""
     lease = claim.lease
     return (
         claim.first
@@ -205,8 +206,8 @@ def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
-    """The answer to a registration was lost, perhaps with the controller that sent it. The same process asks again
-    (A15), without an epoch or under the epoch that it had before."""
+    """Whether the process asks again because the answer to its registration was lost, perhaps with the controller that
+    sent it (A15). It asks without an epoch or under the epoch that it had before."""
     lease, request = claim.lease, claim.request
     return (
         lease is not None
@@ -236,8 +237,8 @@ def _first_and_free(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stopped_cleanly(state: State, claim: Claim, now: Now) -> bool:
-    """A new process proves that the registered one flushed everything and ended (DESIGN section 6, tag 6). It must also
-    have all of that process's directories, since it lacks the data in any other."""
+    """Whether a new process proves that the registered one flushed everything and ended (DESIGN section 6, tag 6). It
+    must also have all of that process's directories, since it lacks the data in any other."""
     request, broker = claim.request, claim.broker
     return (
         claim.first
@@ -279,15 +280,15 @@ def _reply(
 
 
 def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> "BrokerHeartbeatResponse":
-    """The lease as the broker reads it: the broker's own start + the lease period. The controller's clock is not used
-    (R631-143)."""
+    """The answer that grants a lease, as the broker reads it: the broker's own start + the lease period. The
+    controller's clock is not used (R631-143)."""
     end_ms = claim.request.lease_start_time_ms + state.options.lease_ms(state.level)
     return _reply(state, next_state, epoch=epoch, end_ms=end_ms)
 
 
 def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, Now], Result]:
-    """A refusal. A holder that is refused loses its lease. A process in its first phase gets what the level's policy
-    says (A18)."""
+    """A decision that refuses with this error. A holder that is refused loses its lease. A process in its first phase
+    gets what the level's policy says (A18)."""
 
     def decide(state: State, claim: Claim, now: Now) -> Result:
         if not obeyed:
@@ -306,13 +307,14 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
 
 
 def _refuse_for_znode(state: State, claim: Claim, now: Now) -> Result:
-    """The lease is that of another kind of broker, whatever epoch the request names: it stays."""
+    """Refuse a process whose id has the lease of another kind of broker, whatever epoch the request names; the lease
+    stays."""
     return _refuse(ErrorCode.DUPLICATE_BROKER_REGISTRATION)(state, claim._replace(holder=False), now)
 
 
 def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
-    """The broker's metadata is stale. A holder that does not receive this answer serves until its lease ends, so it is
-    not fenced before. One that receives it reports FENCED at once (`_release`)."""
+    """Refuse to renew a lease because the broker's metadata is stale. A holder that does not receive this answer serves
+    until its lease ends, so it is not fenced before. One that receives it reports FENCED at once (`_release`)."""
     if claim.holder:
         assert claim.lease is not None
         claim.lease.refused = True
@@ -325,10 +327,10 @@ def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
 
 
 def _release(state: State, claim: Claim, now: Now) -> Result:
-    """The holder gives up its lease. A process whose incarnation is known has its logs as they were, so it stays in its
-    ISRs until it is back under a new epoch or its lease has ended. Otherwise, after a time without a quorum, all
-    brokers would leave one after the other, and the last one left in an ISR might have lost its data meanwhile. A
-    process that was told to fence itself leaves its ISRs now."""
+    """Take back the lease that the holder gives up. A process whose incarnation is known has its logs as they were, so
+    it stays in its ISRs until it is back under a new epoch or its lease has ended. Otherwise, after a time without a
+    quorum, all brokers would leave one after the other, and the last one left in an ISR might have lost its data
+    meanwhile. A process that was told to fence itself leaves its ISRs now."""
     lease = claim.lease
     assert lease is not None
     if lease.refused:
@@ -373,7 +375,7 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
 
 
 def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
-    """From now on other brokers replace this one as leader and in ISRs."""
+    """The shutdown of a broker, begun if it is new: from now on other brokers replace this one as leader and in ISRs."""
     soft, broker = state.soft, claim.request.broker_id
     if broker not in soft.stopping:
         soft.stopping[broker] = Shutdown(now.mono_ms)
@@ -382,15 +384,16 @@ def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
 
 
 def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
-    """The holder keeps its lease (A19). But if the holder has ended, the newcomer may have lost its data. So other
-    brokers lead and form the ISRs, as if this one were stopping, until the holder sends a heartbeat or the id has a new
-    holder."""
+    """Let the holder keep its lease (A19), without relying on either process. If the holder has ended, the newcomer may
+    have lost its data. So other brokers lead and form the ISRs, as if this one were stopping, until the holder sends a
+    heartbeat or the id has a new holder."""
     _stopping(state, claim, now)
     return _refuse(ErrorCode.NONE)(state, claim, now)
 
 
 def _take_over(state: State, claim: Claim, now: Now) -> Result:
-    """The newcomer wins. First an operation of its own removes the old registration, then this operation runs again."""
+    """Give the id to the newcomer: first an operation of its own removes the old registration, then this operation runs
+    again."""
     leases.revoke(state.soft, claim.request.broker_id, "a new process has taken the id", newcomer=True)
     return _wait(state, claim, now)
 
@@ -403,8 +406,8 @@ def _wait(state: State, claim: Claim, now: Now) -> Result:
 
 
 def _shut_down(state: State, claim: Claim, now: Now) -> Result:
-    """A step of a controlled shutdown (A50). It is granted when the moves are committed and the active brokers have
-    replayed them."""
+    """Take a step of a controlled shutdown (A50). The shutdown is granted when the moves are committed and the active
+    brokers have replayed them."""
     request, lease, soft, registered = claim.request, claim.lease, state.soft, claim.broker
     assert lease is not None and registered is not None
     broker, lease_ms = request.broker_id, state.options.lease_ms(state.level)
@@ -489,4 +492,4 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A19 (6): an epoch from the future", _always, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
 )
 _SAYS_NOTHING = frozenset(decide for _, _, decide in DECISIONS[:5])
-"""Decisions that refuse a request for what it is."""
+"""The decisions that refuse a request for what it is."""

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 def unregister_broker(state: State, request: "UnregisterBrokerRequest", now: Now, random: Random) -> Result:
-    """UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too long.
+    """Carry out an UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too
+    long.
 
     Registered is meant, fenced or not: what is given up are last copies, which a fenced broker has too. Where fencing has
-    ended the registration (A31), an ISR that holds the broker shows that the cluster knows it."""
+    ended the registration (A31), an ISR that holds the broker shows that the cluster knows it.
+    """
     kind = message("UnregisterBrokerResponse")
     broker = request.broker_id
     known = state.image.is_registered(broker) or state.image.counts(broker)[2] > 0
@@ -40,6 +42,7 @@ def unregister_broker(state: State, request: "UnregisterBrokerRequest", now: Now
 
 
 def turn_ended(soft: Soft) -> None:
-    """End of a turn. Every UnregisterBroker that waited for a broker that is gone has been answered in it, unless its
-    connection broke. So the set is cleared: a further request is about the registration that exists then."""
+    """Clear the set of brokers that are gone, at the end of a turn. Every UnregisterBroker that waited for one of them
+    has been answered in it, unless its connection broke, and a further request is about the registration that exists
+    then."""
     soft.unregistered.intersection_update(soft.leaving)

@@ -34,8 +34,8 @@ class LiveBroker(NamedTuple):
 
 
 def follow(state: State, live: Sequence[LiveBroker], now: Now, random: Random) -> Result:
-    """Let the registrations follow the znodes. The reply: ids that are to be looked at again, when a fencing has ended or
-    somebody else has given them up."""
+    """Let the registrations follow the znodes. The reply holds the ids that are to be looked at again, when a fencing
+    has ended or their present owner has given them up."""
     soft, image = state.soft, state.image
     wanted = {broker.id: broker for broker in live if broker.id not in state.controllers}
     soft.znodes = frozenset(wanted)
@@ -57,12 +57,12 @@ def follow(state: State, live: Sequence[LiveBroker], now: Now, random: Random) -
 
 
 def owns(soft: Soft, registered: BrokerSet | None, broker: int) -> bool:
-    """Whether an id is that of a broker in ZooKeeper mode: it is registered so, or is nobody's and has a znode."""
+    """Whether an id is that of a broker in ZooKeeper mode: it is registered so, or it is not in use and has a znode."""
     return registered.zookeeper if registered is not None else broker in soft.znodes
 
 
 def incarnation(epoch: int) -> bytes:
-    """What stands for the process: its epoch, since the znode names no incarnation."""
+    """The incarnation of a broker in ZooKeeper mode: made from its epoch, since the znode names none."""
     return epoch.to_bytes(16, "big")
 
 

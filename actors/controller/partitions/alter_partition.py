@@ -34,7 +34,7 @@ NEWER = {
     ErrorCode.INVALID_REQUEST: ErrorCode.INELIGIBLE_REPLICA,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_ID,
 }
-"""Error of a partition -> what it is called from `IDS_FROM` on."""
+"""The new name, from version `IDS_FROM` on, of an error of a partition."""
 CODES = {int(code): code for code in ErrorCode}
 
 
@@ -42,12 +42,13 @@ class AlterPartition:
     """The operation for requests of one version."""
 
     def __init__(self, version: int, anew: bool = False) -> None:
-        """`anew`: a leader one of whose members may not join begins anew under another leader epoch."""
+        """`version` is that of the request. `anew`: if a member may not join, the leader begins anew under another
+        leader epoch."""
         self._by_id = version >= IDS_FROM
         self._anew = anew
 
     def __call__(self, state: State, request: "AlterPartitionRequest", now: Now, random: Random) -> Result:
-        """AlterPartitionRequest. Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107."""
+        """Carry out an AlterPartitionRequest. Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107."""
         kind = message("AlterPartitionResponse")
         result = alter_isr(state, self._asked(state.image, request), now, random)
         if result.reply.error_code:
@@ -69,7 +70,7 @@ class AlterPartition:
         return Result([*result.ops, *changed(state, list(stopped.values()))], kind(topics=topics))
 
     def _asked(self, image: Image, request: "AlterPartitionRequest") -> "AlterIsrRequest":
-        """The same in KIP-497's layout."""
+        """The request in KIP-497's layout."""
         kind = message("AlterIsrRequest")
         topics = []
         for topic in _merged(request, self._by_id):
@@ -80,7 +81,7 @@ class AlterPartition:
         return kind(broker_id=request.broker_id, broker_epoch=request.broker_epoch, topics=topics)
 
     def _topic(self, image: Image, topic: "AlterPartitionRequest.TopicData") -> tuple[int, bytes]:
-        """(row or -1, topic id)."""
+        """(row or -1, topic id) of the topic that an entry names."""
         row = image.topic_by_id(topic.topic_id) if self._by_id else image.topic(topic.topic_name)
         return row, (image.topic_id(row) or b"") if row >= 0 else topic.topic_id
 
@@ -105,7 +106,7 @@ class AlterPartition:
 
 
 def _merged(request: "AlterPartitionRequest", by_id: bool) -> list["AlterPartitionRequest.TopicData"]:
-    """The topics of a request, each once, whichever way it is named."""
+    """The topics of a request, each once, whether named by name or by id."""
     kind = message("AlterPartitionRequest").TopicData
     merged: dict[Any, Any] = {}
     for topic in request.topics:

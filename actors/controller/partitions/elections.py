@@ -25,9 +25,9 @@ Outcome = tuple[ErrorCode, Change | None]
 
 
 def elect_leaders(state: State, request: "ElectLeadersRequest", now: Now, random: Random) -> Result:
-    """ElectLeadersRequest. topic_partitions null means all partitions; then the reply holds only those that needed an
-    election. Errors by partition: 3, 80, 83 ELIGIBLE_LEADERS_NOT_AVAILABLE, 84; top level 42 for an unknown election
-    type."""
+    """Carry out an ElectLeadersRequest. topic_partitions null means all partitions; then the reply holds only those
+    that needed an election. Errors by partition: 3, 80, 83 ELIGIBLE_LEADERS_NOT_AVAILABLE, 84; top level 42 for an
+    unknown election type."""
     kind = message("ElectLeadersResponse")
     reply = kind()
     if request.election_type not in (PREFERRED, UNCLEAN):
@@ -52,8 +52,8 @@ def elect_leaders(state: State, request: "ElectLeadersRequest", now: Now, random
 
 
 def rebalance(state: State, from_row: int) -> Result:
-    """One slice of a rebalance: partitions whose preferred replica could lead but does not. `reply` is the row where
-    the next slice begins, -1 at the end."""
+    """Change one slice of a rebalance: partitions whose preferred replica could lead but does not. `reply` is the row
+    where the next slice begins, -1 at the end."""
     image = state.image
     end = min(from_row + ROWS_AT_ONCE, image.row_end)
     changes = []
@@ -66,7 +66,7 @@ def rebalance(state: State, from_row: int) -> Result:
 
 
 def _wanted(state: State, request: "ElectLeadersRequest") -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """(topic, [(number, row or -1)])."""
+    """(topic, [(number, row or -1)]) of the partitions that the request is about."""
     image = state.image
     if request.topic_partitions is None:
         for topic in image.topics():

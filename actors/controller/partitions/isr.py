@@ -34,7 +34,7 @@ class Proposal(NamedTuple):
 
 
 def alter_isr(state: State, request: "AlterIsrRequest", now: Now, random: Random) -> Result:
-    """AlterIsrRequest, in KIP-497's layout."""
+    """Carry out an AlterIsrRequest, in KIP-497's layout."""
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
         return _top(ErrorCode.STALE_BROKER_EPOCH)
     seen: set[int] = set()
@@ -62,7 +62,7 @@ def _top(code: ErrorCode) -> Result:
 
 
 def _first_only(topics: Any) -> list["AlterIsrRequest.TopicData"]:
-    """Entries of a topic that is named twice are answered together."""
+    """The topics of a request, each once: entries of a topic that is named twice are answered together."""
     merged: dict[tuple[str, bytes], Any] = {}
     kind = message("AlterIsrRequest").TopicData
     for topic in topics:
@@ -77,7 +77,7 @@ def _first_only(topics: Any) -> list["AlterIsrRequest.TopicData"]:
 def _proposals(
     state: State, sender: int, topic: "AlterIsrRequest.TopicData", seen: set[int]
 ) -> list[tuple[Any, Proposal]]:
-    """`seen`: rows that the request has named before."""
+    """The proposals of one topic, each with its entry. `seen`: rows that the request has named before."""
     image = state.image
     topic_row = image.topic(topic.topic)
     if topic_row >= 0 and topic.topic_id not in (NO_ID, image.topic_id(topic_row)):
@@ -154,11 +154,11 @@ def _has_leader(state: State, proposal: Proposal) -> bool:
 
 
 def _eligible(state: State, proposal: Proposal) -> bool:
-    """Members that are in the ISR already and in controlled shutdown, or fenced by themselves (A23), may stay until the
-    controller takes them out; the leader itself, too. Everybody else has to be usable, under the epoch that the leader has
-    seen, and must not say that it cannot use its replica: the leader knows it as caught up until it has fetched nothing for
-    long enough. A fenced broker is refused like an absent one, but for another reason: absent, it has no epoch to compare;
-    fenced, it is not usable."""
+    """Whether every member of the proposed ISR may be in it. Members that are in the ISR already and in controlled
+    shutdown, or fenced by themselves (A23), may stay until the controller takes them out; the leader itself, too.
+    Everybody else has to be usable, under the epoch that the leader has seen, and must not say that it cannot use its
+    replica: the leader knows it as caught up until it has fetched nothing for long enough. A fenced broker is refused
+    like an absent one, but for another reason: absent, it has no epoch to compare; fenced, it is not usable."""
     image = state.image
     soft = state.soft
     usable, healthy = soft.usable(image).ids, able(state, proposal.row)

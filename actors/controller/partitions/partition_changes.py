@@ -1,4 +1,4 @@
-"""How a partition changes: its new ISR, its new leader, and the end of its reassignment (KIP-631, Fencing; KIP-455).
+"""The changes of a partition: its new ISR, its new leader, and the end of its reassignment (KIP-631, Fencing; KIP-455).
 
 Every change of an ISR or a leader passes through `changed`, whoever asks for it. Rules:
 
@@ -65,7 +65,7 @@ def completed(state: State, change: Change) -> tuple[PartitionsSet, int] | None:
 def finish(
     state: State, row: int, target: tuple[int, ...], isr: tuple[int, ...], leader: int
 ) -> tuple[PartitionsSet, int] | None:
-    """Partition `row` on its target alone, and its leader; None while nobody there can lead."""
+    """Partition `row` on its target alone, and its leader; None while no replica there can lead."""
     members = tuple(broker for broker in target if broker in isr)
     if leader not in members:
         leader = choose_leader(target, members, able(state, row))
@@ -83,8 +83,8 @@ def assigned(
     adding: tuple[int, ...] = (),
     removing: tuple[int, ...] = (),
 ) -> PartitionsSet:
-    """Partition `row` on these replicas, as a whole record under the next epochs. A replica that leaves the assignment
-    moves the leader epoch: it may not fetch under the one that it knows."""
+    """Partition `row` on these replicas, as a whole record under the next epochs. If a replica leaves the assignment,
+    the leader epoch moves too: that replica may not fetch under the one that it knows."""
     image = state.image
     directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
     leadership_moves = leader != image.leader(row) or not set(image.replicas(row)) <= set(replicas)
@@ -120,7 +120,7 @@ def choose_leader(replicas: tuple[int, ...], isr: Collection[int], usable: Colle
 
 
 def able(state: State, row: int) -> Collection[int]:
-    """The usable brokers but those that have said that they cannot read their replica of partition `row`."""
+    """The usable brokers, without those that have said that they cannot read their replica of partition `row`."""
     image, usable = state.image, state.soft.usable(state.image).ids
     if not state.soft.unreadable:
         return usable
@@ -129,7 +129,8 @@ def able(state: State, row: int) -> Collection[int]:
 
 
 def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change | None:
-    """`broker` leaves the ISR and the leadership of partition `row`; None if that changes nothing."""
+    """The change with which `broker` leaves the ISR and the leadership of partition `row`; None if that changes
+    nothing."""
     image = state.image
     isr, leader = image.isr(row), image.leader(row)
     if broker not in isr:
@@ -150,7 +151,8 @@ def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change 
 
 
 def elect(state: State, row: int, unclean: bool) -> Change | None:
-    """Give a partition without a leader one; None if nobody can lead it. `unclean`: also a replica outside the ISR."""
+    """The change that gives a partition without a leader one; None if no replica can lead it. `unclean`: a replica
+    outside the ISR may lead too."""
     image = state.image
     if image.leader(row) >= 0:
         return None

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def create_partitions(
     state: State, request: "CreatePartitionsRequest", now: Now, random: Random, charge: Charge = free
 ) -> Result:
-    """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS, 89
-    THROTTLING_QUOTA_EXCEEDED."""
+    """Carry out a CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60
+    REASSIGNMENT_IN_PROGRESS, 89 THROTTLING_QUOTA_EXCEEDED."""
     reply = message("CreatePartitionsResponse")()
     times = Counter(topic.name for topic in request.topics)
     placement = Placement(state.soft.usable(state.image), random)
@@ -61,7 +61,7 @@ def growth(topic: "CreatePartitionsRequest.CreatePartitionsTopic", image: Image)
 
 
 def refuse_growth(state: State, request: "CreatePartitionsRequest", now: Now, random: Random) -> Result:
-    """Answers a CreatePartitionsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
+    """Refuse a CreatePartitionsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
     kind = message("CreatePartitionsResponse")
     text = f"One request may create {PARTITIONS_MAX} partitions at most, and this one asks for more."
     code = int(ErrorCode.POLICY_VIOLATION)

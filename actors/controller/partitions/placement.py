@@ -15,7 +15,7 @@ from actors.ports import Random
 
 
 class TooFewBrokers(ValueError):
-    """There are fewer usable brokers than replicas."""
+    """The cluster has fewer usable brokers than a partition would have replicas."""
 
 
 def _shuffled(items: list[int], random: Random) -> list[int]:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 def alter_partition_reassignments(
     state: State, request: "AlterPartitionReassignmentsRequest", now: Now, random: Random
 ) -> Result:
-    """AlterPartitionReassignmentsRequest. Errors by partition: 3, 38, 39, 42, 85 NO_REASSIGNMENT_IN_PROGRESS."""
+    """Carry out an AlterPartitionReassignmentsRequest. Errors by partition: 3, 38, 39, 42, 85
+    NO_REASSIGNMENT_IN_PROGRESS."""
     kind = message("AlterPartitionReassignmentsResponse")
     reply = kind(allow_replication_factor_change=request.allow_replication_factor_change)
     ops = []
@@ -97,7 +98,8 @@ def _reassign(
 
 
 def _cancel(state: State, row: int) -> PartitionsSet:
-    """Return to the replicas before the reassignment. Refused if none of them is in the ISR any more."""
+    """The op that cancels a reassignment: the partition returns to the replicas before it. Refused if none of them is
+    in the ISR any more."""
     image = state.image
     adding, removing = image.adding(row), image.removing(row)
     if not adding and not removing:
@@ -115,7 +117,7 @@ def _cancel(state: State, row: int) -> PartitionsSet:
 def list_partition_reassignments(
     state: State, request: "ListPartitionReassignmentsRequest", now: Now, random: Random
 ) -> Result:
-    """ListPartitionReassignmentsRequest. topics null means all reassignments that run."""
+    """Answer a ListPartitionReassignmentsRequest. If its topics are null, it is about all reassignments that run."""
     image = state.image
     kind = message("ListPartitionReassignmentsResponse")
     reply = kind()

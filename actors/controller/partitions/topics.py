@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     )
 
 PARTITIONS_MAX = 10_000
-"""Partitions that one request may create, the same as in Apache Kafka. A topic is one record batch, whose size is
-bounded. For 10,000 partitions the controller needs 30 ms."""
+"""The most partitions that one request may create, the same as in Apache Kafka. A topic is one record batch, whose size
+is bounded. For 10,000 partitions the controller needs 30 ms."""
 NO_ID = bytes(16)
 
 
@@ -53,8 +53,8 @@ def create_topics(
     accepted: dict[str, str] | None = None,
     charge: Charge = free,
 ) -> Result:
-    """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION, 89
-    THROTTLING_QUOTA_EXCEEDED.
+    """Carry out a CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44
+    POLICY_VIOLATION, 89 THROTTLING_QUOTA_EXCEEDED.
 
     `accepted`: names that earlier portions of the same request have accepted, by the name with '_' for '.'. The names
     of this portion are added. A portion that is only validated leaves nothing in the image, where the next one would
@@ -100,7 +100,7 @@ def partitions_asked(request: "CreateTopicsRequest", default: int) -> int:
 
 
 def refuse_topics(state: State, request: "CreateTopicsRequest", now: Now, random: Random) -> Result:
-    """Answers a CreateTopicsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
+    """Refuse a CreateTopicsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
     names = dict.fromkeys(topic.name for topic in request.topics)
     text = f"One request may create {PARTITIONS_MAX} partitions at most, and this one asks for more."
     return Result(
@@ -148,7 +148,7 @@ def _create(
 
 
 def whole(topic_id: bytes, first: int, assignment: Assignment) -> PartitionsSet:
-    """New partitions from number `first` on. The first member of each ISR leads."""
+    """The op that makes new partitions from number `first` on. The first member of each ISR leads."""
     leaders = [isr[0] for isr in assignment.isr]
     numbers = range(first, first + len(leaders))
     return PartitionsSet(topic_id, numbers, assignment.replicas, assignment.isr, leader=leaders)
@@ -168,7 +168,8 @@ def _check_name(state: State, name: str) -> None:
 
 
 def _check_neighbours(name: str, accepted: dict[str, str]) -> None:
-    """Two new names of one request may not collide either. The same name is accepted: the request may be run again."""
+    """Check that a new name does not collide with one that the same request has accepted; the same name does not, since
+    the request may be run again. Raises Refused."""
     if "." in name or "_" in name:
         other = accepted.get(name.replace(".", "_"))
         if other is not None and other != name:
@@ -313,8 +314,8 @@ def _refusal(name: str, code: ErrorCode, text: str) -> "CreateTopicsResponse.Cre
 def delete_topics(
     state: State, request: "DeleteTopicsRequest", now: Now, random: Random, charge: Charge = free
 ) -> Result:
-    """DeleteTopicsRequest, by name (v1-5) or by name or id (v6). Errors by topic: 3, 42, 73 TOPIC_DELETION_DISABLED, 89
-    THROTTLING_QUOTA_EXCEEDED, 100 UNKNOWN_TOPIC_ID."""
+    """Carry out a DeleteTopicsRequest, by name (v1-5) or by name or id (v6). Errors by topic: 3, 42, 73
+    TOPIC_DELETION_DISABLED, 89 THROTTLING_QUOTA_EXCEEDED, 100 UNKNOWN_TOPIC_ID."""
     wanted = [(topic.name, topic.topic_id) for topic in request.topics or ()]
     wanted += [(name, NO_ID) for name in request.topic_names or ()]
     reply = message("DeleteTopicsResponse")()

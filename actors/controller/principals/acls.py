@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import CreateAclsRequest, DeleteAclsRequest
 
 RULES_MAX = 1_000_000
-"""A rule takes about half a kilobyte of memory on each node."""
+"""The most access rules of a cluster. A rule takes about half a kilobyte of memory on each node."""
 DELETED_MAX = 10_000
-"""Deletions of one request, because they become one record batch. Apache Kafka has the same bound."""
+"""The most deletions of one request, because they become one record batch. Apache Kafka has the same bound."""
 FOUND_AT_ONCE = 300
-"""Rules that filters of one portion find, unless a single filter finds more."""
+"""The most rules that filters of one portion find together, unless a single filter finds more."""
 KIND = "acl"
-"""The drafts' rules have no id: the whole rule is its key (A36)."""
+"""The kind of entity of the drafts' rules, which have no id: the whole rule is its key (A36)."""
 
 
 class Looked(NamedTuple):
-    """A portion of a DeleteAclsRequest: filters, and under which keys the rules are that each finds."""
+    """A portion of a DeleteAclsRequest: its filters, and for each the keys of the rules that it finds."""
 
     filters: list[Any]
     keys: list[list[Hashable]]
@@ -90,7 +90,7 @@ RULES_GONE = RulesGone(("filters",), "filter_results", id)
 
 
 def create_acls(state: State, request: "CreateAclsRequest", now: Now, random: Random) -> Result:
-    """CreateAclsRequest. Errors, of each rule: 42 INVALID_REQUEST; 44 POLICY_VIOLATION beyond RULES_MAX."""
+    """Carry out a CreateAclsRequest. Errors, of each rule: 42 INVALID_REQUEST; 44 POLICY_VIOLATION beyond RULES_MAX."""
     kind = message("CreateAclsResponse")
     ops: dict[Rule, EntitySet] = {}
     results = []
@@ -121,7 +121,7 @@ def create_acls(state: State, request: "CreateAclsRequest", now: Now, random: Ra
 
 
 def delete_acls(state: State, request: "DeleteAclsRequest | Looked", now: Now, random: Random) -> Result:
-    """DeleteAclsRequest. Errors, of each filter: 42 INVALID_REQUEST, also when there is too much to delete."""
+    """Carry out a DeleteAclsRequest. Errors, of each filter: 42 INVALID_REQUEST, also when there is too much to delete."""
     kind = message("DeleteAclsResponse")
     ops: dict[Any, EntityGone] = {}
     results = []

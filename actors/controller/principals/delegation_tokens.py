@@ -40,15 +40,15 @@ NEVER_MS = (1 << 63) - 1
 
 
 def owner_of(request: "CreateDelegationTokenRequest", requester: str) -> str:
-    """The principal that a new token stands for: the one that the request names, or who asks. In `type:name` the type ends
-    at the first colon, so that a type with one is written otherwise: no principal has such a type."""
+    """The principal that a new token stands for: the one that the request names, or the requester. In `type:name` the
+    type ends at the first colon, so a colon in the type is replaced: no principal has such a type."""
     if not request.owner_principal_name:
         return requester
     return f"{(request.owner_principal_type or USER).replace(':', '_')}:{request.owner_principal_name}"
 
 
 def not_created(code: ErrorCode, owner: str, requester: str, time_ms: int = -1) -> "CreateDelegationTokenResponse":
-    """The reply to who gets no token."""
+    """The reply to a request that gets no token."""
     owner_type, _, owner_name = owner.partition(":")
     requester_type, _, requester_name = requester.partition(":")
     return message("CreateDelegationTokenResponse")(
@@ -68,7 +68,7 @@ def not_created(code: ErrorCode, owner: str, requester: str, time_ms: int = -1) 
 def stored(
     id: str, owner: str, requester: str, renewers: tuple[str, ...], issued_ms: int, last_ms: int, expires_ms: int
 ) -> EntitySet:
-    """The op that makes a token what these say. Principals read User:name; times are those of the wall clock."""
+    """The op that stores a token with these fields. Principals read User:name; times are those of the wall clock."""
     return EntitySet(
         KIND,
         (id,),
@@ -87,8 +87,9 @@ def stored(
 def create_token(
     state: State, request: "CreateDelegationTokenRequest", now: Now, random: Random, requester: str
 ) -> Result:
-    """CreateDelegationTokenRequest of the principal `requester`. Errors: 61 DELEGATION_TOKEN_AUTH_DISABLED,
-    67 INVALID_PRINCIPAL_TYPE, 42 INVALID_REQUEST for names that are too long, 44 POLICY_VIOLATION for too many tokens."""
+    """Carry out a CreateDelegationTokenRequest of the principal `requester`. Errors: 61 DELEGATION_TOKEN_AUTH_DISABLED,
+    67 INVALID_PRINCIPAL_TYPE, 42 INVALID_REQUEST for names that are too long, 44 POLICY_VIOLATION for too many tokens.
+    """
     owner = owner_of(request, requester)
     key, options = state.options.token_key, state.options
     code = _wrong(state, request, owner, requester)
@@ -128,7 +129,7 @@ def _wrong(state: State, request: "CreateDelegationTokenRequest", owner: str, re
 def renew_token(
     state: State, request: "RenewDelegationTokenRequest", now: Now, random: Random, requester: str
 ) -> Result:
-    """RenewDelegationTokenRequest. Errors: 61, 62 DELEGATION_TOKEN_NOT_FOUND, 66 DELEGATION_TOKEN_EXPIRED,
+    """Carry out a RenewDelegationTokenRequest. Errors: 61, 62 DELEGATION_TOKEN_NOT_FOUND, 66 DELEGATION_TOKEN_EXPIRED,
     63 DELEGATION_TOKEN_OWNER_MISMATCH."""
     kind = message("RenewDelegationTokenResponse")
     token = _found(state, request)
@@ -148,7 +149,7 @@ def renew_token(
 def expire_token(
     state: State, request: "ExpireDelegationTokenRequest", now: Now, random: Random, requester: str
 ) -> Result:
-    """ExpireDelegationTokenRequest: a period below zero ends the token now. Errors: as of `renew_token`."""
+    """Carry out an ExpireDelegationTokenRequest: a period below zero ends the token now. Errors: as of `renew_token`."""
     kind = message("ExpireDelegationTokenResponse")
     token = _found(state, request)
     if isinstance(token, ErrorCode):

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import AlterClientQuotasRequest
 
 QUOTAS_MAX = 10_000
-"""Values, each of one key of one entity."""
+"""The most values of quotas: each key of each entity is one."""
 
 
 class Key(NamedTuple):
-    """What values a quota may have, beside being above 0."""
+    """The values that a quota may have, which are all above 0."""
 
     whole: bool = False
     most: float = math.inf
@@ -57,7 +57,7 @@ FRACTION_MAX = 1e-6
 
 
 def alter_client_quotas(state: State, request: "AlterClientQuotasRequest", now: Now, random: Random) -> Result:
-    """AlterClientQuotasRequest. Errors by entity: 42 INVALID_REQUEST, 44 POLICY_VIOLATION."""
+    """Carry out an AlterClientQuotasRequest. Errors by entity: 42 INVALID_REQUEST, 44 POLICY_VIOLATION."""
     kind = message("AlterClientQuotasResponse")
     reply = kind()
     ops: list[Any] = []

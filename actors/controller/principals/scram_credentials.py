@@ -24,14 +24,15 @@ KIND = "scram"
 MECHANISMS = frozenset(Mechanism)
 NAME_CHARACTERS_MAX = 1024
 CREDENTIALS_MAX = 100_000
-"""A credential takes about half a kilobyte of memory on each node."""
+"""The most SCRAM credentials of a cluster. A credential takes about half a kilobyte of memory on each node."""
 
 
 def alter_scram_credentials(
     state: State, request: "AlterUserScramCredentialsRequest", now: Now, random: Random
 ) -> Result:
-    """AlterUserScramCredentialsRequest. Errors, of each user: 33 UNSUPPORTED_SASL_MECHANISM, 91 RESOURCE_NOT_FOUND,
-    92 DUPLICATE_RESOURCE, 93 UNACCEPTABLE_CREDENTIAL, 44 POLICY_VIOLATION beyond CREDENTIALS_MAX."""
+    """Carry out an AlterUserScramCredentialsRequest. Errors, of each user: 33 UNSUPPORTED_SASL_MECHANISM, 91
+    RESOURCE_NOT_FOUND, 92 DUPLICATE_RESOURCE, 93 UNACCEPTABLE_CREDENTIAL, 44 POLICY_VIOLATION beyond CREDENTIALS_MAX.
+    """
     kind = message("AlterUserScramCredentialsResponse")
     entries: list[
         AlterUserScramCredentialsRequest.ScramCredentialDeletion

@@ -1,4 +1,4 @@
-"""Which versions of the pushed requests a broker understands (KIP-291; docs/readings.md G-40).
+"""The versions of the pushed requests that a broker understands (KIP-291; docs/readings.md G-40).
 
 Brokers of rayft understand one of each. Of one of Apache Kafka's in ZooKeeper mode nothing but its own ApiVersions says it:
 znodes name no release. This file alone decides what is spoken to a broker that serves such and such.
@@ -15,12 +15,12 @@ class Speech(NamedTuple):
     leader_and_isr: int = 7
     stop_replica: int = 4
     of_quorum: bool = True
-    """The controller is one of a quorum (KIP-866); Apache Kafka's brokers want to be in migration mode then."""
+    """Whether the controller is one of a quorum (KIP-866); Apache Kafka's brokers want to be in migration mode then."""
 
 
 RAYFT = Speech()
 LOWEST = Speech(6, 4, 3, of_quorum=False)
-"""What a broker in ZooKeeper mode must serve; Apache Kafka 2.6 does."""
+"""The versions that a broker in ZooKeeper mode must serve at least; Apache Kafka 2.6 does."""
 KEYS = (6, 4, 5)
 """API keys, in the order of the versions in `Speech`."""
 

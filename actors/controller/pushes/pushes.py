@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BROKER_RESOURCE = 4
 PARTITIONS_MAX = 2_000
-"""Of one request, but for the first LeaderAndIsr, which names all replicas of a broker."""
+"""The most partitions in one request, except in the first LeaderAndIsr, which names all replicas of a broker."""
 RETOLD_MAX = 10
 """How often UpdateMetadata is brought up to date before the first LeaderAndIsr."""
 INCREMENTAL, FULL = 1, 2
@@ -39,22 +39,22 @@ DELETED = -2
 """Leader and leader epoch of a partition whose topic is deleted."""
 
 Numbers = dict[bytes, set[int]]
-"""Topic id -> partition numbers"""
+"""The partition numbers of each topic, by topic id."""
 
 
 class Sender(NamedTuple):
-    """Who tells: the active controller in one epoch of the quorum."""
+    """The controller in whose name brokers are told: the active one, in one epoch of the quorum."""
 
     controller: int
     epoch: int
     host: str
-    """Where its own listener is; empty: the receiver knows."""
+    """The host of the controller's own listener; empty: the receiver knows it."""
     port: int
     listener: str
-    """Name of the brokers' listener at which leaders are reached (LiveLeaders)."""
+    """The name of the brokers' listener at which leaders are reached (LiveLeaders)."""
     endpoints: tuple[EndPoint, ...] = ()
-    """Where brokers in ZooKeeper mode and their clients reach it, under the names of the brokers' own listeners: they look
-    for the controller among the live brokers. Empty: it is not named there."""
+    """The addresses at which brokers in ZooKeeper mode and their clients reach the controller, under the names of the
+    brokers' own listeners: they look for the controller among the live brokers. Empty: it is not named there."""
 
 
 class Request(NamedTuple):
@@ -72,17 +72,17 @@ class Changes:
 
     def __init__(self) -> None:
         self.brokers = False
-        """Brokers, their settings, or levels of features."""
+        """Whether brokers, their settings or levels of features have changed."""
         self.topics: Numbers = {}
-        """Partitions that changed; none of a topic: its settings have."""
+        """The partitions that changed. A topic without a partition here has other settings."""
         self.gone: dict[bytes, tuple[str, frozenset[int]]] = {}
-        """Topic id -> (name, partition numbers) of topics that were deleted."""
+        """The topics that were deleted: topic id -> (name, partition numbers)."""
 
     def __bool__(self) -> bool:
         return self.brokers or bool(self.topics) or bool(self.gone)
 
     def add(self, other: "Changes") -> None:
-        """These, too."""
+        """Add other changes to these."""
         self.brokers |= other.brokers
         for topic_id, numbers in other.topics.items():
             self.topics.setdefault(topic_id, set()).update(numbers)
@@ -92,7 +92,7 @@ class Changes:
 
 
 def changes(image: Image, touched: Delta) -> Changes:
-    """What one op has changed, for brokers to be told. To be asked before the next op is replayed."""
+    """The changes of one op that brokers have to be told. It must be called before the next op is replayed."""
     found = Changes()
     rows = touched.partitions
     if touched.removed:
@@ -117,9 +117,9 @@ class Ending(NamedTuple):
     topic_id: bytes
     name: str
     replicas: Mapping[int, Sequence[int]]
-    """By partition number."""
+    """The replicas by partition number."""
     brokers: frozenset[int]
-    """Those that have to give it up."""
+    """The brokers that have to give the topic up."""
 
 
 class Outbox:
@@ -132,40 +132,42 @@ class Outbox:
         self.epoch = -1
         """The broker epoch under which the committed metadata has this process; -1: it is not registered."""
         self.in_flight: Request | None = None
-        """Invariant: nothing else is sent before this is answered."""
+        """The request that waits for its answer; None: there is none. Invariant: nothing else is sent before it is
+        answered."""
         self.acknowledged = -1
         """Metadata offset below which this process has been told everything, as its answers say; -1: not yet everything."""
         self._fresh = Changes()
         self._everything = True
-        """The next round tells everything."""
+        """Whether the next round tells everything."""
         self._round: Iterator[Request] | None = None
         self._hosted: Numbers = {}
-        """Partitions of which it was told that it has a replica, and not yet with success that it has none."""
+        """The partitions of which the process was told that it has a replica, and not yet with success that it has
+        none."""
         self._names: dict[bytes, str] = {}
-        """Names of those topics."""
+        """The names of those topics."""
         self._kept = False
-        """Rule 4: something of this round was left for the next."""
+        """Whether something of this round was left for the next (rule 4)."""
         self._void = False
-        """What is in flight belongs to a round that was given up: it is not repeated."""
+        """Whether the request in flight belongs to a round that was given up, so that it is not repeated."""
         self._ended: set[bytes] = set()
-        """Ids of deleted topics of which this process is told, until somebody forgets them (`forget`); only of one in
-        ZooKeeper mode, which does not find out by itself."""
+        """Ids of deleted topics that this process is told of, until `forget`. Only a process in ZooKeeper mode has any,
+        since it does not find out by itself."""
         self.kept: frozenset[tuple[str, int]] = frozenset()
         """Partitions, by topic name and number, that the answer to the StopReplica just answered says it has kept: their log
         directory is offline. They are told again when the process is registered anew."""
         self._given_up: list[bytes] = []
-        """Ids of topics of which it has just been told, with success, that it has no replica."""
+        """Ids of topics of which the process has just been told, with success, that it has no replica."""
 
     # ---- what happens
 
     def changed(self, found: Changes) -> None:
-        """Committed metadata has changed."""
+        """Note that committed metadata has changed."""
         self._fresh.add(found)
         if not self.speech.of_quorum:  # before all is told once, it may have what only the controller before told it
             self._ended.update(one for one in found.gone if one in self._hosted or self.acknowledged >= 0)
 
     def end(self, ending: Ending) -> None:
-        """A topic was deleted before this process could be told; nothing happens if it is told already."""
+        """Note that a topic was deleted before this process could be told of it. Nothing happens if it is told already."""
         topic_id = ending.topic_id
         if topic_id in self._ended:
             return
@@ -179,7 +181,7 @@ class Outbox:
             self._names[topic_id] = ending.name
 
     def forget(self, topic_id: bytes) -> None:
-        """Nobody will speak of this deleted topic any more."""
+        """Drop a deleted topic, of which this process is not told any more."""
         self._ended.discard(topic_id)
 
     def has_given_up(self, topic_id: bytes) -> bool:
@@ -192,25 +194,26 @@ class Outbox:
         return found
 
     def restart(self, epoch: int) -> None:
-        """Begin with everything, for the process is registered anew."""
+        """Begin anew with everything, since the process is registered anew."""
         self.epoch = epoch
         self._round, self._everything = None, True
         self._void = self.in_flight is not None
 
     def unregistered(self) -> None:
-        """The process is not registered any more; it is told what changes all the same."""
+        """Note that the process is not registered any more; it is told what changes all the same."""
         self.epoch = -1
 
     def answered(self, code: int) -> None:
-        """What was in flight is answered, with an error or without."""
+        """Note that the request in flight is answered, with an error code or with 0."""
         self.in_flight = None
         void, self._void = self._void, False
         if code and not void:
             self.restart(self.epoch)
 
     def lost(self) -> bool:
-        """The connection, or the time for an answer, is over. False: what was in flight is not to be repeated. Where the
-        process is not registered, the broker's next one may be there already, which has to hear everything first."""
+        """Note that the connection, or the time for an answer, is over. False: the request in flight is not to be
+        repeated. If the process is not registered, the broker's next one may be there already, which has to hear
+        everything first."""
         if self.epoch < 0:
             self.restart(self.epoch)
         if self._void:
@@ -219,17 +222,17 @@ class Outbox:
 
     @property
     def idle(self) -> bool:
-        """This process has been told all there is."""
+        """Whether this process has been told all there is."""
         return self.in_flight is None and self._round is None and not self._everything and not self._fresh
 
     def told(self, image: Image) -> int:
-        """Metadata offset below which this process has been told everything; -1: not yet everything."""
+        """The metadata offset below which this process has been told everything; -1: not yet everything."""
         return image.next_offset if self.idle else self.acknowledged
 
     # ---- what to send
 
     def next(self, image: Image, sender: Sender) -> Request | None:
-        """What to send now; None: nothing, or something is in flight."""
+        """The request to send now; None: nothing, or one is in flight."""
         if self.in_flight is not None:
             return None
         while self._round is not None or self._everything or self._fresh:
@@ -243,7 +246,8 @@ class Outbox:
         return None
 
     def _tell(self, image: Image, sender: Sender) -> Iterator[Request]:
-        """One round: the requests that tell what there is to tell now, each made when the one before is answered."""
+        """The requests of one round, which tell what there is to tell now; each is made when the one before is
+        answered."""
         offset, everything = image.next_offset, self._everything
         batch, self._fresh, self._everything, self._kept = self._fresh, Changes(), False, False
         yield from self._metadata(image, sender, None if everything else batch, batch.gone, offset)
@@ -261,8 +265,8 @@ class Outbox:
             self.acknowledged = offset
 
     def _up_to_date(self, image: Image, sender: Sender, offset: int) -> Generator[Request, None, int]:
-        """Tell by UpdateMetadata what changes before the first LeaderAndIsr, which cannot leave it out, and give up what has
-        to be given up. Returns the metadata offset below which all is told."""
+        """The UpdateMetadata requests, and those that make replicas go, for what changes before the first LeaderAndIsr,
+        which cannot leave it out. Returns the metadata offset below which all is told."""
         told = 0
         while True:
             while self._fresh and told < RETOLD_MAX:
@@ -281,7 +285,7 @@ class Outbox:
         gone: dict[bytes, tuple[str, frozenset[int]]],
         offset: int,
     ) -> Iterator[Request]:
-        """UpdateMetadata; `batch` None: of everything."""
+        """The UpdateMetadata requests for a batch of changes; `batch` None: for everything."""
         kind = message("UpdateMetadataRequest")
         deleted = [
             (kind.UpdateMetadataTopicState(topic_name=name, topic_id=topic_id), _deleted(kind, sender, numbers))
@@ -319,7 +323,7 @@ class Outbox:
             portion = following
 
     def _replicas(self, image: Image, sender: Sender, batch: Changes | None) -> Iterator[Request]:
-        """LeaderAndIsr: of everything in one request, or of what has changed."""
+        """The LeaderAndIsr requests: for everything in one request, or for what has changed."""
         kind = message("LeaderAndIsrRequest")
         wanted = self._all_here(image) if batch is None else self._still_here(image, batch)
         while True:
@@ -392,7 +396,8 @@ class Outbox:
         )
 
     def _stops(self, image: Image, sender: Sender, batch: Changes | None) -> Iterator[Request]:
-        """StopReplica: of partitions that have left this broker, or whose topic is deleted. `batch` None: look at all."""
+        """The StopReplica requests for partitions that have left this broker, or whose topic is deleted. `batch` None:
+        look at all."""
         kind = message("StopReplicaRequest")
         named = self._hosted if batch is None else [*batch.gone, *batch.topics]
         wanted = iter([one for topic_id in named for one in self._stopped(image, topic_id, batch)])
@@ -443,7 +448,7 @@ class Outbox:
 
 
 def endpoint(image: Image, broker: int, listener: str) -> EndPoint | None:
-    """Where a broker that is not fenced is reached on a listener; None: nowhere."""
+    """The endpoint of an unfenced broker on a listener; None: it has none there."""
     registration = image.broker(broker)
     if registration is None or registration.fenced:
         return None
@@ -464,7 +469,7 @@ def _every(image: Image) -> Iterator[tuple[bytes, Iterable[int]]]:
 def _topics(
     image: Image, kind: Any, sender: Sender, named: Iterable[tuple[bytes, Iterable[int]]]
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """(a topic's state without partitions, those of its partitions)."""
+    """(a topic's state without partitions, the states of its partitions) for each topic named."""
     for topic_id, numbers in named:
         topic = image.topic_by_id(topic_id)
         if topic >= 0:
@@ -539,8 +544,8 @@ def _endpoints(kind: Any, endpoints: Iterable[EndPoint]) -> list["UpdateMetadata
 
 
 def _controller(image: Image, kind: Any, sender: Sender) -> list["UpdateMetadataRequest.UpdateMetadataBroker"]:
-    """The controller as one of the brokers. Those make topics by themselves, and fail where some have a rack and others have
-    none: it is in the rack of one of them."""
+    """The controller as one of the live brokers. Those brokers make topics by themselves, and fail if some brokers have
+    a rack and others have none, so the controller is in the rack of one of them."""
     if not sender.endpoints:
         return []
     racks = [broker.rack for broker in image.unfenced_brokers()]

@@ -21,7 +21,7 @@ class Dialect(Protocol):
     """One mapping of metadata ops to records."""
 
     family: Family
-    """What its records can say."""
+    """What the dialect's records can say."""
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
         """Add the records of `ops` to `out`. Returns how many there are. `atomic`: all in one batch.

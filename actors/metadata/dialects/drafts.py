@@ -65,7 +65,7 @@ LEVELS = {level.number: level for level in (v19.LEVEL, v28.LEVEL)}
 
 
 def level_of(number: int) -> Level:
-    """The level of that number. Raises ValueError."""
+    """The level with that number. Raises ValueError."""
     if number not in LEVELS:
         raise ValueError(f"there is no metadata dialect {number}, only {sorted(LEVELS)}")
     return LEVELS[number]
@@ -82,7 +82,7 @@ class Drafts:
     # ---- ops to records
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
-        """See Dialect.encode."""
+        """Add the records of `ops` to `out`, as in Dialect.encode."""
         if not atomic:
             return sum(self.encode([op], out) for op in ops)
         out.begin()
@@ -110,7 +110,7 @@ class Drafts:
     # ---- records to ops
 
     def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:
-        """See Dialect.decode."""
+        """The ops of a batch, as in Dialect.decode."""
         level = self.level
         try:
             found = expand(batch.data)

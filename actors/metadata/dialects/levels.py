@@ -17,13 +17,13 @@ LATEST = 2
 
 
 class Level(NamedTuple):
-    """What differs between the levels."""
+    """What differs between the levels of metadata.format."""
 
     number: int
     types: Mapping[int, str]
     """Record type -> message name. Types 2 and 4 are read in bulk; they are listed for their names only."""
     broker_gone: Callable[[BrokerGone], tuple[int, Any]]
-    """The record that ends a registration: (type, body)"""
+    """Makes the record that ends a registration: (record type, message)."""
     topic_gone: Callable[[TopicGone], tuple[int, Any]]
     empty_broker_is_gone: bool
     """Whether a BrokerRecord without endpoints means that the broker is not usable (A31)."""

@@ -58,11 +58,11 @@ class Released:
     family = RELEASED
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
-        """Always raises ValueError: this family is only read."""
+        """Always raises ValueError, since this family is only read."""
         raise ValueError("the released dialect is read only")
 
     def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:
-        """See Dialect.decode."""
+        """The ops of a batch, as in Dialect.decode."""
         try:
             found = expand(batch.data, released=True)
         except CorruptRecord as error:
