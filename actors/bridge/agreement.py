@@ -1,4 +1,5 @@
-"""ZooKeeper made to say what the metadata log says: by a new active controller, and before the cluster is handed back.
+"""How ZooKeeper is made to say what the metadata log says: by a new active controller, and before the cluster is handed
+back.
 
 What was committed in the last moment of a controller, or just before the way back, is in the log and not yet in
 ZooKeeper. This file alone decides what is compared, and in which order. Rules:
@@ -58,7 +59,7 @@ def _topics(here: Here) -> Job:
 
 
 def differs(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]) -> bool:
-    """Whether a topic is to be written, or to be removed."""
+    """Whether a topic has to be written to ZooKeeper, or removed there."""
     path, image = topics.path_of(name), here.image
     row = image.topic(name)
     if znode is None:

@@ -21,67 +21,68 @@ from actors.ports.zookeeper import REQUEST_BYTES_MAX, Change, Read, Unsendable
 
 
 class Look(NamedTuple):
-    """Read znodes; the results, in order."""
+    """Ask to read znodes; the results come in the same order."""
 
     reads: Sequence[Read]
     watch: bool = True
 
 
 class Make(NamedTuple):
-    """Change znodes, all or none; the results, in order."""
+    """Ask to change znodes, all or none; the results come in the same order."""
 
     changes: Sequence[Change]
 
 
 class Apply(NamedTuple):
-    """Write ops into the metadata log. Those of an inner list become one batch."""
+    """Ask to write ops into the metadata log. Those of an inner list become one batch."""
 
     ops: Sequence[Any]
 
 
 class Settle(NamedTuple):
-    """Wait until all that has been applied so far is committed."""
+    """Ask to wait until all that has been applied so far is committed."""
 
 
 class Follow(NamedTuple):
-    """These are all brokers that ZooKeeper has."""
+    """Report all brokers that ZooKeeper has."""
 
     brokers: Sequence[LiveBroker]
 
 
 class Become(NamedTuple):
-    """Something has happened that leads to another stage."""
+    """Report something that leads to another stage."""
 
     what: Happens
 
 
 class Hold(NamedTuple):
-    """ZooKeeper has this controller as the controller under this epoch: brokers may be told. None: they may not."""
+    """Report that ZooKeeper has this controller as the controller under this epoch, so that brokers may be told. None:
+    they may not."""
 
     epoch: int | None
 
 
 class Tell(NamedTuple):
-    """A sentence for the operator."""
+    """Print a sentence for the operator."""
 
     text: str
     error: bool = False
 
 
 class TellAgain(NamedTuple):
-    """Tell a broker everything once more: a directory of it may have failed."""
+    """Ask to tell a broker everything once more, since a directory of it may have failed."""
 
     broker: int
 
 
 class End(NamedTuple):
-    """Whether all brokers in ZooKeeper mode have given up a topic that is deleted; those that have not are told."""
+    """Ask whether all brokers in ZooKeeper mode have given up a topic that is deleted; those that have not are told."""
 
     what: Ending
 
 
 class Pause(NamedTuple):
-    """Go on after a while."""
+    """Ask to go on after `ms`."""
 
     ms: int
 
@@ -94,13 +95,14 @@ OneSubject = Callable[["Here", Any], Job]
 
 
 def apart(what: str) -> Callable[[OneSubject], OneSubject]:
-    """A job that writes one subject, which `what` names: where it cannot be written, this is told and kept
-    (`Here.unwritten`), and what comes after it goes on."""
+    """Marks a job that writes one subject, which `what` names. If the subject cannot be written, the operator is told,
+    the sentence is kept (`Here.unwritten`), and what comes after the job goes on."""
     return _alone(what + " {verb} left out: {error}", lambda here: here.unwritten)
 
 
 def taken(what: str) -> Callable[[OneSubject], OneSubject]:
-    """The same for a job that takes one subject over from ZooKeeper (`Here.untaken`)."""
+    """Marks a job that takes one subject over from ZooKeeper, which `what` names. If that fails, the operator is told,
+    and the sentence is kept (`Here.untaken`)."""
     return _alone(what + " {verb} not taken over: {error}", lambda here: here.untaken)
 
 
@@ -126,7 +128,8 @@ def _alone(sentence: str, kept: Callable[["Here"], dict[tuple[OneSubject, Any], 
 
 
 def again(here: "Here", kept: dict[tuple[OneSubject, Any], str]) -> Job:
-    """Try once more what was left out: others may have mended it. What is left in `kept` then is so now."""
+    """Run the jobs of `kept` once more, since an operator may have mended what was left out. What is left in `kept`
+    afterwards still fails."""
     for job, subject in list(kept):
         yield from job(here, subject)
 
@@ -135,17 +138,17 @@ PLURAL = ("settings", "access rules", "states")
 
 
 class Claim(NamedTuple):
-    """That this controller is in /controller."""
+    """The proof that this controller is in /controller."""
 
     epoch: int
-    """What /controller_epoch says."""
+    """The number in /controller_epoch."""
     version: int
-    """The version of that znode: whoever claims after this controller changes it, and no write of this one is made
+    """The version of that znode: a controller that claims after this one changes it, and no write of this one is made
     then."""
 
 
 class Here:
-    """The controller that a job runs on."""
+    """The controller that a job runs on, with what its session has found out."""
 
     def __init__(
         self,
@@ -158,61 +161,62 @@ class Here:
         new_id: Callable[[], bytes] = lambda: b"",
     ) -> None:
         self.image = image
-        """At the end of the log."""
+        """The metadata at the end of the log."""
         self.me = me
         self.cluster_id = cluster_id
         self.controllers = controllers
         """Ids of the quorum, `me` among them."""
         self.endpoints = endpoints
-        """Where brokers in ZooKeeper mode reach this controller."""
+        """The addresses where brokers in ZooKeeper mode reach this controller."""
         self.has_token_key = has_token_key
         """Whether this node can make the secrets of delegation tokens."""
         self.claim: Claim | None = None
         self.wall_ms = 0
         self.deletes_topics = True
-        """delete.topic.enable"""
+        """The setting delete.topic.enable of this node."""
         self.moved: dict[tuple[bytes, int], None] = {}
         """Partitions, by topic id and number, whose state has changed since it was written to ZooKeeper."""
         self.unswept: deque[tuple[bytes, int]] = deque()
         """Topics, by id with the first partition that is left, whose states have not been compared in this session."""
         self.since = 0
-        """The transaction of rayft's claim before this one: what others have written later may not be in the log. 0: not
-        known, or all of it is."""
+        """The transaction of rayft's claim before this one: what others have written later may not be in the log. 0:
+        the claim is not known, or the log has all of it."""
         self.agreed: dict[str, Mapping[bytes, bytes]] = {}
-        """Path of a znode -> its base (`bases.py`), of those that ZooKeeper does not have yet."""
+        """The bases (`bases.py`) that ZooKeeper does not have yet, by the path of their znode."""
         self.has_bases = False
-        """Whether what has no base in ZooKeeper had no settings and no rules when both sides agreed last."""
+        """Whether a subject without a base in ZooKeeper had no settings and no rules when both sides agreed last."""
         self.anew: set[str] = set()
         """Entity paths of topics that are new under their names: what ZooKeeper has belongs to the one before."""
         self.unbroken = False
-        """Whether nobody but rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
+        """Whether only rayft has claimed since the log took the cluster over: what ZooKeeper has and the log has not
         was deleted by rayft."""
         self.request_bytes = REQUEST_BYTES_MAX
-        """How large a request may be; less where ZooKeeper has closed the connection of smaller ones."""
+        """The most bytes of a request; less than the default if ZooKeeper has closed the connection over smaller ones.
+        """
         self.new_id = new_id
         """Makes a topic id."""
         self.unwritten: dict[tuple[OneSubject, Any], str] = {}
-        """What the log has and ZooKeeper cannot have, or does not have since what is there cannot be read: job and subject
-        -> the sentence that was told."""
+        """What the log has and ZooKeeper cannot have, or does not have since its znode cannot be read: job and subject
+        -> the sentence that the operator was told."""
         self.untaken: dict[tuple[OneSubject, Any], str] = {}
         """What ZooKeeper has and the log cannot have, in the same form."""
         self.looks_who_is_there = False
-        """Whether a job reads /brokers/ids: no other reads it meanwhile, or what is older would count."""
+        """Whether a job reads /brokers/ids, so that no other reads it meanwhile: the older list would count."""
         self.names: dict[bytes, str] = {}
         """Topic id -> name, of the topics that ZooKeeper has."""
         self.handled: dict[str, int] = {}
         """Path of a folder of notifications -> number of the newest that was handled."""
         self.given_back = 0
-        """How many partitions' states have been written for the old controller, while the cluster is handed back."""
+        """How many partition states have been written for the old controller, while the cluster is handed back."""
         self.wrote: dict[str, dict[str, int]] = {}
-        """Path of a folder of notifications -> what rayft has written itself, oldest first, as long as the notifications
-        of these writes may not have been handled: subject -> a number by which the newest write is known again."""
+        """The writes of rayft whose notifications may not have been handled yet, oldest first: path of a folder of
+        notifications -> subject -> a number by which the newest write is known again."""
 
     def usable(self) -> frozenset[int]:
-        """Brokers that may lead."""
+        """The brokers that may lead."""
         return frozenset(broker.id for broker in self.image.unfenced_brokers())
 
 
 def op_groups(groups: Sequence[Sequence[Op]]) -> Apply:
-    """Each group becomes visible at once."""
+    """The ask to write groups of ops, each of which becomes visible at once."""
     return Apply([list(group) for group in groups if group])

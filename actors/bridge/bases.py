@@ -30,24 +30,24 @@ Base = Mapping[bytes, bytes]
 DIGEST_BYTES = 8
 PAIR_BYTES = 2 * DIGEST_BYTES
 FORM, ANNOUNCED, UNKNOWN = b"\x01", b"\x02", b"\x00"
-"""The first byte of such a znode: pairs follow, sorted; or how many bytes of pairs there are, and another base behind
-them, which is announced; or what was agreed on is not kept, as it is too large."""
+"""The first byte of a base's znode. FORM: pairs follow, sorted. ANNOUNCED: the length of the pairs follows, then the
+pairs, then another base, which is announced. UNKNOWN: the base is too large to be kept."""
 LENGTH_BYTES = 4
 READS_A_ROUND = 500
 
 
 def path_of(path: str) -> str:
-    """Where the base of a znode is, which has a short name whatever the path is."""
+    """The path of the base of a znode. It is short, whatever the path of that znode is."""
     return f"{AGREED}/{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def of_settings(found: Settings) -> Base:
-    """The base of settings."""
+    """The base of some settings."""
     return {mark(name): mark(settings.plain(name, value)) for name, value in found.items()}
 
 
 def of_rules(found: frozenset[Rule]) -> Base:
-    """The base of access rules."""
+    """The base of some access rules."""
     return {mark(repr(tuple(one))): mark("") for one in found}
 
 
@@ -57,12 +57,13 @@ def mark(text: str) -> bytes:
 
 
 def keep(here: Here, path: str, base: Base) -> None:
-    """Both sides agree on this, as soon as the log is committed up to here: `write` notes it."""
+    """Note that both sides agree on this base, as soon as the log is committed up to here. `write` stores it."""
     here.agreed[path] = base
 
 
 def known(here: Here, path: str, znode: Znode | None, have: Base) -> Base | None:
-    """The base of a znode at `path`; None: nobody knows. `znode`: that of `path_of(path)`; `have`: what the log says."""
+    """The base of a znode at `path`; None: it is not known. `znode`: that of `path_of(path)`; `have`: what the log
+    says."""
     if path in here.agreed:
         return here.agreed[path]
     if znode is None:
@@ -79,8 +80,8 @@ def known(here: Here, path: str, znode: Znode | None, have: Base) -> Base | None
 
 
 def announce(here: Here, path: str, base: Base | None, announced: Base, znode: Znode | None) -> Job:
-    """`announced` is about to be committed, where `base` was agreed on. `znode`: that of `path_of(path)`; returns it as it
-    is then."""
+    """Store that `announced` is about to be committed, where `base` was agreed on. `znode`: that of `path_of(path)`;
+    returns it as it is then."""
     if base is None or base == announced:
         return znode
     before = _pairs(base)
@@ -92,7 +93,7 @@ def announce(here: Here, path: str, base: Base | None, announced: Base, znode: Z
 
 
 def change(here: Here, path: str, base: Base, znode: Znode | None) -> list[Change]:
-    """What makes ZooKeeper have a base. `znode`: that of `path_of(path)` as it is."""
+    """The changes after which ZooKeeper has a base. `znode`: that of `path_of(path)` as it is."""
     at = path_of(path)
     if not base:
         return [] if znode is None else [Delete(at)]
@@ -105,7 +106,8 @@ def change(here: Here, path: str, base: Base, znode: Znode | None) -> list[Chang
 
 
 def noted(here: Here, path: str, base: Base, znode: Znode | None, changes: list[Change]) -> list[Change]:
-    """These changes, and the base that holds with them; one for which a request has no room is unknown."""
+    """The changes passed in, and those that store the base which holds with them. If a request has no room for the
+    base, it is stored as unknown."""
     every = [*changes, *change(here, path, base, znode)]
     if request_bytes(every) <= here.request_bytes:
         return every
@@ -114,7 +116,7 @@ def noted(here: Here, path: str, base: Base, znode: Znode | None, changes: list[
 
 
 def write(here: Here) -> Job:
-    """Note what is agreed on now."""
+    """Store the bases of what is committed now."""
     if not here.agreed:
         return
     yield Settle()
@@ -131,7 +133,7 @@ def write(here: Here) -> Job:
 
 
 def read(here: Here, paths: list[str]) -> Job:
-    """The bases of these znodes by path, None where one is announced; those that nobody knows are left out."""
+    """The bases of these znodes by path, None where one is announced; znodes whose base is not known are left out."""
     found: dict[str, Base | None] = {}
     for first in range(0, len(paths), READS_A_ROUND):
         portion = paths[first : first + READS_A_ROUND]
@@ -144,7 +146,7 @@ def read(here: Here, paths: list[str]) -> Job:
 
 
 def forget(here: Here) -> Job:
-    """Nothing is agreed on any more."""
+    """Forget all bases: nothing is agreed on any more."""
     here.has_bases = False
     here.agreed.clear()
     yield guarded(here, [Write(AGREED, b"")])
@@ -153,7 +155,7 @@ def forget(here: Here) -> Job:
 
 
 def complete(here: Here) -> Job:
-    """What has no base now had no settings and no rules when both sides agreed last (rule 3)."""
+    """Note that what has no base now had no settings and no rules when both sides agreed last (rule 3)."""
     yield from write(here)
     if not here.has_bases:
         assert here.claim is not None
@@ -166,7 +168,7 @@ def _pairs(base: Base) -> bytes:
 
 
 def _read(data: bytes) -> tuple[Base | None, Base | None]:
-    """What was agreed on and what is announced, as far as either is known."""
+    """(base agreed on, base announced) in a znode's bytes; None for one that is not known."""
     if data.startswith(FORM):
         return _base(data[1:]), None
     if not data.startswith(ANNOUNCED):

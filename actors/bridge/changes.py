@@ -19,12 +19,12 @@ from actors.ports.zookeeper import Get, Znode
 
 
 def changed_settings(here: Here) -> Job:
-    """/config/changes: settings, quotas and credentials that brokers have written."""
+    """Take over the settings, quotas and credentials that brokers have written, by /config/changes."""
     yield from notified(here, znodes.CONFIG_CHANGES, _entity_of, take_settings)
 
 
 def changed_rules(here: Here) -> Job:
-    """/kafka-acl-changes and /kafka-acl-extended-changes: access rules that brokers have written."""
+    """Take over the access rules that brokers have written, by /kafka-acl-changes and /kafka-acl-extended-changes."""
     for folder in (znodes.RULE_CHANGES, znodes.PREFIXED_CHANGES):
         yield from notified(here, folder, _resource_of, take_rules)
 
@@ -38,15 +38,16 @@ def _entity_of(path: str, znode: Znode) -> str | None:
 
 
 def is_left_over(here: Here, entity: str) -> bool:
-    """Whether these are settings of a topic that is not there: it was deleted, or it is not taken over yet, and then its
-    settings are read with it. One that is made later under that name does not get them."""
+    """Whether `entity` is a topic that is not there, so that its settings are left over: it was deleted, or it is not
+    taken over yet, and then its settings are read with it. A topic that is made later under that name does not get
+    them."""
     kind, _, name = entity.partition("/")
     return kind == "topics" and here.image.topic(name) < 0
 
 
 @taken("settings of {}")
 def take_settings(here: Here, entity: str) -> Job:
-    """What ZooKeeper has of an entity is taken over."""
+    """Take over what ZooKeeper has of an entity's settings."""
     path = settings.path_of(entity)
     if is_left_over(here, entity):
         return
@@ -65,7 +66,8 @@ def take_settings(here: Here, entity: str) -> Job:
 
 
 def _resource_of(path: str, znode: Znode) -> rules.Resource:
-    """`TOPIC:orders`, or JSON for a prefix. Apache Kafka 1.x wrote `Topic:orders`. Raises BadZnode."""
+    """The resource that a notification names: `TOPIC:orders`, or JSON for a prefix. Apache Kafka 1.x wrote
+    `Topic:orders`. Raises BadZnode."""
     if znode.data.startswith(b"{"):
         found = fields(path, znode)
         number, name, pattern = _kind(str(found.get("resourceType"))), found.get("name"), Pattern.PREFIXED
@@ -84,7 +86,7 @@ def _kind(text: str) -> int | None:
 
 @taken("access rules of {}")
 def take_rules(here: Here, about: rules.Resource) -> Job:
-    """What ZooKeeper has of a resource is taken over."""
+    """Take over what ZooKeeper has of a resource's access rules."""
     path = rules.path_of(about)
     znode, noted = yield Look([Get(path), Get(bases.path_of(path))], watch=False)
     have = rules.by_resource(here.image).get(about, frozenset())

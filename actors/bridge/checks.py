@@ -34,7 +34,8 @@ PARTITION_SETTINGS = {
     OFFSETS_TOPIC: "offsets.topic.num.partitions",
     TRANSACTIONS_TOPIC: "transaction.state.log.num.partitions",
 }
-"""A coordinator's topic -> the setting by which brokers of 2.8 say, from their start on, how many partitions it has."""
+"""The topics of coordinators, each with the setting by which brokers of 2.8 say, from their start on, how many
+partitions it has."""
 UNDER_WAY = "/migration is there: Apache Kafka's own controllers have begun to take this cluster over (KIP-866)."
 COORDINATED = (TRANSACTION_VERSION, GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION)
 _EMPTY = Image()
@@ -45,11 +46,11 @@ class Findings(NamedTuple):
 
     cluster_id: str
     refusals: list[str]
-    """Not empty: the cluster is not taken over."""
+    """The reasons why the cluster cannot be taken over; empty: it can."""
     notices: list[str]
     brokers: list[LiveBroker]
     listeners: list[str]
-    """Names of the listeners that every broker has: a controller needs one of each."""
+    """The names of the listeners that every broker has: a controller needs one of each."""
     topics: int
     partitions: int
     rules: int
@@ -58,9 +59,9 @@ class Findings(NamedTuple):
     """The broker that is the controller now; -1: none."""
     controller_epoch: int
     credentials: list[EntitySet]
-    """Of users that log in with SCRAM."""
+    """The credentials of users that log in with SCRAM."""
     tokens: int
-    """Delegation tokens."""
+    """How many delegation tokens there are."""
 
 
 def findings(snapshot: Snapshot, controllers: Collection[int] = (), again: bool = False) -> Findings:
@@ -79,7 +80,8 @@ def findings(snapshot: Snapshot, controllers: Collection[int] = (), again: bool 
 def judged(
     snapshot: Snapshot, controllers: Collection[int] = (), again: bool = False
 ) -> Generator[None, None, Findings]:
-    """The same without notices, in steps of AT_ONCE znodes: a controller has others to answer meanwhile."""
+    """Judge what was read, as `findings` does but without notices, in steps of AT_ONCE znodes: a controller has others
+    to answer meanwhile."""
     refusals: list[str] = []
     present = [
         one
@@ -143,8 +145,8 @@ def _readable(snapshot: Snapshot) -> Iterator[tuple[str, Any]]:
 
 
 def fits(snapshot: Snapshot, here: Here) -> Iterator[str]:
-    """Why this is not the cluster that the log has taken over, or is one no more. It is asked in every session, before
-    anything is claimed: a connect string may lead elsewhere, and an ensemble may have been restored."""
+    """Reasons why the ensemble does not hold the cluster that the log has taken over. It is checked in every session,
+    before anything is claimed: a connect string may lead elsewhere, and an ensemble may have been restored."""
     try:
         id = cluster_id(snapshot)
     except BadZnode as error:
@@ -167,8 +169,9 @@ def fits(snapshot: Snapshot, here: Here) -> Iterator[str]:
 
 
 def unreadable(image: Image) -> Iterator[str]:
-    """Features under which coordinators write what brokers in ZooKeeper mode cannot read: one of 2.8 or 3.3 that comes to
-    lead such a partition of __consumer_offsets or __transaction_state loads nothing of it."""
+    """Reasons against a takeover out of the features under which coordinators write what brokers in ZooKeeper mode
+    cannot read: a broker of 2.8 or 3.3 that comes to lead such a partition of __consumer_offsets or __transaction_state
+    loads nothing of it."""
     for name in COORDINATED:
         if level := image.feature(name):
             yield (
@@ -178,7 +181,7 @@ def unreadable(image: Image) -> Iterator[str]:
 
 
 def _sound(refusals: list[str], read: Callable[..., Any], found: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """What can be read; why the rest cannot goes to the refusals."""
+    """What `read` makes of each entry of `found`; the reason why an entry cannot be read is added to `refusals`."""
     for arguments in found:
         try:
             yield read(*arguments)
@@ -197,7 +200,7 @@ def controller_epoch(snapshot: Snapshot) -> int:
 
 
 def holder(snapshot: Snapshot) -> int:
-    """The id in /controller; -1: nobody is the controller. Raises BadZnode."""
+    """The id in /controller; -1: there is no controller. Raises BadZnode."""
     znode = snapshot.get(znodes.CONTROLLER)
     if znode is None:
         return -1
@@ -252,7 +255,7 @@ def _reasons(
 
 
 def _held(snapshot: Snapshot, controllers: Collection[int]) -> bool:
-    """Whether one of these is the controller already."""
+    """Whether one of these controllers is in /controller already."""
     try:
         return holder(snapshot) in controllers
     except BadZnode:

@@ -1,4 +1,5 @@
-"""/controller and /controller_epoch: how this controller becomes the one of the ZooKeeper cluster, and gives that up.
+"""The claim of /controller and /controller_epoch: how this controller becomes the one of the ZooKeeper cluster, and
+gives that up.
 
 This file alone decides the transactions. Rules:
 
@@ -40,13 +41,13 @@ from actors.ports.zookeeper import Change, Check, Children, Create, Delete, Get,
 
 DRIVING = "driving"
 WROTE_NOTED_MAX = 100
-"""Of each kind of notification."""
+"""The most writes that are noted for one kind of notification."""
 CHANGES_MAX = 300
-"""Of one transaction."""
+"""The most changes of one transaction."""
 
 
 def look() -> Job:
-    """What a claim needs to know, and what tells whether this is the cluster still: brokers among it."""
+    """Read what a claim needs to know, and what shows whether this is still the same cluster; the brokers belong to it."""
     paths = [CONTROLLER, CONTROLLER_EPOCH, BRIDGE, WANTED, CLAIMED, AGREED, znodes.CLUSTER_ID, znodes.MIGRATION]
     *results, names = yield Look([*map(Get, paths), Children(znodes.BROKER_IDS)])
     there = [f"{znodes.BROKER_IDS}/{name}" for name in names or ()]
@@ -82,7 +83,7 @@ def claim(here: Here, snapshot: Snapshot, *, chained: bool = True) -> Job:
 
 
 def mended(here: Here) -> Job:
-    """What another controller has made is in the log: from now on the chain of claims is whole."""
+    """Note that what another controller has made is in the log, so that the chain of claims is whole from now on."""
     assert here.claim is not None
     number = str(here.claim.epoch).encode()
     agreed, claimed = yield Look([Get(AGREED), Get(CLAIMED)], watch=False)
@@ -107,8 +108,7 @@ def is_unbroken(snapshot: Snapshot) -> bool:
 
 
 def present(here: Here) -> Job:
-    """Make this controller findable where brokers of 2.8 look for it before they stop. The znode goes with the
-    session."""
+    """Make the znode under which brokers of 2.8 look for this controller before they stop. It goes with the session."""
     path = brokers.path_of(here.me)
     (known,) = yield Look([Get(path)], watch=False)
     if known is not None:
@@ -118,7 +118,7 @@ def present(here: Here) -> Job:
 
 
 def absent(here: Here) -> Job:
-    """The opposite: this controller is not to be found any more."""
+    """Remove the znode under which brokers look for this controller."""
     path = brokers.path_of(here.me)
     (known,) = yield Look([Get(path)], watch=False)
     if known is not None:
@@ -126,7 +126,7 @@ def absent(here: Here) -> Job:
 
 
 def guarded(here: Here, changes: Sequence[Change]) -> Make:
-    """These changes, unless another controller has claimed."""
+    """The ask to make changes unless another controller has claimed."""
     assert here.claim is not None, "nothing is changed in ZooKeeper without a claim"
     return Make([Check(CONTROLLER_EPOCH, here.claim.version), *changes])
 
@@ -146,8 +146,8 @@ def made(here: Here, changes: Sequence[Change]) -> Job:
 
 
 def note(here: Here, wrote: Mapping[str, Mapping[str, int]] | None = None) -> bytes:
-    """What stands in ZooKeeper about a bridge that drives, for `rayft status` and the next active controller. `wrote`: if
-    it is not what the controller has now."""
+    """The content of /rayft_bridge while a bridge drives, for `rayft status` and the next active controller. `wrote`:
+    if it is not what the controller has now."""
     assert here.claim is not None
     marks = here.wrote if wrote is None else wrote
     newest = {folder: dict(list(some.items())[-WROTE_NOTED_MAX:]) for folder, some in marks.items() if some}
@@ -174,6 +174,6 @@ def is_ours(here: Here, snapshot: Snapshot) -> bool:
 
 
 def wanted(snapshot: Snapshot) -> str:
-    """What the operator wants: `back`, `finish`, or nothing."""
+    """What the operator asks for: `back`, `finish`, or nothing."""
     znode = snapshot.get(WANTED)
     return "" if znode is None else znode.data.decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""What others change in ZooKeeper while the bridge drives, taken into the metadata log.
+"""How what others change in ZooKeeper while the bridge drives is taken into the metadata log.
 
 Brokers register in ZooKeeper, make topics there, and write the settings, access rules and delegation tokens that their
 clients send them; tools of Apache Kafka 2.x with --zookeeper do the same. This file alone decides what becomes of brokers
@@ -30,7 +30,7 @@ from actors.ports.zookeeper import Children, Delete, Get, Znode
 
 
 def live(here: Here) -> Job:
-    """Who is there: /brokers/ids and each znode in it."""
+    """Read which brokers are there: /brokers/ids and each znode in it."""
     here.looks_who_is_there = True
     try:
         yield from _live(here)
@@ -55,7 +55,7 @@ def _live(here: Here) -> Job:
 
 
 def controller(here: Here) -> Job:
-    """Whether this controller is the controller still, and what the operator wants."""
+    """Check whether ZooKeeper still has this controller as the controller, and read what the operator asks for."""
     snapshot = yield from look()
     if not is_ours(here, snapshot):
         yield Tell("another controller is in /controller: this one claims it again", error=True)
@@ -65,7 +65,7 @@ def controller(here: Here) -> Job:
 
 
 def every_topic(here: Here) -> Job:
-    """All topics, for those that are new or gone; each znode is watched."""
+    """Read all topics, for those that are new or gone; each znode is watched."""
     (names,) = yield Look([Children(znodes.TOPICS)])
     every = iter(names or ())
     while portion := list(islice(every, TOPICS_AT_ONCE)):
@@ -90,7 +90,7 @@ def _is_known(here: Here, name: str, znode: Znode | None, numbers: Sequence[str]
 
 @taken("topic {}")
 def topic(here: Here, name: str) -> Job:
-    """One topic's znode, as rules 2 and 3 have it."""
+    """Take over one topic's znode, as rules 2 and 3 have it."""
     path, image = topics.path_of(name), here.image
     znode, states = yield Look([Get(path), Children(f"{path}/partitions")])
     if znode is None:
@@ -108,8 +108,8 @@ def topic(here: Here, name: str) -> Job:
 
 
 def deletions(here: Here) -> Job:
-    """/admin/delete_topics: brokers and tools name topics there that are to be deleted. One of that name that was made
-    since in the log is another."""
+    """Delete the topics that brokers and tools name in /admin/delete_topics. If the log has made a topic of the same
+    name since, it is another topic and stays."""
     (names,) = yield Look([Children(znodes.DELETE_TOPICS)])
     for name in names or ():
         path = topics.path_of(name)
@@ -125,8 +125,8 @@ def deletions(here: Here) -> Job:
 
 
 def failed_directories(here: Here) -> Job:
-    """/log_dir_event_notification: a broker has lost a directory. It says of which partitions when it is told of all
-    again."""
+    """Tell brokers again that have lost a directory, by /log_dir_event_notification. Such a broker names the partitions
+    when it is told of all again."""
     (names,) = yield Look([Children(znodes.LOG_DIR_EVENTS)])
     paths = [f"{znodes.LOG_DIR_EVENTS}/{name}" for name in names or ()]
     for path, znode in zip(paths, (yield Look([Get(path) for path in paths], watch=False)), strict=True):
@@ -140,7 +140,7 @@ def failed_directories(here: Here) -> Job:
 
 
 def old_tools(here: Here) -> Job:
-    """What tools with --zookeeper ask of a controller through znodes that nobody reads here."""
+    """Tell the operator of what tools with --zookeeper ask of a controller through znodes that rayft does not read."""
     paths = (znodes.REASSIGN, znodes.PREFERRED)
     for path, znode in zip(paths, (yield Look([Get(path) for path in paths])), strict=True):
         if znode is not None:
@@ -166,11 +166,11 @@ ALSO = {
     znodes.PREFIXED_CHANGES: znodes.RULE_CHANGES,
     znodes.PREFERRED: znodes.REASSIGN,
 }
-"""Path that is watched as well -> the one whose job reads it."""
+"""Paths that are watched as well, each with the path whose job reads it."""
 
 
 def job_of(path: str) -> str:
-    """What names the job for a path whose watch has fired: a path of FOLLOWED, a topic's path, or nothing."""
+    """The key of the job for a path whose watch has fired: a path of FOLLOWED, a topic's path, or nothing."""
     if path in FOLLOWED or path in ALSO:
         return ALSO.get(path, path)
     if path.startswith(znodes.BROKER_IDS + "/"):
@@ -181,7 +181,7 @@ def job_of(path: str) -> str:
 
 
 def job(here: Here, path: str) -> Job:
-    """The job that `job_of` names."""
+    """The job with that key, as `job_of` returns it."""
     if path in FOLLOWED:
         return FOLLOWED[path](here)
     return topic(here, path.removeprefix(znodes.TOPICS + "/"))
@@ -230,8 +230,8 @@ def _more(here: Here, found: topics.Topic, row: int) -> Job:
 
 
 def without_controllers(here: Here, found: topics.Topic) -> Mapping[int, tuple[int, ...]]:
-    """Replicas, with another broker wherever a broker has placed one on a controller, whose id it has seen in
-    /brokers/ids."""
+    """The replicas of a topic without controllers: a broker that has seen a controller's id in /brokers/ids may have
+    placed some on it, and another broker takes its place."""
     usable = sorted(here.usable())
     placed: dict[int, tuple[int, ...]] = {}
     for number, replicas in found.replicas.items():

@@ -1,4 +1,4 @@
-"""Who wrote last: settings and access rules that were changed at both sides, merged three ways.
+"""Merges settings and access rules that were changed at both sides, with what both said before as the third way.
 
 This file alone decides what counts where the log and ZooKeeper differ. Rules:
 
@@ -19,14 +19,16 @@ from actors.ports.zookeeper import Znode
 
 
 def of_rules(base: Base, here: frozenset[Rule], there: frozenset[Rule]) -> frozenset[Rule]:
-    """Rules of `here`, of the log, with what `there`, ZooKeeper, has added and without what it has removed."""
+    """The rules of the log (`here`) with what ZooKeeper (`there`) has added, and without what it has removed, since
+    both agreed on `base`."""
     return frozenset(
         one for one in here | there if one in (here if (one in there) == (mark(repr(tuple(one))) in base) else there)
     )
 
 
 def of_settings(base: Base, here: Settings, there: Settings) -> Settings:
-    """The same for settings by name."""
+    """The settings of the log (`here`) with what ZooKeeper (`there`) has added, changed or removed since both agreed on
+    `base`."""
     found = {}
     for name in {**here, **there}:
         now = None if name not in there else mark(settings.plain(name, there[name]))
@@ -37,7 +39,7 @@ def of_settings(base: Base, here: Settings, there: Settings) -> Settings:
 
 
 def is_anothers(here: Here, path: str, znode: Znode | None) -> bool:
-    """Whether somebody else has written a znode since rayft's last claim."""
+    """Whether another writer than rayft has written a znode since rayft's last claim."""
     if znode is None or not here.since or znode.mzxid <= here.since:
         return False
     try:

@@ -29,7 +29,7 @@ PREFIXES = {
     znodes.PREFIXED_CHANGES: "acl_changes_",
     znodes.TOKEN_CHANGES: "token_change_",
 }
-"""Folder of notifications -> how their names begin; a number follows."""
+"""The beginning of the names of notifications, by folder; a number follows."""
 
 
 def notified(here: Here, folder: str, subject_of: Callable[[str, Znode], Any], take: Callable[[Here, Any], Job]) -> Job:
@@ -59,7 +59,7 @@ def notified(here: Here, folder: str, subject_of: Callable[[str, Znode], Any], t
 
 
 def remembered(here: Here) -> Job:
-    """Note in ZooKeeper how far notifications were handled, and by whom."""
+    """Store in ZooKeeper how far notifications were handled, and which controller handled them."""
     (known,) = yield Look([Get(znodes.BRIDGE)], watch=False)
     yield guarded(here, [put(znodes.BRIDGE, note(here), known)])
 
@@ -81,7 +81,8 @@ def mark_of(here: Here, folder: str, subject: str) -> int | None:
 
 
 def recall(here: Here, znode: Znode | None) -> None:
-    """How far they were handled, and what rayft has written, as the last active controller has noted it."""
+    """Take over what the last active controller has noted: how far notifications were handled, and what rayft has
+    written."""
     if znode is None:
         return
     try:
@@ -104,7 +105,7 @@ def _numbers(noted: Any) -> dict[str, int]:
 
 
 def _names(folder: str) -> Job:
-    """The names in a folder, which is watched."""
+    """Read the names in a folder, which is watched."""
     while True:
         (names,) = yield Look([Children(folder)])
         if names is not None:

@@ -1,4 +1,4 @@
-"""Which znodes are read before a takeover, and in which rounds.
+"""The znodes that are read before a takeover, and the rounds in which they are read.
 
 This file alone decides that. `everything` is a generator: it yields reads, is sent their results, and returns a
 `Snapshot`. Rules:
@@ -36,7 +36,7 @@ SINGLE = (
     znodes.CLAIMED,
     znodes.AGREED,
 )
-"""Read whole, where they are there."""
+"""Paths of single znodes that are read."""
 SETTINGS_AND_RULES = (
     *(f"{znodes.CONFIG}/{kind}" for kind in ("topics", "brokers", "clients", "users", "ips")),
     *(f"{root}/{kind}" for root in (znodes.RULES, znodes.PREFIXED) for kind in KINDS),
@@ -54,7 +54,7 @@ NAMES = (
     znodes.ISR_CHANGES,
     *SETTINGS_AND_RULES,
 )
-"""Read for the names of their children: notifications before what they are about, so that none is passed over."""
+"""Paths whose children's names are read: notifications before what they are about, so that none is passed over."""
 WHOLE = frozenset(NAMES) - {
     znodes.DELETE_TOPICS,
     znodes.TOKEN_CHANGES,
@@ -64,27 +64,27 @@ WHOLE = frozenset(NAMES) - {
     znodes.RULE_CHANGES,
     znodes.PREFIXED_CHANGES,
 }
-"""Those of them whose children are read."""
+"""The paths of NAMES whose children are read too."""
 Rounds = Generator[Sequence[Read], Sequence[Any], "Snapshot"]
 
 
 class Snapshot(NamedTuple):
-    """What was read. It is not of one moment."""
+    """The znodes that were read. They were not all read at the same moment."""
 
     znodes: Mapping[str, Znode]
     names: Mapping[str, tuple[str, ...]]
-    """Path -> names of its children; a path without a znode is missing."""
+    """The names of children, by path; a path without a znode is missing."""
 
     def get(self, path: str) -> Znode | None:
-        """A znode; None: it was not there."""
+        """The znode at a path; None: it was not there."""
         return self.znodes.get(path)
 
     def children(self, path: str) -> tuple[str, ...]:
-        """The names of its children."""
+        """The names of the children of a path."""
         return self.names.get(path, ())
 
     def below(self, path: str) -> Iterator[tuple[str, Znode]]:
-        """(path, znode) of its children that were read."""
+        """(path, znode) of the children of a path that were read."""
         for name in self.children(path):
             one = f"{path}/{name}"
             if (znode := self.znodes.get(one)) is not None:
@@ -105,7 +105,7 @@ class Snapshot(NamedTuple):
 
 
 def everything() -> Rounds:
-    """All that a takeover needs. Raises BadZnode where it cannot even be seen what there is to read."""
+    """Read all that a takeover needs. Raises BadZnode if it cannot even be seen what there is to read."""
     found: dict[str, Znode] = {}
     names: dict[str, tuple[str, ...]] = {}
     yield from _read(map(Get, SINGLE), found, names)
@@ -116,7 +116,7 @@ def everything() -> Rounds:
 
 
 def settings_and_rules() -> Rounds:
-    """Settings, quotas, credentials and access rules, and nothing else."""
+    """Read settings, quotas, credentials and access rules, and nothing else."""
     found: dict[str, Znode] = {}
     names: dict[str, tuple[str, ...]] = {}
     yield from _read(map(Children, SETTINGS_AND_RULES), found, names)
@@ -125,7 +125,7 @@ def settings_and_rules() -> Rounds:
 
 
 def read(rounds: Rounds) -> Job:
-    """Run such rounds in a job; the snapshot."""
+    """Run rounds of reads in a job, and return the snapshot."""
     results = None
     while True:
         try:
@@ -138,7 +138,7 @@ def read(rounds: Rounds) -> Job:
 def _below(
     paths: Iterable[str], found: dict[str, Znode], names: dict[str, tuple[str, ...]]
 ) -> Generator[Any, Any, None]:
-    """Read the children of those of these paths that are read whole, and the settings of users with client ids."""
+    """Read the children of those paths whose children are read, and the settings of users with client ids."""
     listed = [f"{path}/{name}" for path in paths if path in WHOLE for name in names.get(path, ())]
     yield from _read(map(Get, listed), found, names)
     users = [f"{znodes.CONFIG}/users/{user}/clients" for user in names.get(f"{znodes.CONFIG}/users", ())]

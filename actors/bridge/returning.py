@@ -1,4 +1,4 @@
-"""The two ends of a bridge: the cluster is handed back to a broker of the old kind, or lets ZooKeeper go.
+"""The two ends of a bridge: the cluster is handed back to a broker of the old kind, or goes on without ZooKeeper.
 
 This file alone decides when either is possible and in which order it happens. Rules:
 
@@ -39,11 +39,11 @@ from actors.ports.zookeeper import Change, Check, Create, Delete, Get, Write, Zn
 PARTITIONS_AT_ONCE = 100
 REASONS_MAX = 10
 OTHER_KINDS = {8: "the logger of broker", 16: "the metrics subscription", 32: "group"}
-"""Kinds of resources that have settings here only."""
+"""The kinds of resources that have settings in the log only, by number."""
 
 
 def give_back(here: Here) -> Job:
-    """Hand the cluster back; or say why not."""
+    """Hand the cluster back, or tell the operator why not."""
     (wish,) = yield Look([Get(znodes.WANTED)], watch=False)
     if wish is None:
         return
@@ -72,7 +72,7 @@ def give_back(here: Here) -> Job:
 
 
 def let_go(here: Here) -> Job:
-    """Go on without ZooKeeper; or say why not."""
+    """Go on without ZooKeeper, or tell the operator why not."""
     yield from again(here, here.untaken)
     (wish,) = yield Look([Get(znodes.WANTED)], watch=False)
     if wish is None:
@@ -95,7 +95,7 @@ def let_go(here: Here) -> Job:
 
 
 def handed_back(wish: Znode) -> list[Change]:
-    """What says that the cluster is handed back, for good: only while that is wanted still."""
+    """The changes that note for good that the cluster is handed back. They fail if the operator no longer asks for it."""
     return [
         Delete(znodes.WANTED, wish.version),
         Create(znodes.WANTED, wish.data),
@@ -104,11 +104,11 @@ def handed_back(wish: Znode) -> list[Change]:
 
 
 ENDS: Mapping[str, Callable[[Here], Job]] = {"back": give_back, "finish": let_go}
-"""What the operator wants -> its job."""
+"""The job of each thing that the operator can ask for."""
 
 
 def _kept_from_old_brokers(here: Here) -> Job:
-    """What brokers in ZooKeeper mode would not have (rules 1 and 7)."""
+    """Tell what brokers in ZooKeeper mode would not have (rules 1 and 7)."""
     reasons = list(islice(_obstacles(here.image), REASONS_MAX))
     if not reasons:
         yield from again(here, here.unwritten)
@@ -130,7 +130,8 @@ def _of_other_kinds(image: Image) -> Iterator[str]:
 
 
 def _absent_replicas(here: Here) -> Job:
-    """Tell of replicas on brokers that are not there: nothing is lost by them, and nobody has them until one is back."""
+    """Tell of replicas on brokers that are not there: no records are lost by them, but the replicas cannot be used
+    until such a broker is back."""
     there, away = {broker.id for broker in here.image.brokers()}, Counter[int]()
     for topic in here.image.topics():
         for row in here.image.topic_partitions(topic):
@@ -159,7 +160,8 @@ def _obstacles(image: Image) -> Iterator[str]:
 
 
 def _lost(image: Image) -> Iterator[str]:
-    """What would be lost without the old brokers: one that is down for a moment is not registered, and never will be."""
+    """Reasons why replicas would be lost without the old brokers: one that is down for a moment is not registered, and
+    never will be."""
     there = {broker.id for broker in image.brokers()}
     for topic in image.topics():
         for row in image.topic_partitions(topic):
@@ -202,8 +204,8 @@ def _states(here: Here, rows: list[int]) -> Job:
 
 
 def _producer_ids(here: Here) -> Job:
-    """No broker may give out an id that the log has given out: the block that ZooKeeper has last ends behind all of
-    them."""
+    """Move the block in ZooKeeper behind all producer ids that the log has given out, so that no broker gives one of
+    them out again."""
     path = znodes.PRODUCER_IDS
     (known,) = yield Look([Get(path)], watch=False)
     there = checks.next_producer_id(Snapshot({} if known is None else {path: known}, {}))

@@ -1,4 +1,4 @@
-"""How far a takeover is: the table of its stages on the active controller.
+"""The stages of a takeover on the active controller, as a table.
 
 This file alone decides what may follow what. `docs/bridge.md` draws the table. Rules:
 
@@ -22,7 +22,7 @@ class Progress(IntEnum):
     """What the metadata log says of the takeover: Apache Kafka's ZkMigrationState (KIP-866)."""
 
     NONE = 0
-    """There is no bridge."""
+    """The cluster has no bridge."""
     PRE_MIGRATION = 1
     """ZooKeeper has the truth: a takeover has begun, or the cluster was handed back."""
     MIGRATION = 2
@@ -32,22 +32,22 @@ class Progress(IntEnum):
 
 
 class Stage(Enum):
-    """Where the active controller is."""
+    """A stage of the bridge on the active controller."""
 
     AWAY = "away"
-    """There is no session with ZooKeeper."""
+    """The controller has no session with ZooKeeper."""
     LOOKING = "looking"
-    """It reads, and claims nothing."""
+    """The controller reads, and claims nothing."""
     REFUSED = "refused"
-    """What it has read forbids a takeover. It looks again after a while."""
+    """The controller has read something that forbids a takeover, and looks again after a while."""
     CLAIMING = "claiming"
-    """It writes itself into /controller."""
+    """The controller writes itself into /controller."""
     READING = "reading"
-    """It is the controller, and reads everything with watches."""
+    """The controller is in /controller, and reads everything with watches."""
     WRITING = "writing"
-    """What it has read goes into the metadata log."""
+    """What the controller has read goes into the metadata log."""
     DRIVING = "driving"
-    """Brokers are told what is committed; both sides follow each other."""
+    """Brokers are told what is committed; the log and ZooKeeper follow each other."""
     RETURNING = "returning"
     """Leaders and ISRs go back into ZooKeeper; brokers are told nothing."""
     RETURNED = "returned"
@@ -57,7 +57,7 @@ class Stage(Enum):
 
 
 class Happens(Enum):
-    """What leads from one stage to the next."""
+    """An event that leads from one stage to the next."""
 
     BEGAN = "a session begins"
     LOST = "the session or its connection is lost"
@@ -94,15 +94,15 @@ NEXT: dict[tuple[Stage, Happens], Stage] = {
     (Stage.RETURNING, Happens.GIVEN_UP): Stage.RETURNED,
     **{(stage, Happens.LOST): Stage.AWAY for stage in Stage if stage is not Stage.LET_GO},
 }
-"""Anything else is a mistake in the source."""
+"""The next stage after an event. A pair that is missing is a mistake in the source."""
 
 
 def progress(image: Image) -> Progress:
-    """What the log says."""
+    """How far the log says that the takeover is."""
     found = image.entity(KIND, ())
     return Progress.NONE if found is None else Progress(dict(found.fields)[FIELD])  # type: ignore[arg-type]
 
 
 def reached(what: Progress) -> EntitySet:
-    """The op that says so."""
+    """The op that notes in the log how far the takeover is."""
     return EntitySet(KIND, (), ((FIELD, int(what)),))

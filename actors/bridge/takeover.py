@@ -1,4 +1,4 @@
-"""The takeover as one job, from a session's beginning to the moment from which brokers are told.
+"""The takeover as one job, from the beginning of a session until brokers are told.
 
 This file alone decides its order (docs/readings.md G-44): look, claim, read again, write into the log, wait until that
 is committed, drive. Rules:
@@ -47,12 +47,12 @@ REFUSED_AGAIN_MS = 15_000
 PARTITIONS_A_PORTION = 500
 TOPICS_A_TURN = 250
 PRODUCER_IDS_APART = 1 << 40
-"""Producer ids of rayft begin so far behind those of ZooKeeper, whose brokers go on taking blocks there: they never
-meet."""
+"""The distance between the last producer id of ZooKeeper and the first of rayft: brokers in ZooKeeper mode go on taking
+blocks there, and the two must never meet."""
 
 
 def take_over(here: Here) -> Job:
-    """Lead to DRIVING, whatever happened before."""
+    """Lead to DRIVING, whatever the log says was done before."""
     while True:
         known = progress(here.image) == Progress.MIGRATION
         snapshot = yield from (look() if known else read(everything()))
@@ -95,14 +95,14 @@ def take_over(here: Here) -> Job:
 
 
 def stay_back(here: Here) -> Job:
-    """The cluster was handed back: look now and then whether that is still wanted."""
+    """Wait and look again whether the operator still wants the cluster handed back."""
     yield Pause(REFUSED_AGAIN_MS)
     yield Become(Happens.AGAIN)
     yield from take_over(here)
 
 
 def _begin(here: Here) -> Job:
-    """The first time: ZooKeeper has the truth."""
+    """Take the cluster over for the first time, while ZooKeeper has the truth."""
     yield from present(here)
     snapshot = yield from read(everything())
     found = yield from _judged(here, snapshot)
@@ -135,8 +135,8 @@ def _begin(here: Here) -> Job:
 
 
 def _again(here: Here, before: Snapshot) -> Job:
-    """Another controller led since rayft's last claim (`before`: what was read before this one): what it has made and
-    changed is taken over, and what the log has beside that stays. Nothing is deleted."""
+    """Take over what another controller has made and changed since rayft's last claim (`before`: what was read before
+    this one). What the log has beside that stays. Nothing is deleted."""
     last = last_claimed(before)
     yield Tell(
         f"another controller has led since rayft's controller epoch {last}: what it has made and changed is taken over, "
@@ -152,7 +152,8 @@ def _again(here: Here, before: Snapshot) -> Job:
 
 
 def _go_on(here: Here) -> Job:
-    """The log has the truth: brokers are told at once, and both sides are compared."""
+    """Go on with a cluster that was taken over before: the log has the truth, brokers are told at once, and both sides
+    are compared."""
     assert here.claim is not None
     yield Hold(here.claim.epoch)
     yield from following.live(here)
@@ -217,10 +218,10 @@ def groups(here: Here, snapshot: Snapshot) -> Iterator[list[list[Op]]]:
 
 
 def returned(here: Here, snapshot: Snapshot, last: int) -> Iterator[list[list[Op]]]:
-    """The ops that add to the image what a controller has made and changed that led after rayft's epoch `last`: portions,
-    as those of `groups`. A topic in /admin/delete_topics is left to the deletion that is under way. Where it is known what
-    was agreed on (`bases.py`), settings and rules are left to the comparison that follows, which merges them; those of new
-    topics are taken as they are."""
+    """The ops that add to the image what another controller has made and changed after rayft's epoch `last`: portions,
+    as those of `groups`. A topic in /admin/delete_topics is left to the deletion that is under way. Where it is known
+    what was agreed on (`bases.py`), settings and rules are left to the comparison that follows, which merges them;
+    those of new topics are taken as they are."""
     image = here.image
     new: set[str] = set()
     doomed = set(snapshot.children(znodes.DELETE_TOPICS))
@@ -277,7 +278,7 @@ def _producer_ids(image: Image, snapshot: Snapshot) -> ProducerIdsSet:
 
 
 def _judged(here: Here, snapshot: Snapshot, again: bool = False) -> Job:
-    """What forbids a takeover, a portion of it a turn: a large cluster takes seconds."""
+    """Find what forbids a takeover, a portion of it a turn: a large cluster takes seconds."""
     steps = checks.judged(snapshot, here.controllers, again)
     while True:
         try:
@@ -311,7 +312,8 @@ def _refused(refusals: list[str]) -> Job:
 
 
 def _given_back(here: Here, refusals: list[str]) -> Job:
-    """Something forbids it only now: a broker becomes the controller again."""
+    """Give the claim back, since something that forbids the takeover was found only now: a broker becomes the
+    controller again."""
     yield from absent(here)
     yield guarded(here, [Delete(znodes.CONTROLLER)])
     here.claim = None
@@ -324,8 +326,8 @@ def _given_back(here: Here, refusals: list[str]) -> Job:
 
 
 def _stay_back(here: Here, snapshot: Snapshot) -> Job:
-    """The operator wants the old controller. A controller that ended while it gave the cluster back may have left
-    itself in /controller, and the note that says that it drives."""
+    """Leave the cluster to the old controller, as the operator wants. A controller that ended while it gave the cluster
+    back may have left itself in /controller, and the note that says that it drives."""
     wish = snapshot.get(znodes.WANTED)
     if checks.holder(snapshot) in here.controllers and wish is not None:
         yield from claim(here, snapshot)

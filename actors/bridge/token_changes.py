@@ -23,13 +23,13 @@ from actors.ports.zookeeper import Change, Children, Create, Delete, Get, Write,
 
 
 def changed(here: Here) -> Job:
-    """/delegation_token/token_changes: tokens that brokers have made, renewed or ended."""
+    """Take over the tokens that brokers have made, renewed or ended, by /delegation_token/token_changes."""
     yield from notified(here, TOKEN_CHANGES, _id, _take)
 
 
 @apart("delegation token {}")
 def write(here: Here, id: str) -> Job:
-    """One token as the log has it."""
+    """Write one token to ZooKeeper as the log has it."""
     yield Settle()
     path = tokens.path_of(id)
     parents = [TOKEN_ROOT, TOKENS, TOKEN_CHANGES]
@@ -69,7 +69,7 @@ def agree(here: Here) -> Job:
 
 
 def usable(here: Here) -> Job:
-    """Say so where tokens are in the log and this controller has no key for them."""
+    """Tell the operator if tokens are in the log and this controller has no key for them."""
     if here.image.tokens and not here.has_token_key:
         yield Tell(
             f"there are {len(here.image.tokens)} delegation tokens, and this node has no {tokens.SECRET}: give every node "
@@ -92,7 +92,8 @@ def _take(here: Here, id: str) -> Job:
 
 
 def _differs(image: Image, id: str, znode: Znode | None) -> bool:
-    """Whether a token is to be written. One that cannot be read, or is one too many, is left to the old brokers."""
+    """Whether a token is to be written. A znode that cannot be read, or a token beyond the most there may be, is left
+    to the old brokers."""
     have = tokens.here(image, id)
     if have is not None:
         return znode is None or not tokens.says(tokens.path_of(id), znode, have)
@@ -103,7 +104,7 @@ def _differs(image: Image, id: str, znode: Znode | None) -> bool:
 
 
 def _id(path: str, znode: Znode) -> str:
-    """The id in a notification."""
+    """The token id in a notification."""
     id = znode.data.decode("utf-8", "replace")
     if not tokens.ID.fullmatch(id):
         raise BadZnode(path, f"holds {shown(znode.data)}, which is no id of a delegation token")

@@ -1,4 +1,4 @@
-"""/delegation_token/tokens: delegation tokens (KIP-48) between znodes and ops.
+"""Delegation tokens (KIP-48) in /delegation_token/tokens, between znodes and ops.
 
 What a token's holder logs in with is in no znode and in no record: it is the HMAC of the token's id with the cluster's
 key. So both sides have to have the same key, and nothing in ZooKeeper says whether they have. This file alone decides
@@ -41,9 +41,9 @@ from actors.metadata.ops import EntityGone, EntitySet, Op
 from actors.ports.zookeeper import Znode
 
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Apache Kafka's are UUIDs in 22 characters of base64."""
+"""The ids of tokens that are taken over. Apache Kafka's are UUIDs in 22 characters of base64."""
 VERSIONS = (1, 2, 3)
-"""Of the znode: 1 up to 3.2, 3 from 3.3 on, which adds who has asked for the token."""
+"""The versions of a token's znode: 1 up to 3.2, 3 from 3.3 on, which adds the principal that asked for the token."""
 WITH_REQUESTER = 3
 BYTES_MAX = 1 << 20
 AT_ONCE = 500
@@ -51,14 +51,14 @@ SECRET, OLD_SECRET = "delegation.token.secret.key", "delegation.token.master.key
 
 
 class Token(NamedTuple):
-    """What is known of a token beside its id."""
+    """The content of a token beside its id."""
 
     owner: str
     requester: str
     renewers: tuple[str, ...]
     issued_ms: int
     last_ms: int
-    """No renewal goes beyond this time."""
+    """The time beyond which no renewal goes."""
     expires_ms: int
 
 
@@ -68,7 +68,7 @@ def path_of(id: str) -> str:
 
 
 def token(path: str, znode: Znode) -> Token:
-    """What a token's znode says; of version 1, that its owner has asked for it. Raises BadZnode."""
+    """The token in a znode; in version 1 its owner is the requester. Raises BadZnode."""
     return _token(path, _fields(path, znode))
 
 
@@ -110,7 +110,7 @@ def id_of(op: Op) -> str | None:
 
 
 def difference(image: Image, id: str, znode: Znode | None) -> Op | None:
-    """The op that makes the image say what a znode says; None: it does. Raises BadZnode."""
+    """The op that makes the image say what a znode says; None: the image says so already. Raises BadZnode."""
     have = here(image, id)
     if znode is None:
         return None if have is None else EntityGone(KIND, (id,))
@@ -137,14 +137,14 @@ def says(path: str, znode: Znode, have: Token) -> bool:
 
 
 def _there(path: str, znode: Znode, have: Token | None) -> Token:
-    """What a znode says. Where it does not name the requester, the one that is known stays."""
+    """The token in a znode. If the znode does not name the requester, the one that is known stays."""
     found = _fields(path, znode)
     there = _token(path, found)
     return there if have is None or "tokenRequester" in found else there._replace(requester=have.requester)
 
 
 def version_of(path: str, znode: Znode) -> int:
-    """In which version a znode that is there is written."""
+    """The version in which an existing znode is written."""
     try:
         return int(_fields(path, znode)["version"])
     except BadZnode:

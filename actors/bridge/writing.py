@@ -1,4 +1,4 @@
-"""What is committed in the metadata log, written back into ZooKeeper: topics, settings, access rules, delegation tokens.
+"""Writes what is committed in the metadata log back into ZooKeeper: topics, settings, access rules, delegation tokens.
 
 Brokers in ZooKeeper mode read settings, access rules and tokens there and nowhere else, and make topics there. This file
 alone decides which znodes a change of metadata becomes (of tokens: `token_changes.py`). Rules:
@@ -54,8 +54,8 @@ STATES_AT_ONCE = 100
 
 
 class Subject(NamedTuple):
-    """What one job writes: a topic by name, an entity path, the rules of a resource, a delegation token by id, or some of
-    the states that have changed."""
+    """The part of the metadata that one job writes: a topic by name, an entity path, the rules of a resource, a
+    delegation token by id, or some of the states that have changed."""
 
     kind: str
     name: Any
@@ -66,7 +66,7 @@ NO_NAME = "it cannot have a znode of that name, so brokers in ZooKeeper mode do 
 
 
 def subjects(image: Image, op: Op) -> Iterator[Subject]:
-    """What an op changes that ZooKeeper has to be told of. `image`: with the op replayed."""
+    """The subjects of an op that ZooKeeper has to be told of. `image` has the op replayed."""
     if isinstance(op, TopicSet):
         yield Subject("topic", op.name)
     elif isinstance(op, TopicGone):
@@ -91,7 +91,7 @@ def job(here: Here, subject: Subject) -> Job:
 
 @apart("topic {}")
 def topic(here: Here, name: str) -> Job:
-    """A topic with its assignments; or nothing of it, if it is gone."""
+    """Write a topic with its assignments; remove what is there if the topic is gone."""
     yield Settle()
     path, image = topics.path_of(name), here.image
     row = image.topic(name)
@@ -125,7 +125,7 @@ def topic(here: Here, name: str) -> Job:
 
 
 def moved(op: Op) -> Iterator[tuple[bytes, int]]:
-    """Partitions, by topic id and number, whose state an op changes."""
+    """The partitions, by topic id and number, whose state an op changes."""
     if isinstance(op, PartitionsSet):
         yield from ((op.topic_id, state.number) for state in op)
     elif isinstance(op, PartitionsChanged):
@@ -133,12 +133,13 @@ def moved(op: Op) -> Iterator[tuple[bytes, int]]:
 
 
 def sweep(here: Here) -> None:
-    """Compare the states of all partitions with ZooKeeper's, for it is not known what was written."""
+    """Note that the states of all partitions have to be compared with ZooKeeper's, since it is not known what was
+    written."""
     here.unswept = deque((id, 0) for row in here.image.topics() if (id := here.image.topic_id(row)))
 
 
 def states(here: Here, _: Any = None) -> Job:
-    """Leaders and ISRs of a portion of partitions that have changed, so that an old broker that makes itself the
+    """Write leaders and ISRs of a portion of partitions that have changed, so that an old broker that makes itself the
     controller begins where this one was. A partition without a znode gets one with its topic's."""
     portion = list(islice(here.moved, STATES_AT_ONCE))
     for one in portion:
@@ -182,7 +183,7 @@ def _states(here: Here, wanted: Sequence[tuple[bytes, int]]) -> Job:
 
 @apart("settings of {}")
 def entity(here: Here, name: str) -> Job:
-    """The settings of one entity."""
+    """Write the settings of one entity."""
     yield Settle()
     path = settings.path_of(name)
     if not is_path(path):
@@ -221,7 +222,7 @@ def entity(here: Here, name: str) -> Job:
 
 @apart("access rules of {}")
 def resource(here: Here, about: Resource) -> Job:
-    """The access rules of one resource."""
+    """Write the access rules of one resource."""
     yield Settle()
     path = rules.path_of(about)
     if not rules.is_written(about):
@@ -265,7 +266,8 @@ def _topic(image: Image, topic_id: bytes) -> Iterator[Subject]:
 
 
 def _rule_notice(about: Resource) -> bytes:
-    """Brokers of 2.8 to 3.9 know kinds here by the names of their enum, and not by those of the paths."""
+    """The content of a notification of a resource's rules. Brokers of 2.8 to 3.9 know kinds here by the names of their
+    enum, and not by those of the paths."""
     kind = Kind(about.kind).name
     if about.pattern == Pattern.LITERAL:
         return f"{kind}:{about.name}".encode()
@@ -288,8 +290,8 @@ def is_another(path: str, znode: Znode, id: bytes) -> bool:
 
 
 def _removed(here: Here, name: str) -> Job:
-    """Delete what ZooKeeper has of a topic: partitions first, what says that it is to be deleted last; or, as long as a
-    broker has it, its settings."""
+    """Delete what ZooKeeper has of a topic: partitions first, and last the znode that says that the topic is to be
+    deleted. As long as a broker has a replica, only the settings are deleted."""
     path = topics.path_of(name)
     config, wish = f"{znodes.CONFIG}/topics/{name}", _wish(name)
     known, there, configured, wished, noted = yield Look(
@@ -328,7 +330,7 @@ def _removed(here: Here, name: str) -> Job:
 
 
 def _given_up(here: Here, path: str, znode: Znode) -> Job:
-    """Whether no broker in ZooKeeper mode has a replica of a deleted topic (rule 5)."""
+    """Ask whether no broker in ZooKeeper mode has a replica of a deleted topic any more (rule 5)."""
     try:
         found = topics.topic(path, znode)
     except znodes.BadZnode:
@@ -343,7 +345,7 @@ def _wish(name: str) -> str:
 
 
 def _parents(path: str, root: str) -> Iterator[str]:
-    """The znodes above, from the top, that need not be there."""
+    """The znodes above a path, from the top, that may be missing."""
     names = path.removeprefix(root + "/").split("/")[:-1]
     for end in range(1, len(names) + 1):
         yield "/".join((root, *names[:end]))
@@ -356,4 +358,4 @@ JOBS: Mapping[str, Callable[[Here, Any], Job]] = {
     "token": token_changes.write,
     "states": states,
 }
-"""Kind of a subject -> its job."""
+"""The job of each kind of subject."""

@@ -1,4 +1,4 @@
-"""Apache Kafka's znodes: their paths, and the JSON that is in them.
+"""The paths of Apache Kafka's znodes, and the JSON that is in them.
 
 This file alone decides how a znode's bytes become a value and which sentence says that they cannot. Rules:
 
@@ -28,22 +28,22 @@ TOKENS, TOKEN_CHANGES = "/delegation_token/tokens", "/delegation_token/token_cha
 RULES, RULE_CHANGES = "/kafka-acl", "/kafka-acl-changes"
 PREFIXED, PREFIXED_CHANGES = "/kafka-acl-extended/prefixed", "/kafka-acl-extended-changes"
 MIGRATION = "/migration"
-"""Of KIP-866: a KRaft cluster of Apache Kafka has begun to take this one over."""
+"""The znode of KIP-866: it exists if a KRaft cluster of Apache Kafka has begun to take this one over."""
 BRIDGE = "/rayft_bridge"
-"""rayft's own: what the bridge has done."""
+"""The znode of rayft in which the bridge notes what it has done."""
 OURS = "rayft"
-"""What the field `by` says of what rayft has written."""
+"""The value of the field `by` in what rayft has written."""
 WANTED = "/rayft_bridge/wanted"
-"""What the operator wants: `back` or `finish`; no such znode: that the bridge drives."""
+"""The znode with what the operator asks for, `back` or `finish`. Without it the bridge drives."""
 CLAIMED = "/rayft_bridge/claimed"
-"""The controller epoch that rayft has claimed last."""
+"""The znode with the controller epoch that rayft has claimed last."""
 AGREED = "/rayft_bridge/agreed"
-"""What both sides said when they agreed last (`bases.py`)."""
+"""The znode over the bases: what both sides said when they agreed last (`bases.py`)."""
 REFUSED = "/rayft_bridge/refused"
-"""Why that is not done, until something is wanted again."""
+"""The znode with the reason why the request of the operator is not done, until the operator asks again."""
 SHOWN_BYTES = 60
 JSON_BYTES_MAX = 16 << 20
-"""ZooKeeper's own bound (jute.maxbuffer) is 1 MiB unless somebody has raised it."""
+"""The most bytes of JSON that are read. ZooKeeper's own bound (jute.maxbuffer) is 1 MiB by default."""
 
 
 class BadZnode(ValueError):
@@ -71,7 +71,7 @@ def fields(path: str, znode: Znode) -> dict[str, Any]:
 
 
 def field(path: str, found: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
-    """One field of it. `default`: if it may be missing. Raises BadZnode."""
+    """One field of a JSON object. `default`: its value if it may be missing. Raises BadZnode."""
     value = found.get(name)
     if value is None and default is not None:
         return default
@@ -83,7 +83,7 @@ def field(path: str, found: Mapping[str, Any], name: str, kind: type, default: A
 
 
 def number(path: str, text: Any, what: str, most: int = (1 << 31) - 1) -> int:
-    """A number from 0 on, written as a number or as text. Raises BadZnode."""
+    """A number from 0 to `most`, written as a number or as text. Raises BadZnode."""
     digits = str(text) if isinstance(text, int | str) and not isinstance(text, bool) else ""
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19) or int(digits) > most:
         raise BadZnode(path, f"has {shown(text)} as {what}, which must be a number from 0 to {most}")
@@ -91,12 +91,13 @@ def number(path: str, text: Any, what: str, most: int = (1 << 31) - 1) -> int:
 
 
 def written(**found: Any) -> bytes:
-    """An object as Apache Kafka writes it."""
+    """The JSON of an object as Apache Kafka writes it."""
     return json.dumps(found, separators=(",", ":")).encode()
 
 
 def put(path: str, data: bytes, before: Znode | None) -> Change:
-    """Make a znode hold this, whether it is there before or not, and whatever others have written since."""
+    """The change after which a znode holds `data`, whether it is there before or not, and whatever others have written
+    since."""
     return Create(path, data) if before is None else Write(path, data)
 
 
@@ -106,13 +107,13 @@ def sanitized(name: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a sentence, cut where it is long."""
+    """A value for a sentence, cut if it is long."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else json.dumps(value, default=str)
     return repr(text if len(text) <= SHOWN_BYTES else text[:SHOWN_BYTES] + "...")
 
 
 def _quoted(path: str, data: bytes) -> str:
-    """What a znode holds, for a sentence; nothing where there are credentials or passwords."""
+    """The content of a znode for a sentence; nothing if it may hold credentials or passwords."""
     return "" if path.startswith((f"{CONFIG}/", TOKENS)) else f": {shown(data)}"
 
 

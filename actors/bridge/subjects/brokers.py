@@ -1,4 +1,5 @@
-"""/brokers/ids: which brokers are there, as ZooKeeper has them, and the entry by which they find the active controller.
+"""The znodes in /brokers/ids: which brokers are there, as ZooKeeper has them, and the entry by which they find the
+active controller.
 
 This file alone decides what such a znode says of a broker, and whether the broker can be driven. Rules:
 
@@ -18,7 +19,7 @@ from actors.ports.zookeeper import Znode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 VERSION = 5
-"""Of the znode, from inter.broker.protocol.version 2.7 on."""
+"""The version of a broker's znode from inter.broker.protocol.version 2.7 on."""
 LISTENERS_MAX = 100
 
 

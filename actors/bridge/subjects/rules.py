@@ -1,4 +1,4 @@
-"""/kafka-acl and /kafka-acl-extended: access rules between znodes and ops.
+"""The access rules in /kafka-acl and /kafka-acl-extended, between znodes and ops.
 
 This file alone decides which znode holds the rules of which resource. Rules of this file:
 
@@ -42,7 +42,7 @@ KINDS = {
 }
 KIND_NAMES = {int(kind): name for name, kind in KINDS.items()}
 RULES_MAX = 100_000
-"""Of one resource."""
+"""The most rules of one resource."""
 
 
 class Resource(NamedTuple):
@@ -60,7 +60,7 @@ def path_of(resource: Resource) -> str:
 
 
 def is_written(resource: Resource) -> bool:
-    """Whether brokers in ZooKeeper mode can know the rules of this resource: its name is one part of a path."""
+    """Whether brokers in ZooKeeper mode can know the rules of a resource: its name is one part of a path."""
     return "/" not in resource.name and is_path(path_of(resource))
 
 
@@ -70,12 +70,12 @@ def changes_of(resource: Resource) -> str:
 
 
 def key_of(resource: Resource) -> str:
-    """A resource in /rayft_bridge, which has to stay small whatever names there are."""
+    """The name of a resource in /rayft_bridge, which has to stay small whatever names there are."""
     return hashlib.sha256(path_of(resource).encode()).hexdigest()[:32]
 
 
 def mark_of(found: frozenset[Rule]) -> int:
-    """The number by which these rules are known again."""
+    """The number by which a set of rules is known again."""
     return int.from_bytes(hashlib.sha256(data(found)).digest()[:8])
 
 
@@ -102,7 +102,7 @@ def rules(path: str, znode: Znode | None) -> frozenset[Rule]:
 
 
 def data(found: frozenset[Rule], by: str | None = None) -> bytes:
-    """The znode with these rules. `by`: who has written it."""
+    """The content of the znode with these rules. `by` names its writer."""
     return written(
         version=1,
         **({} if by is None else {"by": by}),
@@ -119,7 +119,7 @@ def data(found: frozenset[Rule], by: str | None = None) -> bytes:
 
 
 def by_resource(image: Image) -> dict[Resource, frozenset[Rule]]:
-    """The rules of the image, by what they are about."""
+    """The rules of the image, by their resource."""
     found: dict[Resource, set[Rule]] = defaultdict(set)
     for op in image.every(KIND):
         one = Rule(*op.key)  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def by_resource(image: Image) -> dict[Resource, frozenset[Rule]]:
 
 
 def resource_of(op: Op) -> Resource | None:
-    """What the rule is about that an op changes; None: it changes no rule."""
+    """The resource whose rule an op changes; None: it changes no rule."""
     if not isinstance(op, EntitySet | EntityGone) or op.kind != KIND:
         return None
     one = Rule(*op.key)  # type: ignore[arg-type]
@@ -159,5 +159,5 @@ def _rule(path: str, about: Resource, entry: Any) -> Rule:
 
 
 def _word(name: str) -> str:
-    """`CLUSTER_ACTION` as ZooKeeper has it: `ClusterAction`."""
+    """The word for a name such as `CLUSTER_ACTION` in ZooKeeper: `ClusterAction`."""
     return "".join(part.capitalize() for part in name.split("_"))

@@ -1,4 +1,4 @@
-"""/config: settings of topics and brokers, quotas and SCRAM credentials, between znodes and ops.
+"""The settings of topics and brokers, quotas and SCRAM credentials in /config, between znodes and ops.
 
 This file alone decides which znode holds which settings, and how a credential or a quota is written as a setting.
 Rules:
@@ -45,7 +45,7 @@ WHOLE = (PRODUCER, CONSUMER, CONNECTION)
 QUOTAS = (PRODUCER, CONSUMER, REQUEST, MUTATION, CONNECTION)
 MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 PATH = re.compile(r"(topics|brokers|clients|ips)/[^/]+|users/[^/]+(/clients/[^/]+)?")
-"""Besides, /config/changes has notifications, and no settings."""
+"""The entity paths that have settings. /config/changes has notifications, and no settings."""
 VALUE_BYTES_MAX = 0x7FFF
 
 Settings = dict[str, str]
@@ -57,18 +57,19 @@ def path_of(entity: str) -> str:
 
 
 def is_entity(entity: str) -> bool:
-    """Whether this is an entity path of a kind that is taken over."""
+    """Whether a text is an entity path of a kind that is taken over."""
     return PATH.fullmatch(entity) is not None
 
 
 def is_left_over(entity: str, topics: Collection[str]) -> bool:
-    """Whether these are settings of a topic that is not among `topics`: it was deleted, or is not taken over yet."""
+    """Whether `entity` is a topic that is not among `topics`, so that its settings are left over: it was deleted, or is
+    not taken over yet."""
     kind, _, name = entity.partition("/")
     return kind == "topics" and name not in topics
 
 
 def settings(path: str, znode: Znode | None) -> Settings:
-    """The settings in a znode; empty where there is none. Raises BadZnode."""
+    """The settings in a znode; empty if there is no znode. Raises BadZnode."""
     if znode is None or not znode.data:
         return {}
     found = field(path, fields(path, znode), "config", dict, {})
@@ -79,7 +80,7 @@ def settings(path: str, znode: Znode | None) -> Settings:
 
 
 def data(found: Settings, by: str | None = None) -> bytes:
-    """The znode with these settings. `by`: who has written it."""
+    """The content of the znode with these settings. `by` names its writer."""
     return written(version=1, config=found, **({} if by is None else {"by": by}))
 
 
@@ -120,7 +121,7 @@ def differences(image: Image, entity: str, wanted: Settings) -> list[Op]:
 
 
 def merged(there: Settings, have: Settings, entity: str) -> Settings:
-    """What the znode has to hold when the image has `have`: what is not taken over stays."""
+    """The settings that the znode has to hold when the image has `have`: those that are not taken over stay."""
     if entity.partition("/")[0] in TYPES:
         return have
     kept = {key: value for key, value in there.items() if key not in QUOTAS and key not in MECHANISMS}
@@ -133,7 +134,7 @@ def same(there: Settings, have: Settings) -> bool:
 
 
 def parts(entity: str) -> Entity:
-    """What a quota's path is about: (type, name) by type, the name None for the default."""
+    """The entity that a quota's path is about: (type, name) by type, the name None for the default."""
     words = entity.split("/")
     return canonical(
         (PARTS[kind], None if name == DEFAULT else unquote(name))
@@ -142,7 +143,7 @@ def parts(entity: str) -> Entity:
 
 
 def entity_of(op: Op) -> str | None:
-    """The entity path of what an op changes; None: it is about no settings."""
+    """The entity path of the settings that an op changes; None: it changes no settings."""
     if isinstance(op, ConfigSet):
         kind = next((kind for kind, number in TYPES.items() if number == op.resource_type), None)
         return None if kind is None else f"{kind}/{op.resource_name or DEFAULT}"
@@ -160,7 +161,7 @@ def quota_path(entity: Entity) -> str:
 
 
 def every(image: Image) -> Iterator[str]:
-    """The entity paths of everything that the image has settings of."""
+    """The entity paths that have settings in the image."""
     seen: dict[str, None] = {}
     for (type, name), _ in image.configs.items():
         kind = next((kind for kind, number in TYPES.items() if number == type), None)
@@ -189,7 +190,8 @@ def _quota(entity: str, key: str, text: str | None, before: str | None) -> list[
 
 
 def _credential(entity: str, key: str, text: str | None) -> Op:
-    """`salt=...,stored_key=...,server_key=...,iterations=8192`, the first three in base64."""
+    """The op for a credential in the form `salt=...,stored_key=...,server_key=...,iterations=8192`, the first three in
+    base64."""
     user, mechanism = parts(entity)[0][1], int(MECHANISMS[key])
     if text is None:
         return EntityGone(SCRAM, (user, mechanism))
@@ -223,8 +225,8 @@ def _credential_text(kept: Mapping[str, Any]) -> str:
 
 
 def _written(key: str, value: float) -> str:
-    """A quota as the oldest broker can parse it: one that fails ends the thread that hears of changed settings. Zero would
-    be another quota than a little: it lets nothing pass, and is none at this side."""
+    """The text of a quota as the oldest broker can parse it: one that fails ends the thread that hears of changed
+    settings. A small quota is not rounded to zero: zero lets nothing pass, and counts as no quota in the log."""
     return str(max(1, int(value))) if key in WHOLE else _number(value)
 
 
@@ -233,7 +235,7 @@ def _number(value: float) -> str:
 
 
 def plain(key: str, value: str) -> str:
-    """A value in one of the ways in which it may be written."""
+    """The form under which a value is compared, whichever way it is written."""
     if key not in QUOTAS:
         return value
     try:

@@ -1,4 +1,4 @@
-"""/brokers/topics: topics, the replicas of their partitions, and who leads them, between znodes and ops.
+"""The topics in /brokers/topics, the replicas of their partitions, and their leaders, between znodes and ops.
 
 This file alone decides what these znodes say and how they are written. Rules:
 
@@ -28,35 +28,35 @@ from actors.ports.zookeeper import Create, Write, Znode
 
 NO_LEADER = -1
 PARTITIONS_MAX = 200_000
-"""Of one topic."""
+"""The most partitions of one topic."""
 REPLICAS_MAX = 100
 BEHIND_MAX = 10_000
-"""A state is not written more often than this to raise its version."""
+"""How often a state may be written only to raise its version."""
 
 
 class Topic(NamedTuple):
-    """A topic's znode."""
+    """The content of a topic's znode."""
 
     name: str
     id: bytes
-    """16 bytes; empty: it has none."""
+    """The topic id, 16 bytes; empty: the topic has none."""
     replicas: Mapping[int, tuple[int, ...]]
-    """By partition number; the numbers are 0, 1, 2, ..."""
+    """The replicas by partition number; the numbers are 0, 1, 2, ..."""
     adding: Mapping[int, tuple[int, ...]]
     removing: Mapping[int, tuple[int, ...]]
-    """Of a reassignment that is under way, by partition number."""
+    """The replicas that a reassignment under way adds (`adding`) and removes, by partition number."""
 
 
 class Partition(NamedTuple):
-    """A partition's state znode."""
+    """The content of a partition's state znode."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     version: int
-    """Of the znode: how often the state has changed."""
+    """The version of the znode: how often the state has changed."""
     controller_epoch: int = 0
-    """Of the controller that has written it."""
+    """The epoch of the controller that has written the state."""
 
 
 def path_of(name: str) -> str:
@@ -113,8 +113,8 @@ def taken_over(
     above: Mapping[int, int] | None = None,
 ) -> PartitionsSet:
     """The op that begins partitions of a topic here, all or those given. `alive`: brokers that may lead and be in sync;
-    if none of an ISR is alive, the ISR stays and nobody leads. A partition without a state is new. `above`: epochs by
-    partition, of which brokers were told already."""
+    if no member of an ISR is alive, the ISR stays and there is no leader. A partition without a state is new. `above`:
+    epochs by partition that brokers were told already."""
     numbers = range(len(one.replicas)) if numbers is None else numbers
     begun = [_begun(one.replicas[number], states.get(number), alive) for number in numbers]
     told = above or {}
@@ -144,7 +144,7 @@ def _begun(
 
 
 def topic_data(image: Image, row: int) -> bytes:
-    """A topic's znode as the image has the topic."""
+    """The content of a topic's znode, as the image has the topic."""
     rows = list(image.topic_partitions(row))
     return written(
         removing_replicas={str(image.number(one)): list(image.removing(one)) for one in rows if image.removing(one)},
@@ -156,7 +156,7 @@ def topic_data(image: Image, row: int) -> bytes:
 
 
 def state_data(image: Image, row: int, controller_epoch: int, leader_epoch: int) -> bytes:
-    """A partition's state as the image has it, under a leader epoch that may be another one."""
+    """The content of a partition's state znode, as the image has it but under `leader_epoch`."""
     return written(
         controller_epoch=controller_epoch,
         leader=image.leader(row),
@@ -167,15 +167,15 @@ def state_data(image: Image, row: int, controller_epoch: int, leader_epoch: int)
 
 
 def state_writes(path: str, known: Znode, data: bytes, told: int) -> list[Write]:
-    """What makes a state say `data`, and its version at least `told`, the partition epoch that brokers know: they obey a
-    controller in ZooKeeper mode, which tells them the version, only if it is not behind."""
+    """The writes after which a state says `data`, and its version is at least `told`, the partition epoch that brokers
+    know: they obey a controller in ZooKeeper mode, which tells them the version, only if it is not behind."""
     differs = _said(known.data) != _said(data)
     times = min(max(int(differs), told - known.version), BEHIND_MAX)
     return [Write(path, data, known.version)][:times] + [Write(path, data)] * (times - 1)
 
 
 def _said(data: bytes) -> Any:
-    """What brokers are told of a state: all but which controller wrote it."""
+    """The parts of a state that brokers are told: all but which controller wrote it."""
     try:
         found = json.loads(data)
         return tuple(found[name] for name in ("leader", "leader_epoch", "isr"))
@@ -184,13 +184,13 @@ def _said(data: bytes) -> Any:
 
 
 def state_znodes(name: str, number: int, data: bytes) -> list[Create]:
-    """What has to be made for a partition that has no znode yet, below `.../partitions`."""
+    """The znodes to create for a partition that has none yet, below `.../partitions`."""
     path = state_path(name, number)
     return [Create(path.rpartition("/")[0]), Create(path, data)]
 
 
 def id_text(id: bytes) -> str:
-    """A topic id as it is written."""
+    """The text of a topic id in a znode."""
     return base64.urlsafe_b64encode(id).decode().rstrip("=")
 
 
