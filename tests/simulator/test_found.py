@@ -1,4 +1,4 @@
-"""Worlds in which a bug was found once, and that hold every property now. docs/simulator.md describes the bugs.
+"""Worlds in which a bug was found once, and that hold every property now. docs/simulator-found.md describes the bugs.
 
 `make test-slow` runs them: each takes seconds, and most of the bugs have a test of their own beside them.
 """

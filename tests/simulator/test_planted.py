@@ -58,7 +58,7 @@ def test_nothing_is_caught_without_a_mistake(world: str, seed: int, virtual_ms: 
 
 @pytest.mark.parametrize("world, seed", [("silence", 0), ("rotten", 9)])
 def test_what_these_worlds_have_found_stays_fixed(world: str, seed: int) -> None:
-    """The list in docs/simulator.md describes what was found."""
+    """The list in docs/simulator-found.md describes what was found."""
     result = run(WORLDS[world], seed)
     assert result.ok, result.text
 
