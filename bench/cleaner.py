@@ -34,7 +34,8 @@ from actors.broker.log.cleaning.cleaner import Cleaned, Durable, Limits, LogClea
 from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk, LocalFile
-from actors.settings.definitions import BROKER_CONFIGS, topic_settings
+from actors.settings.nodes import BROKER_CONFIGS
+from actors.settings.topics import topic_settings
 from bench import apache
 from bench.end_to_end import RESULTS, machine
 from fastpath.records import batch

@@ -46,7 +46,7 @@ from actors.authentication.plain import Plain
 from actors.authentication.scram import ITERATIONS_MIN, Mechanism, Scram, TokenLogin, credential, salted
 from actors.host.net.tls import Tls
 from actors.host.security.certificates import authority, issue
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 from actors.settings.tls import Store, TlsSettings, mapping_rules
 from actors.wire import framing
 from actors.wire.errors import WireError

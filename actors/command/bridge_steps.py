@@ -21,7 +21,7 @@ from actors.host.cluster.access import node_door
 from actors.host.cluster.on_processes import Cluster
 from actors.host.cluster_error import ClusterError
 from actors.ports.zookeeper import Change, Check, Create, Delete, Get, Rejected
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 WAIT_S = 60.0
 """Without progress."""

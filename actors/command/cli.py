@@ -68,7 +68,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     from actors.host.cluster_error import ClusterError
     from actors.host.net.server import PortTaken
     from actors.host.storage import StorageError
-    from actors.settings.node_config import ConfigError
+    from actors.settings.keys import ConfigError
 
     try:
         return int(options.run(options))

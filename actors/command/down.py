@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _remove(options: argparse.Namespace) -> int:
     """`rayft down --node ID --remove`."""
-    from actors.settings.node_config import ConfigError
+    from actors.settings.keys import ConfigError
 
     if options.node is None or not options.remove:
         raise ConfigError("--node and --remove go together: write rayft down --node ID --remove.")

@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     from actors.host.security.scram_argument import credentials
     from actors.host.serve import hostname
     from actors.host.work.system_random import SystemRandom, uuid_text
-    from actors.settings.node_config import ConfigError, node_config
+    from actors.settings.keys import ConfigError
+    from actors.settings.node_config import node_config
 
     config = node_config(resolved(common.properties(options)), hostname())
     users = credentials(options.add_scram)
@@ -83,7 +84,7 @@ def _dialled(config: "NodeConfig") -> tuple[str, int]:
     """The address at which others reach a lone controller: what advertised.listeners says; else its listener's or, if that
     listens on every interface, the one in controller.connect, or this machine's name where it names no host."""
     from actors.authorization.addresses import is_every_interface
-    from actors.settings.node_config import ConfigError
+    from actors.settings.keys import ConfigError
 
     listener, told = config.controller_endpoints[0], config.controller_advertised[0]
     if config.advertises(told.name) or not is_every_interface(listener.host):

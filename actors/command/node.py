@@ -15,7 +15,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code: 3 for a node that refuses to start, 78 where its id is held."""
     from actors.host.security.config_providers import resolved
     from actors.host.serve import REFUSED, Journal, hostname, serve
-    from actors.settings.node_config import ConfigError, has_secrets, node_config
+    from actors.settings.keys import ConfigError
+    from actors.settings.node_config import node_config
+    from actors.settings.properties import has_secrets
 
     try:
         written = common.properties(options)

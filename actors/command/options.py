@@ -25,7 +25,7 @@ def feature(parser: argparse.ArgumentParser) -> None:
 
 def level(options: argparse.Namespace) -> int:
     """The level of metadata.format for new storage. Raises ConfigError."""
-    from actors.settings.node_config import ConfigError
+    from actors.settings.keys import ConfigError
 
     if options.feature is None:
         return 2
@@ -56,7 +56,8 @@ def one_node(parser: argparse.ArgumentParser) -> None:
 
 def properties(options: argparse.Namespace) -> dict[str, str]:
     """The settings of the file, overridden by the options. Raises ConfigError."""
-    from actors.settings.node_config import ConfigError, properties
+    from actors.settings.keys import ConfigError
+    from actors.settings.properties import properties
 
     try:
         found = properties(options.config.read_text("latin-1")) if options.config else {}

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     level = common.level(options)
     if options.ray is not None:
         from actors.host.cluster import on_ray
-        from actors.settings.node_config import ConfigError
+        from actors.settings.keys import ConfigError
 
         if level != 2:
             raise ConfigError("a cluster on Ray begins at metadata.format 2: leave --feature out.")
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 def _add_controller(options: argparse.Namespace) -> int:
     """`rayft up --add-controller`: the cluster runs already, so that nothing else of `up` has a meaning."""
     from actors.host.cluster import local_controllers
-    from actors.settings.node_config import ConfigError
+    from actors.settings.keys import ConfigError
 
     shaping = ("controllers", "brokers", "combined", "host", "port", "secure", "config", "set", "detach", "feature")
     for name in shaping:

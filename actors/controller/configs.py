@@ -22,10 +22,13 @@ from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
-from actors.settings.definitions import CLIENT_METRICS_CONFIGS
+from actors.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from actors.settings.groups import error as group_error
 from actors.settings.kept import KEPT, ONE_BROKER, scope
-from actors.settings.node_config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
+from actors.settings.keys import ConfigError, ConfigKey, ConfigType
+from actors.settings.nodes import BROKER_CONFIGS
+from actors.settings.properties import ALIASES
+from actors.settings.topics import TOPIC_CONFIGS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from actors.authentication.delegation_tokens import TokenKey, token_key
 from actors.quotas.rates import Window
 from actors.settings.groups import Limits, limits
-from actors.settings.node_config import TOPIC_CONFIGS, NodeConfig, inherited
+from actors.settings.node_config import NodeConfig
+from actors.settings.topics import TOPIC_CONFIGS, inherited
 
 INITIAL, FENCED = 1, 2
 

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 from actors.host.net.http_door import Asked, HttpDoor
 from actors.host.net.server import PortTaken
 from actors.node.metrics import Sample
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 SETTING = "rayft.metrics.listen"
 CLIENTS = "org_apache_kafka_"

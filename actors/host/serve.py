@@ -23,7 +23,8 @@ from actors.host.work.kept_room import Rooms
 from actors.host.work.locks import Lock
 from actors.host.work.log_repeats import Repeats
 from actors.host.work.system_random import SystemRandom
-from actors.settings.node_config import ConfigError, NodeConfig
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import NodeConfig
 
 REFUSED = 3
 SETTING = "rayft.metrics.listen"

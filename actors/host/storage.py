@@ -29,7 +29,8 @@ from actors.host.work.locks import StorageError as StorageError
 from actors.host.work.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.metadata import bootstrap
 from actors.metadata.ops import CorruptMetadata, EntitySet
-from actors.settings.node_config import NodeConfig, properties
+from actors.settings.node_config import NodeConfig
+from actors.settings.properties import properties
 
 META = "meta.properties"
 FAMILY = "rayft.metadata.family"

@@ -16,17 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from actors.settings.definitions import (
-    BOOLEAN,
-    INT,
-    STRING,
-    Check,
-    ConfigError,
-    ConfigKey,
-    ConfigType,
-    at_least,
-    one_of,
-)
+from actors.settings.keys import BOOLEAN, INT, STRING, Check, ConfigError, ConfigKey, ConfigType, at_least, one_of
 
 GROUP_RESOURCE = 32
 GROUP = "group"

@@ -1,6 +1,6 @@
 """Settings of Apache Kafka's brokers that are kept and shown, and that no node of this kind reads.
 
-This file alone decides which settings beside the nodes' own (`settings.BROKER_CONFIGS`) have a type and a default, and which
+This file alone decides which settings beside the nodes' own (`nodes.BROKER_CONFIGS`) have a type and a default, and which
 settings a client may change, as with Apache Kafka 4.3, for one broker only. Rules:
 
 1. What Apache Kafka takes for a broker that runs, or for all brokers, is taken here too and described with its type, so that
@@ -13,7 +13,7 @@ The table was compared with what a cluster of Apache Kafka 4.3.1 answers (`tests
 
 from typing import Any
 
-from actors.settings.definitions import (
+from actors.settings.keys import (
     BOOLEAN,
     CLUSTER,
     DOUBLE,

@@ -14,8 +14,9 @@ KIP-103 (settings of a listener), KIP-84, KIP-255, KIP-368, KIP-768.
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from actors.settings.definitions import BROKER_CONFIGS, ConfigError
 from actors.settings.jaas import BadJaas, options
+from actors.settings.keys import ConfigError
+from actors.settings.nodes import BROKER_CONFIGS
 from actors.settings.oauthbearer import HANDLER, OAuthBearerSettings, oauthbearer_settings
 from actors.settings.oauthbearer import MECHANISM as OAUTHBEARER
 from actors.settings.oauthbearer import NAMES as OAUTHBEARER_NAMES

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from actors.settings.definitions import ConfigError
+from actors.settings.keys import ConfigError
 
 MECHANISM = "OAUTHBEARER"
 URL = "sasl.oauthbearer.jwks.endpoint.url"

@@ -8,8 +8,11 @@ known not to be secret. A name that nobody here knows may be that of a password,
 import re
 from functools import cache
 
-from actors.settings.definitions import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, TOPIC_CONFIGS, ConfigType
+from actors.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from actors.settings.groups import GROUP_CONFIGS
+from actors.settings.keys import ConfigType
+from actors.settings.nodes import BROKER_CONFIGS
+from actors.settings.topics import TOPIC_CONFIGS
 
 HIDDEN = "(hidden)"
 REMOVED = frozenset(

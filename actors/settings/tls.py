@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from actors.settings.definitions import ConfigError
+from actors.settings.keys import ConfigError
 
 PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = ("none", "requested", "required")

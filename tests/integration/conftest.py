@@ -14,7 +14,8 @@ import pytest
 import rayft
 from actors.host import storage
 from actors.host.cluster import plan as plans
-from actors.settings.node_config import node_config, properties
+from actors.settings.node_config import node_config
+from actors.settings.properties import properties
 from tests.integration.answers.dialogue import Dialogue
 
 ROOT = Path(__file__).resolve().parents[2]

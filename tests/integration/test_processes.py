@@ -17,7 +17,7 @@ import pytest
 import rayft
 from actors.host.cluster import probe
 from actors.host.cluster.on_processes import Cluster, ClusterError
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 from tests.integration.conftest import command
 
 ROOT = Path(__file__).parent.parent.parent

@@ -21,27 +21,41 @@ WORLD = frozenset(
 """What only a host may use. `open` is a builtin and is looked for as a call."""
 
 FAST = {"fastpath", "numpy"}
-MACHINE = {
-    "actors.ports",
+NODE_CONFIG = {
+    "actors.settings.keys",
+    "actors.settings.listeners",
     "actors.settings.node_config",
+    "actors.settings.nodes",
+    "actors.settings.topics",
+}
+SETTINGS = NODE_CONFIG | {
+    "actors.settings.client_metrics",
     "actors.settings.groups",
     "actors.settings.kept",
-    "actors.ledger",
-    "actors.settings.definitions",
-    "actors.authentication",
-    "actors.authorization",
-    "actors.metadata",
-    "actors.quotas",
-    "actors.wire",
-} | FAST
+    "actors.settings.properties",
+    "actors.settings.tables",
+}
+"""All but how a listener asks its peers who they are, and which values are shown."""
+MACHINE = (
+    SETTINGS
+    | {
+        "actors.ports",
+        "actors.ledger",
+        "actors.authentication",
+        "actors.authorization",
+        "actors.metadata",
+        "actors.quotas",
+        "actors.wire",
+    }
+    | FAST
+)
 RUNTIME = {
     "actors.node.runtime",
     "actors.ledger",
     "actors.ports",
     "actors.ports.zookeeper",
-    "actors.settings.node_config",
     "actors.authorization",
-}
+} | NODE_CONFIG
 NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
 CONTROLLER = QUORUM | {
@@ -51,16 +65,15 @@ CONTROLLER = QUORUM | {
     "actors.bridge",
     "actors.ports.zookeeper",
 }
-BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas", "actors.settings.groups"}
+BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas"} | SETTINGS
 API = (
     CONTROLLER
     | BROKER
     | {
         "actors.node.api",
-        "actors.settings.definitions",
-        "actors.settings.kept",
         "actors.settings.oauthbearer",
     }
+    | SETTINGS
 )
 NODE = MACHINE | {
     "actors.node",
@@ -75,26 +88,7 @@ ALLOWED: dict[str, set[str]] = {
     "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "isal", "zstandard"},
     "actors.ports": set(),
     "actors.ledger": set(),
-    "actors.settings": set(),
-    "actors.settings.definitions": set(),
-    "actors.settings.jaas": set(),
-    "actors.settings.tls": {"actors.settings.definitions"},
-    "actors.settings.oauthbearer": {"actors.settings.definitions"},
-    "actors.settings.listener_security": {
-        "actors.settings.definitions",
-        "actors.settings.jaas",
-        "actors.settings.oauthbearer",
-        "actors.settings.tls",
-    },
-    "actors.settings.groups": {"actors.settings.definitions"},
-    "actors.settings.secret": {"actors.settings.definitions", "actors.settings.groups"},
-    "actors.settings.kept": {"actors.settings.definitions"},
-    "actors.settings.node_config": {
-        "actors.authorization.addresses",
-        "actors.settings.definitions",
-        "actors.settings.groups",
-        "actors.settings.listener_security",
-    },
+    "actors.settings": {"actors.settings", "actors.authorization.addresses"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
     "actors.authentication": {"actors.authentication"},
@@ -132,6 +126,7 @@ ALLOWED: dict[str, set[str]] = {
         "actors.host",
         "actors.import_path",
         "actors.printable",
+        "actors.settings.listener_security",
         "actors.settings.secret",
         "uvloop",
     }

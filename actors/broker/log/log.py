@@ -65,7 +65,7 @@ from actors.broker.log.times import (
     TimeSearch,
 )
 from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File
-from actors.settings.node_config import TopicSettings
+from actors.settings.topics import TopicSettings
 from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16

@@ -39,7 +39,7 @@ from actors.broker.log.log import SNAPSHOT, PartitionLog
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.ports import Disk, DiskFull
-from actors.settings.node_config import TopicSettings
+from actors.settings.topics import TopicSettings
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 

@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from actors.ports import Buffer
-from actors.settings.definitions import AS_PRODUCED
-from actors.settings.node_config import TopicSettings
+from actors.settings.tables.log import AS_PRODUCED
+from actors.settings.topics import TopicSettings
 from actors.wire.errors import ErrorCode
 from fastpath.records import batch
 from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, CorruptBatch, Header, InvalidRecord, InvalidRecords

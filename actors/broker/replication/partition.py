@@ -30,8 +30,8 @@ from actors.broker.replication.followers import Follower, Position
 from actors.broker.replication.isr import Event, Isr, Row, View
 from actors.broker.replication.replication_throttle import ReplicationThrottle, lists
 from actors.ports import Buffer, Disk, DiskFull
-from actors.settings.definitions import AS_PRODUCED
-from actors.settings.node_config import TopicSettings
+from actors.settings.tables.log import AS_PRODUCED
+from actors.settings.topics import TopicSettings
 from actors.wire.errors import ErrorCode
 
 CODES = {int(code): code for code in ErrorCode}

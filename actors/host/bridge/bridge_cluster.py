@@ -21,7 +21,7 @@ from actors.bridge.subjects.brokers import PROTOCOLS
 from actors.host import storage
 from actors.host.cluster import plan as plans
 from actors.host.work import durable
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 LEVEL = 2
 BRIDGE_BEHIND = 150

@@ -20,7 +20,8 @@ from actors.host.bridge.bridge_cluster import CONTROLLER, PROTOCOL_MAP, Shape
 from actors.host.cluster.secure_cluster import AUTHORIZER, is_loopback
 from actors.host.net.tls import Tls
 from actors.host.security.config_providers import resolved
-from actors.settings.node_config import ConfigError, NodeConfig, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import NodeConfig, node_config
 
 RULES = "authorizer.class.name"
 TRIAL_PORT = 20000

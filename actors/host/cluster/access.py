@@ -13,7 +13,8 @@ from actors.authentication.client import Login
 from actors.host.net.tls import Tls
 from actors.host.work.system_random import SystemRandom
 from actors.node.net.dial_login import DialLogins
-from actors.settings.node_config import ListenerConfig, NodeConfig
+from actors.settings.listeners import ListenerConfig
+from actors.settings.node_config import NodeConfig
 
 
 class Door(NamedTuple):

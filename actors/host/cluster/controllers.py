@@ -21,7 +21,7 @@ from actors.host.cluster.access import Door, node_door, operator_door
 from actors.host.cluster.quorum_changes import Key
 from actors.host.cluster_error import ClusterError
 from actors.host.security import security_directory
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 TIMEOUT_S = 30.0
 """How long a change waits for the quorum."""

@@ -10,7 +10,11 @@ from actors.host import storage
 from actors.host.cluster.plan import CONTROLLERS_BEHIND, METRICS, Plan, refuse_own
 from actors.host.cluster.secure_cluster import with_common
 from actors.host.security.config_providers import PROVIDERS, resolved
-from actors.settings.node_config import ALIASES, BROKER_CONFIGS, ConfigError, is_listener_setting, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.listener_security import is_listener_setting
+from actors.settings.node_config import node_config
+from actors.settings.nodes import BROKER_CONFIGS
+from actors.settings.properties import ALIASES
 
 
 def agree(

@@ -28,7 +28,7 @@ from actors.host.cluster.access import node_door
 from actors.host.cluster_error import ClusterError
 from actors.host.work import durable, locks
 from actors.import_path import python_path
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 SUPERVISOR_LOG = "supervisor.log"
 LAST_WORDS_MAX = 300

@@ -37,7 +37,8 @@ from actors.host.work import durable, locks
 from actors.host.work.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.import_path import joining_ray
 from actors.metadata.ops import EntitySet
-from actors.settings.node_config import ConfigError, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import node_config
 
 NAMESPACE = "rayft"
 SLIVER = 0.001

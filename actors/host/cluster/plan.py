@@ -29,7 +29,9 @@ from actors.host.security.config_providers import resolved
 from actors.host.work import durable, locks
 from actors.host.work.system_random import SystemRandom, uuid_text
 from actors.metadata.ops import EntitySet
-from actors.settings.node_config import ConfigError, NodeConfig, node_config, properties
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import NodeConfig, node_config
+from actors.settings.properties import properties
 
 FIRST_CONTROLLER = 1001
 FIRST_PORT, LAST_PORT = 9092, 65535

@@ -15,7 +15,7 @@ from actors.host.cluster import secure_cluster
 from actors.host.cluster.plan import METRICS, OWN, Member, Plan, joined, load
 from actors.host.cluster.plan import write as write_files
 from actors.host.work import durable
-from actors.settings.node_config import ALIASES
+from actors.settings.properties import ALIASES
 
 CONNECT = "controller.connect"
 BROKERS_OWN = ("inter.broker.listener.name", "control.plane.listener.name")

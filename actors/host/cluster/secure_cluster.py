@@ -28,7 +28,8 @@ from actors.host.security import security_directory as files
 from actors.host.security.scram_argument import credential_of
 from actors.host.work import durable
 from actors.metadata.ops import EntitySet
-from actors.settings.node_config import ConfigError, properties
+from actors.settings.keys import ConfigError
+from actors.settings.properties import properties
 
 DIRECTORY = "security"
 CLIENT_PROPERTIES, LIBRDKAFKA = "client.properties", "librdkafka.conf"

@@ -42,7 +42,8 @@ from actors.host.net.server import PortTaken
 from actors.host.serve import Journal
 from actors.host.work import durable
 from actors.host.work.locks import Lock
-from actors.settings.node_config import ConfigError, has_secrets
+from actors.settings.keys import ConfigError
+from actors.settings.properties import has_secrets
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 QUICK_S = 10.0

@@ -14,7 +14,9 @@ from typing import Any
 
 from actors.authorization.addresses import canonical
 from actors.host.work import descriptors
-from actors.settings.node_config import ConfigError, ListenerConfig, NodeConfig
+from actors.settings.keys import ConfigError
+from actors.settings.listeners import ListenerConfig
+from actors.settings.node_config import NodeConfig
 
 UNLIMITED_KINDS = ("controller", "control-plane")
 PROTECTED_KINDS = (*UNLIMITED_KINDS, "inter-broker")

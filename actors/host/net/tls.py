@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actors.host.net.tls_link import CountedRecords
 from actors.host.security.distinguished_names import subject
-from actors.settings.node_config import ConfigError, NodeConfig
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import NodeConfig
 from actors.settings.tls import Store, TlsSettings
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from actors.settings.node_config import ConfigError, properties
+from actors.settings.keys import ConfigError
+from actors.settings.properties import properties
 
 PROVIDERS = "config.providers"
 PACKAGE = "org.apache.kafka.common.config.provider."

@@ -21,7 +21,7 @@ from actors.authentication.scram import (
     salted,
 )
 from actors.metadata.ops import EntitySet
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 OPTION = "--add-scram"
 FORM = "SCRAM-SHA-256=[name=alice,password=alice-secret]"

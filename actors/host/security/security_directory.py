@@ -24,7 +24,7 @@ from typing import Any
 
 from actors.authorization.addresses import is_every_interface
 from actors.host.work import durable
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 CA, CA_KEY = "ca.pem", "ca.key"
 NODE = "rayft-node"

@@ -19,7 +19,8 @@ from actors.node.api.contexts import ControllerContext
 from actors.node.api.security.authorizer import Authorizer
 from actors.node.runtime.answers import Close
 from actors.node.runtime.runtime import Runtime
-from actors.settings.node_config import PROTOCOLS, NodeConfig
+from actors.settings.listeners import PROTOCOLS
+from actors.settings.node_config import NodeConfig
 
 NOT_DRIVING = Close("this controller drives no brokers in ZooKeeper mode")
 

@@ -15,7 +15,7 @@ import pytest
 
 from actors.authentication.client import ScramLogin
 from actors.authentication.scram import Mechanism
-from actors.settings.node_config import properties
+from actors.settings.properties import properties
 from tests.integration.answers.dialogue import Closed, request
 from tests.integration.conftest import until
 from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, SecureCluster

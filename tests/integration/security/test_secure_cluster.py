@@ -20,7 +20,8 @@ from actors.authentication.client import PlainLogin
 from actors.host.cluster import probe, secure_cluster
 from actors.host.cluster.access import Door, client_door, node_door
 from actors.host.work.system_random import SystemRandom, uuid_text
-from actors.settings.node_config import node_config, properties
+from actors.settings.node_config import node_config
+from actors.settings.properties import properties
 from actors.wire.messages import message
 from tests.integration.conftest import ROOT, Java, command, until
 from tests.integration.security.leaks import keys_below, leaks

@@ -29,7 +29,8 @@ from actors.host.security.certificates import authority, issue
 from actors.host.work import descriptors
 from actors.node.metrics import Sample
 from actors.ports import Work
-from actors.settings.node_config import ConfigError, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import node_config
 from tests.unit.host.echo import EchoNode
 
 

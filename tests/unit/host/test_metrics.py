@@ -10,7 +10,7 @@ import pytest
 from actors.host.metrics import Endpoint, address, named
 from actors.host.net.server import PortTaken
 from actors.node.metrics import Sample
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 LAG = "kafka.controller:type=KafkaController,name=MetadataLag"
 

@@ -17,7 +17,8 @@ from actors.host.security.certificates import authority, issue, write
 from actors.host.serve import REFUSED, Journal, serve
 from actors.host.work import durable, locks
 from actors.host.work.disk import LocalDisk
-from actors.settings.node_config import NodeConfig, has_secrets, node_config
+from actors.settings.node_config import NodeConfig, node_config
+from actors.settings.properties import has_secrets
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOW = datetime.datetime.now(datetime.UTC)

@@ -19,7 +19,8 @@ from actors.host.storage import StorageError, Voter
 from actors.host.work import locks
 from actors.host.work.locks import Lock
 from actors.host.work.system_random import SystemRandom, uuid_bytes, uuid_text
-from actors.settings.node_config import NodeConfig, node_config, properties
+from actors.settings.node_config import NodeConfig, node_config
+from actors.settings.properties import properties
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
 OTHER = "4L6g3nShT-eMCtK--X86sw"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from actors.settings.definitions import BROKER_CONFIGS, ConfigError
 from actors.settings.groups import (
     GROUP_CONFIGS,
     OffsetReset,
@@ -12,7 +11,9 @@ from actors.settings.groups import (
     limits,
     offset_reset,
 )
+from actors.settings.keys import ConfigError
 from actors.settings.node_config import node_config
+from actors.settings.nodes import BROKER_CONFIGS
 
 NODE = limits(lambda name: BROKER_CONFIGS[name].default)
 

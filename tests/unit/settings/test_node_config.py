@@ -1,20 +1,17 @@
 """Configuration: the rows of docs/kips.md on modes, listeners, ids, leases and the control plane."""
 
+import importlib
+import pkgutil
+
 import pytest
 
-from actors.settings.node_config import (
-    ALIASES,
-    BROKER_CONFIGS,
-    IDLE,
-    IDLE_PREFIXES,
-    TOPIC_CONFIGS,
-    ConfigError,
-    ListenerConfig,
-    NodeConfig,
-    mode,
-    node_config,
-    properties,
-)
+from actors.settings import tables
+from actors.settings.keys import ConfigError, ConfigKey
+from actors.settings.listeners import ListenerConfig
+from actors.settings.node_config import NodeConfig, mode, node_config
+from actors.settings.nodes import BROKER_CONFIGS
+from actors.settings.properties import ALIASES, IDLE, IDLE_PREFIXES, properties
+from actors.settings.topics import TOPIC_CONFIGS
 
 BROKER = {
     "process.roles": "broker",
@@ -561,6 +558,16 @@ def test_an_unknown_setting_stops_the_start(name: str, hint: str) -> None:
         node_config(BROKER | {name: "1"})
     assert name in str(caught.value)
     assert hint in str(caught.value)
+
+
+def test_a_setting_is_in_one_table() -> None:
+    rows = [row.name for path in pkgutil.iter_modules(tables.__path__) for row in table(path.name)]
+    assert len(rows) == len(set(rows)) and set(rows) == BROKER_CONFIGS.keys()
+
+
+def table(name: str) -> tuple[ConfigKey, ...]:
+    found: tuple[ConfigKey, ...] = importlib.import_module(f"{tables.__name__}.{name}").ROWS
+    return found
 
 
 def test_what_has_an_effect_is_not_among_the_settings_without() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.settings.definitions import ConfigError
+from actors.settings.keys import ConfigError
 from actors.settings.listener_security import ListenerSecurity, listener_security
 from actors.settings.oauthbearer import OAuthBearerSettings
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from actors.broker.log.log import SPAN_MAX, PartitionLog
 from actors.broker.log.segment import Job, Segment
-from actors.settings.node_config import TopicSettings
+from actors.settings.topics import TopicSettings
 from fastpath.records.indexes import TIME_ENTRY_SIZE
 
 

@@ -26,20 +26,13 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done, Held
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.settings.definitions import (
-    BROKER_CONFIGS,
-    BROKER_SYNONYMS,
-    CLIENT_METRICS_CONFIGS,
-    CLUSTER,
-    TOPIC_CONFIGS,
-    UNSHOWN,
-    ConfigKey,
-    ConfigType,
-    inherited,
-)
+from actors.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from actors.settings.groups import GROUP_CONFIGS
 from actors.settings.kept import KEPT, scope
+from actors.settings.keys import CLUSTER, ConfigKey, ConfigType
 from actors.settings.node_config import NodeConfig
+from actors.settings.nodes import BROKER_CONFIGS, BROKER_SYNONYMS, UNSHOWN
+from actors.settings.topics import TOPIC_CONFIGS, inherited
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 

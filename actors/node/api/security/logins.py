@@ -17,7 +17,7 @@ from actors.authentication.plain import Plain
 from actors.authentication.scram import Credential, Mechanism, Scram, TokenLogin, invented_salt
 from actors.metadata.image import Image
 from actors.node.runtime.runtime import Runtime
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 from actors.settings.oauthbearer import MECHANISM as OAUTHBEARER
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from actors.metadata.image import TOPIC_RESOURCE, Image
-from actors.settings.node_config import BROKER_CONFIGS, NodeConfig, TopicSettings
+from actors.settings.node_config import NodeConfig
+from actors.settings.nodes import BROKER_CONFIGS
+from actors.settings.topics import TopicSettings
 
 BROKER_RESOURCE = 4
 TOPICS_KEY = ("topics changed",)

@@ -39,7 +39,7 @@ from actors.node.roles.controller.introductions import Introductions
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch
-from actors.settings.node_config import PROTOCOLS
+from actors.settings.listeners import PROTOCOLS
 from actors.wire.errors import ErrorCode
 
 RETRY_MS = 100

@@ -52,7 +52,7 @@ from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.slices import Steps, go_on
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, Now
-from actors.settings.node_config import PROTOCOLS
+from actors.settings.listeners import PROTOCOLS
 from actors.wire.errors import ErrorCode
 
 _dialect = cache(dialect)

@@ -7,8 +7,7 @@ from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import Appended, Flush, PartitionLog, Unsettled
 from actors.broker.log.recovery import Recovered, recover
 from actors.ports import Sync
-from actors.settings.definitions import topic_settings
-from actors.settings.node_config import TopicSettings
+from actors.settings.topics import TopicSettings, topic_settings
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 
@@ -91,7 +90,7 @@ def offsets(data: bytes) -> list[int]:
 
 
 def _defaults() -> dict[str, Any]:
-    from actors.settings.definitions import BROKER_CONFIGS
+    from actors.settings.nodes import BROKER_CONFIGS
 
     return dict(BROKER_CONFIGS)
 

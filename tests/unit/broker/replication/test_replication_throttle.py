@@ -6,7 +6,8 @@ import pytest
 
 from actors.broker.replication.replication_throttle import NO_LIMIT, RECHECK_MS, ReplicationThrottle, lists
 from actors.metadata import ops
-from actors.settings.definitions import TOPIC_CONFIGS, ConfigError
+from actors.settings.keys import ConfigError
+from actors.settings.topics import TOPIC_CONFIGS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, code

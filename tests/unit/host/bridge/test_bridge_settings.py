@@ -8,7 +8,8 @@ from actors.bridge.checks import Findings, findings
 from actors.host.bridge import bridge_cluster, bridge_settings
 from actors.host.bridge.bridge_cluster import Shape
 from actors.metadata.ops import EndPoint
-from actors.settings.node_config import ConfigError, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import node_config
 from tests.integration.bridge.golden import load
 
 PLAINTEXT, SSL, SASL_PLAINTEXT = 0, 1, 2

@@ -10,7 +10,7 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster.supervisor import Supervisor
 from actors.host.cluster_error import ClusterError
 from actors.host.work import locks
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 NEW = ("127.0.0.1", 19999)
 

@@ -16,7 +16,7 @@ from actors.host.security import certificates
 from actors.host.security import security_directory as files
 from actors.host.work import durable, locks
 from actors.import_path import python_path
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 MAKES = """
 import sys

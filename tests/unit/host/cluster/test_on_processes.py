@@ -17,7 +17,7 @@ from actors.host.cluster import on_processes
 from actors.host.cluster import plan as plans
 from actors.host.cluster.on_processes import Cluster, ClusterError, down
 from actors.import_path import python_path
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 
 class Supervised(Cluster):

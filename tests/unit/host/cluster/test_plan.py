@@ -11,7 +11,8 @@ import pytest
 from actors.host import storage
 from actors.host.cluster import plan as plans
 from actors.host.cluster import secure_cluster
-from actors.settings.node_config import ConfigError, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import node_config
 
 
 def create(path: Path) -> plans.Plan:

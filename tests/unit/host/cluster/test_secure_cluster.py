@@ -12,7 +12,7 @@ from actors.host.security import certificates
 from actors.host.storage import StorageError
 from actors.metadata import bootstrap
 from actors.node.api.security.speakers import named
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 
 def create(path: Path, common: dict[str, str] | None = None, **more: Any) -> plans.Plan:

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from actors.host.net.tls import Contexts, Tls
 from actors.host.security.certificates import Issued, authority, issue, renewed_authority, write
-from actors.settings.node_config import ConfigError, node_config
+from actors.settings.keys import ConfigError
+from actors.settings.node_config import node_config
 from actors.settings.tls import tls_settings
 
 NOW = datetime.datetime.now(datetime.UTC)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from actors.host.security.config_providers import PACKAGE, resolved
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 
 def given(**more: str) -> dict[str, str]:

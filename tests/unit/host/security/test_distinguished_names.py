@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from actors.host.security.certificates import authority, issue
 from actors.host.security.distinguished_names import java_name, subject
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 from actors.settings.tls import mapping_rules
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from actors.host.net.tls import JKS, Tls
 from actors.host.security.certificates import authority, issue
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 from actors.settings.tls import Store, TlsSettings
 
 NOW = datetime.datetime.now(datetime.UTC)

@@ -15,7 +15,7 @@ from actors.command.output.batches import dump
 from actors.host.security.scram_argument import credentials
 from actors.metadata import bootstrap
 from actors.metadata.ops import CorruptMetadata, EntitySet
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
 CONTROLLER = """process.roles=controller

@@ -9,7 +9,7 @@ import pytest
 from actors.command.cli import main
 from actors.host.security import certificates, security_directory
 from actors.node.api.security.speakers import named
-from actors.settings.node_config import ConfigError
+from actors.settings.keys import ConfigError
 
 
 def rayft(*arguments: str) -> int:

@@ -12,7 +12,7 @@ from actors.controller.producer_ids import BLOCK, give_producer_id
 from actors.metadata.ops import BrokerSet, EndPoint, PartitionsSet, TopicSet
 from actors.node.runtime.answers import Close, Sliced
 from actors.node.runtime.calls import Call, Listener
-from actors.settings.node_config import ListenerConfig
+from actors.settings.listeners import ListenerConfig
 from actors.wire.messages import message
 from tests.served import TABLE
 from tests.unit.controller.cluster import Cluster

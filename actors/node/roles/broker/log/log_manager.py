@@ -59,7 +59,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Disk, DiskFailed, DiskFull, Now
-from actors.settings.node_config import TopicSettings
+from actors.settings.topics import TopicSettings
 
 DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ESTALE))
 """Why a job in a directory takes it offline; that a name is in use, say, does not."""

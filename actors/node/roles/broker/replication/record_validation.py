@@ -18,7 +18,7 @@ from actors.broker.log.slices import BATCH_COST, Sliced, Step, Steps, compressio
 from actors.broker.replication.admission import Refused, outgrown, refusal
 from actors.node.net.request_channel import RequestChannel
 from actors.node.runtime.runtime import Runtime
-from actors.settings.node_config import TopicSettings
+from actors.settings.topics import TopicSettings
 from actors.wire.errors import ErrorCode
 from fastpath.records import compression
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch

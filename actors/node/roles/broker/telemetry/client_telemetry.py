@@ -19,7 +19,7 @@ from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
-from actors.settings.node_config import subscription_settings
+from actors.settings.client_metrics import subscription_settings
 from fastpath.records import compression
 
 CLIENT_METRICS = 16

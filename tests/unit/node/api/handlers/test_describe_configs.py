@@ -10,8 +10,9 @@ import pytest
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet
 from actors.node.api.handlers.describe_configs import BROKER, Node, _broker_key, _config, _rows
-from actors.settings.definitions import BROKER_CONFIGS, ConfigType
+from actors.settings.keys import ConfigType
 from actors.settings.node_config import node_config
+from actors.settings.nodes import BROKER_CONFIGS
 from actors.wire.messages import message
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "kafka-4.3.1" / "dynamic_settings.json"

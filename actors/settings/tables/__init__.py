@@ -1,0 +1,1 @@
+"""Every setting of a node, a table for each subject. `settings/nodes.py` joins them."""
