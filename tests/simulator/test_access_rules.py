@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from actors.broker.replication.reading import RESTORER
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.simulator.checkers.claims import codes
@@ -81,8 +82,9 @@ def test_the_certificate_of_one_node_is_not_good_for_another() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 13, 15, 17])
-def test_who_says_that_it_mends_a_replica_reads_what_it_may_read(version: int) -> None:
-    """Replica id -2 is a broker's that mends damage, and gives nobody else a right."""
+@pytest.mark.parametrize("replica", [-1, RESTORER, -3, -(1 << 31)])
+def test_a_replica_id_below_zero_gives_no_right(version: int, replica: int) -> None:
+    """Replica id -2 is a broker's that mends damage, and gives nobody else a right; others below zero are consumers'."""
     g = Guarded()
     active = g.cluster.active()
     assert active is not None
@@ -90,7 +92,7 @@ def test_who_says_that_it_mends_a_replica_reads_what_it_may_read(version: int) -
     row = image.topic_partitions(image.topic("t0"))[0]
     kind = message("FetchRequest")
     named = {"topic": "t0"} if version < 13 else {"topic_id": image.topic_id(image.topic("t0"))}
-    state = {"replica_id": -2} if version < 15 else {"replica_state": kind.ReplicaState(replica_id=-2)}
+    state = {"replica_id": replica} if version < 15 else {"replica_state": kind.ReplicaState(replica_id=replica)}
     topic = kind.FetchTopic(partitions=[kind.FetchPartition(partition=image.number(row), fetch_offset=0)], **named)
     told = {}
     for place, principal in enumerate((*NOBODIES, OPERATOR, node_principal(1))):
@@ -100,7 +102,10 @@ def test_who_says_that_it_mends_a_replica_reads_what_it_may_read(version: int) -
         reply = asker.call(f"b{image.leader(row)}", "Fetch", version, request)
         told[principal] = [one.error_code for found in reply.responses for one in found.partitions]
     refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert told == {key: [refused] for key in NOBODIES} | {OPERATOR: [0], node_principal(1): [0]}
+    assert told == {key: [refused] for key in NOBODIES} | {
+        OPERATOR: [0],
+        node_principal(1): [0 if replica == RESTORER else refused],
+    }
 
 
 def test_a_change_that_nobody_was_allowed_to_ask_for_is_noticed() -> None:

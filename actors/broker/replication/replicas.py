@@ -10,7 +10,7 @@ This file alone keeps the partitions, by (topic id, number), with their fetchers
 """
 
 import enum
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from actors.broker.replication.fetchers import Fetcher, Limits, Outcome
@@ -294,11 +294,12 @@ class Replicas:
         if follower is not None:
             follower.attached = False
 
-    def end_session(self, session: Session) -> None:
-        """The session is over. Its entries are detached, and a request that still waits in it gets an empty answer."""
-        session.epoch = FINAL_EPOCH
-        for entry in session.entries.values():
-            self.detach(entry)
+    def end_sessions(self, ended: Iterable[Session]) -> None:
+        """These are over. Their entries are detached, and a request that still waits in one gets an empty answer."""
+        for session in ended:
+            session.epoch = FINAL_EPOCH
+            for entry in session.entries.values():
+                self.detach(entry)
 
     # ---- inside
 

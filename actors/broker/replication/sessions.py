@@ -14,10 +14,13 @@ This file alone decides which session a request belongs to and which of its part
    that was sent stays dirty, at the end, until the fetcher names its new position. So an answer that the fetcher threw
    away is sent again, including its high watermark.
 5. A request without a session gets a temporary one that no later request can find, so that all requests take the same
-   path.
+   path. So does a session for whose partitions there is no room any more: it ends behind the answer to this request.
+
+A session knows its partitions by name. Which replica that is now, and that its changes mark an entry dirty, is for
+`replicas.py`: what is said here of sessions and entries that end or begin has to be told there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from actors.broker.log.aborted_search import AbortedFound
@@ -38,6 +41,8 @@ ENTRIES_MAX = 250_000
 ENTRY_BYTES = 512
 """What one takes."""
 UNSENT = -2
+NONE = ErrorCode.NONE
+"""A module name, because every request uses it and the look-up of an enum member costs more."""
 
 Topic = bytes | str
 """A topic id or, in requests below version 13, a name."""
@@ -171,9 +176,17 @@ class Session:
     def forget(self, keys: Iterable[Key]) -> list[Entry]:
         """Drop partitions. Returns the entries that are gone."""
         gone = [entry for key in keys if (entry := self.entries.pop(key, None)) is not None]
-        for entry in gone:
-            self.dirty.pop(entry, None)
+        self.clean(gone)
         return gone
+
+    def clean(self, entries: Iterable[Entry]) -> None:
+        """These need not be looked at until they change."""
+        for entry in entries:
+            self.dirty.pop(entry, None)
+
+    def soil(self, entries: Iterable[Entry]) -> None:
+        """These are to be looked at again, before the rest."""
+        self.dirty = dict.fromkeys(entries) | self.dirty
 
 
 class Opened(NamedTuple):
@@ -183,8 +196,8 @@ class Opened(NamedTuple):
     session: Session | None
     """None: the request is refused. A session with id 0 serves this request only."""
     incremental: bool
-    closed: Session | None
-    """The session that ended by this request. Its entries must be detached from their partitions."""
+    ended: Sequence[Session]
+    """Sessions that have ended by now. Their entries must be detached from their partitions."""
 
 
 class Sessions:
@@ -210,32 +223,56 @@ class Sessions:
         *,
         registered: bool = False,
         principal: str = EVERYBODY,
+        committed_only: bool = False,
     ) -> Opened:
-        """Find, make or end the session that (session_id, epoch) names. `principal`: who asks.
+        """Find, make or end the session that (session_id, epoch) names. `principal`: the one that asks. `committed_only`:
+        this request reads up to the last stable offset. A new session of a registered broker ends its others.
 
         Errors: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
+        ended = self.evict(mono_ms)
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            closed = self._by_id.get(session_id) if session_id else None
-            if closed is not None:
-                self.close(closed)
-            made = self._make(epoch == INITIAL_EPOCH, replica, uses_ids, mono_ms, NODES if registered else principal)
-            return Opened(ErrorCode.NONE, made, False, closed)
-        session = self._by_id.get(session_id)
-        if session is None:
-            return Opened(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None, False, None)
-        if session.uses_ids is not uses_ids:
-            return Opened(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, None, False, None)
-        if session.epoch != epoch:
-            return Opened(ErrorCode.INVALID_FETCH_SESSION_EPOCH, None, False, None)
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1  # never 0, which asks for a new session
-        session.used_ms = mono_ms
-        if registered and session.replica == replica and not session.registered:
-            session.registered = True
-            self._charge(session, -session.charged)
-            session.principal = NODES
-            self._charge(session, ENTRY_BYTES * len(session.entries))
-        return Opened(ErrorCode.NONE, session, True, None)
+            if session_id and (named := self._by_id.get(session_id)) is not None:
+                self.close(named)
+                ended.append(named)
+            session = self._make(epoch == INITIAL_EPOCH, replica, uses_ids, mono_ms, NODES if registered else principal)
+            if registered:
+                for old in self.replica_sessions(replica):
+                    if old is not session:
+                        self.close(old)
+                        ended.append(old)
+            session.committed_only = committed_only
+            return Opened(NONE, session, False, ended)
+        found = self._by_id.get(session_id)
+        if found is None:
+            return Opened(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None, False, ended)
+        if found.uses_ids is not uses_ids:
+            return Opened(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, None, False, ended)
+        if found.epoch != epoch:
+            return Opened(ErrorCode.INVALID_FETCH_SESSION_EPOCH, None, False, ended)
+        found.epoch = 1 if epoch == EPOCH_MAX else epoch + 1  # never 0, which asks for a new session
+        found.used_ms = mono_ms
+        if registered and found.replica == replica and not found.registered:
+            found.registered = True
+            self._charge(found, -found.charged)
+            found.principal = NODES
+            self._charge(found, ENTRY_BYTES * len(found.entries))
+        if found.committed_only is not committed_only:
+            found.isolate(committed_only)
+        return Opened(NONE, found, True, ended)
+
+    def want(self, session: Session, wanted: Iterable[Wanted]) -> Sequence[Entry]:
+        """Take in partitions that a request names. Returns the entries to attach to their partitions: those that are new.
+        Where there is no room for these no later request finds the session, and all of it is to be attached anew:
+        partitions need not tell it what changes."""
+        added = session.want(wanted)
+        return added if not added or self.grew(session, len(added)) else list(session.entries.values())
+
+    def forget(self, session: Session, keys: Iterable[Key]) -> Sequence[Entry]:
+        """Take out partitions that a request drops. Returns the entries to detach."""
+        gone = session.forget(keys)
+        self.grew(session, -len(gone))
+        return gone
 
     def grew(self, session: Session, entries: int) -> bool:
         """A session has this many partitions more. False: there is no room for them, and no later request will find this

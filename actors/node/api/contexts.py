@@ -32,6 +32,7 @@ from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.roles.broker.replication.appends import Appends
+from actors.node.roles.broker.replication.delayed_fetch import Fetches
 from actors.node.roles.broker.replication.end_offsets import EndOffsets
 from actors.node.roles.broker.replication.record_validation import Order
 from actors.node.roles.broker.role import BrokerRole
@@ -81,6 +82,7 @@ class BrokerContext(Context):
     appends: Appends
     produced: Order
     sessions: Sessions
+    fetches: Fetches
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     share_state: ShareCoordinator
@@ -135,6 +137,7 @@ class BrokerContext(Context):
             role.appends,
             role.produced,
             role.sessions,
+            role.fetches,
             role.groups,
             role.transactions,
             role.share_state,

@@ -7,7 +7,7 @@ that closes, or that may not be answered any more, takes the rest of the work wi
 """
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial, wraps
 from heapq import merge
 from typing import Any, TypeVar
@@ -25,6 +25,8 @@ Steps = Generator[None, None, Answer]
 
 C = TypeVar("C")
 """The context of a handler."""
+E = TypeVar("E")
+"""An entry."""
 K = TypeVar("K", str, tuple[str, int])
 """What names something."""
 
@@ -47,6 +49,11 @@ def go_on(steps: Steps) -> Answer:
         return end.value  # type: ignore[no-any-return]
     COUNTED.slices += 1
     return Sliced(lambda: go_on(steps))
+
+
+def portions(entries: Sequence[E], first: int = 0) -> Iterator[Sequence[E]]:
+    """The entries from `first` on, a slice at a time."""
+    return (entries[begin : begin + ENTRIES_A_SLICE] for begin in range(first, len(entries), ENTRIES_A_SLICE))
 
 
 class Pace:

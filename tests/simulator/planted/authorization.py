@@ -107,15 +107,15 @@ def envelopes_are_opened_without_a_look_at_rights() -> Sequence[Patch]:
 @mistake("guarded")
 def a_fetch_session_keeps_its_rights() -> Sequence[Patch]:
     """The right to read a partition is looked at once, when it comes into the session."""
-    may_read = fetch._Fetch._may_read
+    may_read = fetch._may_read
     known: dict[Entry, bool] = {}
 
-    def kept(self: Any, entry: Entry) -> bool:
+    def kept(context: Any, call: Any, entry: Entry) -> bool:
         if not known.get(entry, False):
-            known[entry] = may_read(self, entry)
+            known[entry] = may_read(context, call, entry)
         return known[entry]
 
-    return [instead(fetch._Fetch, "_may_read", kept)]
+    return [instead(fetch, "_may_read", kept)]
 
 
 @mistake("guarded")

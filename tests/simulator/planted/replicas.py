@@ -5,8 +5,8 @@ from typing import Any
 
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replication_throttle import ReplicationThrottle
-from actors.node.api.handlers import fetch as fetching
 from actors.node.api.handlers import offset_for_leader_epoch
+from actors.node.roles.broker.replication import delayed_fetch
 from fastpath.records import recompression
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -16,7 +16,7 @@ NEVER_MS = 1 << 62
 @mistake("racked")
 def followers_show_what_is_not_committed() -> Sequence[Patch]:
     """A consumer reads from a follower what its leader may lose again."""
-    look = fetching.look
+    look = delayed_fetch.look
 
     def generous(replicas: Any, entry: Any, reader: Any, bytes_max: int, **more: Any) -> Any:
         partition = entry.partition
@@ -28,7 +28,7 @@ def followers_show_what_is_not_committed() -> Sequence[Patch]:
         finally:
             partition.high_watermark = known
 
-    return [instead(fetching, "look", generous)]
+    return [instead(delayed_fetch, "look", generous)]
 
 
 @mistake("racked")

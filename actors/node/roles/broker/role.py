@@ -45,6 +45,7 @@ from actors.node.roles.broker.quotas.client_quotas import KIND, ClientQuotas
 from actors.node.roles.broker.quotas.replication_throttles import Throttles
 from actors.node.roles.broker.replication.alter_isr import AlterIsr
 from actors.node.roles.broker.replication.appends import Appends
+from actors.node.roles.broker.replication.delayed_fetch import Fetches
 from actors.node.roles.broker.replication.end_offsets import EndOffsets
 from actors.node.roles.broker.replication.partition_effects import Gathered
 from actors.node.roles.broker.replication.record_validation import Order
@@ -108,6 +109,9 @@ class BrokerRole:
         self.recently_fenced = RecentlyFenced()
         self.driving = Driving()
         self.quotas = ClientQuotas(runtime, requests, self.cache)
+        self.fetches = Fetches(
+            runtime, requests.connections, self.replicas, self.lookups, self.appends, self.sessions, self.quotas
+        )
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.streams_topics = StreamsTopics(runtime, channels)
         self.share_persister = SharePersister(runtime, channels, self.cache, self.topics.create)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from actors.node.api.handlers import fetch, metadata
+from actors.node.roles.broker.replication import delayed_fetch
 from actors.node.runtime import slices
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import Lab
@@ -18,7 +19,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From the call on a slice has one entry."""
 
     def begin() -> None:
-        for module in (slices, fetch, metadata):
+        for module in (slices, fetch, delayed_fetch, metadata):
             monkeypatch.setattr(module, "ENTRIES_A_SLICE", 1)
 
     return begin
