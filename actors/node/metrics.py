@@ -183,7 +183,7 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found = gauge(BROKER_LAG, max(0, quorum.raft.high_watermark - role.cache.image.next_offset))
     state = STOPPING if role.lifecycle.stopping else RELEASED_STATE[role.lifecycle.state]
     found += gauge(BROKER_STATE, RELEASED_STATE[State.SHUTDOWN] if role.lifecycle.stop_at else state)
-    found += gauge(DIRECTORIES, role.storage.offline_directories)
+    found += gauge(DIRECTORIES, role.logs.directories.offline_count)
     found += gauge(REPLICAS + "OfflineReplicaCount", len(replicas.offline))
     found += gauge(REPLICAS + "PartitionCount", sum(1 for _ in replicas))
     found += gauge(REPLICAS + "LeaderCount", len(led))
@@ -288,7 +288,7 @@ def _cleaner(role: BrokerRole, now_ms: int) -> list[Sample]:
     cleaner, stats = role.cleaner, role.cleaner.stats
     found = gauge(CLEANABLE + "max-dirty-percent", int(100 * stats.max_dirty_ratio))
     found += gauge(CLEANER + "max-compaction-delay-secs", stats.max_delay_ms // 1000)
-    for path, disk in role.storage.paths():
+    for path, disk in role.logs.directories.paths():
         aside = list(cleaner.uncleanable_in(disk))
         found += gauge(f'{CLEANABLE}uncleanable-partitions-count,logDirectory="{path}"', len(aside))
         size = sum(partition.log.size for partition in aside)

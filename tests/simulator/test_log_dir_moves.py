@@ -199,7 +199,7 @@ def test_it_arrives_although_records_come_all_the_time(flushed: bool) -> None:
 STEPS: dict[str, Callable[[OneTopic, int], bool]] = {
     "begun": lambda t, id: True,
     "half filled": lambda t, id: running(t, id) is not None and running(t, id).move.future.log_end_offset > 10,
-    "settling": lambda t, id: bool(broker(t, id).storage.held),
+    "settling": lambda t, id: bool(broker(t, id).logs.futures.held),
     "taken": lambda t, id: home(t, id) != t.from_ and "" in held(disks(t, id)[t.from_]),  # type: ignore[attr-defined]
     "old one renamed": lambda t, id: any(one == "-delete" for one in held(disks(t, id)[t.from_])),  # type: ignore[attr-defined]
     "old one gone": lambda t, id: moved(t, id, 1 - t.from_),  # type: ignore[attr-defined]
@@ -292,7 +292,7 @@ def test_answers() -> None:
     assert ask(t, 1, 0, "missing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert ask(t, 1, 0, number=5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     there = home(t, 1)
-    assert ask(t, 1, there) == 0 and not broker(t, 1).storage.futures
+    assert ask(t, 1, there) == 0 and not broker(t, 1).logs.futures.by_partition
     disks(t, 1)[1].fail(reads=True)
     t.world.run_for(3_000)
     assert ask(t, 1, 1) == ErrorCode.KAFKA_STORAGE_ERROR
@@ -308,7 +308,7 @@ def test_no_move_begins_while_a_directory_is_offline() -> None:
         assert ask(t, 1, 0) == 0
         t.until(lambda: moved(t, 1, 0))
     disks(t, 1)[2].fail(reads=True)
-    t.until(lambda: broker(t, 1).storage.offline_directories == 1)
+    t.until(lambda: broker(t, 1).logs.directories.offline_count == 1)
     assert ask(t, 1, 1 - home(t, 1)) == ErrorCode.KAFKA_STORAGE_ERROR
     assert ask(t, 1, home(t, 1)) == 0
 
@@ -335,8 +335,8 @@ def test_the_future_log_goes_with_its_replica(how: str) -> None:
         t.move([1, 3])
     t.world.run_for(2_000)
     assert [held(disk) for disk in disks(t, 2)] == [[], []]
-    assert not broker(t, 2).storage.futures and running(t, 2) is None and not t.world.errors
-    assert sum(broker(t, 2).storage._counts) == len(list(broker(t, 2).replicas))
+    assert not broker(t, 2).logs.futures.by_partition and running(t, 2) is None and not t.world.errors
+    assert sum(broker(t, 2).logs.directories._counts) == len(list(broker(t, 2).replicas))
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -350,10 +350,10 @@ def test_the_target_fails_and_the_replica_is_served_on(gone: bool) -> None:
     assert ask(t, 1, 1) == 0
     t.until(lambda: running(t, 1).move.future.log_end_offset > 5)
     disks(t, 1)[1].fail(reads=not gone, gone=gone)
-    t.until(lambda: broker(t, 1).storage.offline_directories == 1)
+    t.until(lambda: broker(t, 1).logs.directories.offline_count == 1)
     assert t.produce(b"after", leader=1) == 30
     t.world.run_for(1_000)
-    assert home(t, 1) == 0 and running(t, 1) is None and not broker(t, 1).storage.futures
+    assert home(t, 1) == 0 and running(t, 1) is None and not broker(t, 1).logs.futures.by_partition
     disks(t, 1)[1].work()
     t.stop(1)
     t.cluster.brokers[1].start()
@@ -389,10 +389,10 @@ def test_the_target_is_gone_at_every_step(step: str, number: int) -> None:
 
     setattr(disk, name, gone)
     ask(t, 1, target)
-    t.until(lambda: broker(t, 1).storage.offline_directories == 1)
+    t.until(lambda: broker(t, 1).logs.directories.offline_count == 1)
     assert t.produce(b"after", leader=1) >= 0
     t.world.run_for(1_000)
-    assert home(t, 1) == 0 and running(t, 1) is None and not broker(t, 1).storage.futures
+    assert home(t, 1) == 0 and running(t, 1) is None and not broker(t, 1).logs.futures.by_partition
     assert all("is offline with 0 partitions" in error for error in t.world.errors)
 
 

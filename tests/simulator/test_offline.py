@@ -119,7 +119,7 @@ def test_a_directory_that_cannot_say_how_much_room_it_has_goes_offline() -> None
     process = t.cluster.brokers[1]
     home.fail(reads=False)
     t.client.call("b1", "DescribeLogDirs", 4, message("DescribeLogDirsRequest")(topics=None))
-    assert role(process).storage.failed(home) and role(process).replicas.get("t", 0) is None
+    assert role(process).logs.directories.failed(home) and role(process).replicas.get("t", 0) is None
     t.until(lambda: t.leader in (2, 3) and 1 not in t.isr)
     assert process.alive and process.stopped_with is None
 
@@ -141,7 +141,7 @@ def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
     t.produce(b"after")
     t.world.run_for(10_000)
     assert process.alive and process.stopped_with is None
-    assert role(process).replicas.get("t", 0) is None and role(process).storage.failed(home)
+    assert role(process).replicas.get("t", 0) is None and role(process).logs.directories.failed(home)
 
 
 @pytest.mark.parametrize(("number", "offline"), [(errno.EIO, True), (errno.EROFS, True), (errno.ENOTEMPTY, False)])
@@ -151,10 +151,10 @@ def test_a_directory_whose_device_fails_in_a_job_goes_offline(number: int, offli
     def unlink() -> None:
         raise DiskFailed(number, "remove failed", "old")
 
-    storage = role(t.cluster.brokers[1]).storage
-    storage.unlink(home, [unlink])
+    logs = role(t.cluster.brokers[1]).logs
+    logs.retired.unlink(home, [unlink])
     t.world.run_for(5_000)
-    assert t.cluster.brokers[1].alive and storage.failed(home) is offline
+    assert t.cluster.brokers[1].alive and logs.directories.failed(home) is offline
     assert (1 in t.isr) is not offline
 
 
@@ -164,7 +164,7 @@ def test_a_broker_survives_that_it_cannot_rename_a_deleted_partition() -> None:
     t.client.call("b2", "DeleteTopics", 5, message("DeleteTopicsRequest")(topic_names=["t"], timeout_ms=5_000))
     t.world.run_for(5_000)
     process = t.cluster.brokers[1]
-    assert process.alive and process.stopped_with is None and role(process).storage.failed(home)
+    assert process.alive and process.stopped_with is None and role(process).logs.directories.failed(home)
     assert home.exists(DIRECTORY), "its files wait for the next start"
 
 
@@ -186,7 +186,7 @@ def test_a_broker_that_cannot_open_a_log_starts_without_it(number: int) -> None:
     t.until(lambda: process.node is not None and role(process).applier._opened)
     t.world.run_for(6_000)
     assert process.alive and process.stopped_with is None
-    assert role(process).storage.failed(home) is (number == errno.EIO)
+    assert role(process).logs.directories.failed(home) is (number == errno.EIO)
     assert role(process).replicas.get("t", 0) is None and t.isr == {2, 3}
     assert home.exists(DIRECTORY), "its files wait for the next start"
     process.node.shutdown()
@@ -248,7 +248,7 @@ def test_a_directory_that_is_unmounted_goes_offline_as_a_whole() -> None:
     home.unmount()
     home.replace("replication-offset-checkpoint", b"0\n0\n")
     t.produce(b"to the open file")
-    t.until(lambda: role(process).storage.failed(home), 30_000)
+    t.until(lambda: role(process).logs.directories.failed(home), 30_000)
     assert process.alive and process.stopped_with is None
     t.until(lambda: t.leader == -1)
     t.world.run_for(12_000)
@@ -277,7 +277,7 @@ def test_what_is_written_where_a_directory_was_does_not_hide_that_it_is_unmounte
     (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
     home.unmount()
     home.replace(written, b"0\n0\n")
-    t.until(lambda: role(process).storage.failed(home), 30_000)
+    t.until(lambda: role(process).logs.directories.failed(home), 30_000)
     assert process.alive and process.stopped_with is None
 
 
@@ -296,7 +296,7 @@ def test_a_partition_that_is_removed_from_a_formatted_directory_is_offline_alone
     for path in [path for path in home.files if path.startswith(f"{DIRECTORY}/")]:
         del home.files[path]
     t.until(lambda: 1 not in t.isr, 30_000)
-    assert not role(process).storage.failed(home)
+    assert not role(process).logs.directories.failed(home)
 
 
 def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:

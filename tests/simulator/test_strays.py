@@ -3,7 +3,7 @@ checkpoints."""
 
 from typing import Any
 
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -88,14 +88,14 @@ def test_a_log_without_a_name_is_set_aside_and_not_taken_for_its_namesakes():
 
 def test_a_checkpoint_of_a_deleted_namesake_commits_nothing(monkeypatch):
     opened: list[tuple[int, int, int]] = []
-    original = BrokerStorage.open
+    original = LogManager.open
 
-    def spied(storage: Any, *partition: Any) -> Any:
-        log, settings, high_watermark = original(storage, *partition)
+    def spied(logs: Any, *partition: Any) -> Any:
+        log, settings, high_watermark = original(logs, *partition)
         opened.append((log.log_end_offset, log.recovery_point, high_watermark))
         return log, settings, high_watermark
 
-    monkeypatch.setattr(BrokerStorage, "open", spied)
+    monkeypatch.setattr(LogManager, "open", spied)
     alone = Alone()
     for _ in range(3):
         alone.produce()

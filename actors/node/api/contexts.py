@@ -27,7 +27,7 @@ from actors.node.roles.broker.groups.share.share_persister import SharePersister
 from actors.node.roles.broker.groups.streams.streams_topics import StreamsTopics
 from actors.node.roles.broker.lifecycle.topic_creation import TopicCreation
 from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
@@ -77,7 +77,7 @@ class BrokerContext(Context):
     lookups: Lookups
     cluster: Cluster
     replicas: Replicas
-    storage: BrokerStorage
+    logs: LogManager
     moves: LogDirMoves
     appends: Appends
     produced: Order
@@ -132,7 +132,7 @@ class BrokerContext(Context):
             role.lookups,
             role.cluster,
             role.replicas,
-            role.storage,
+            role.logs,
             role.moves,
             role.appends,
             role.produced,

@@ -15,7 +15,7 @@ class FailedSyncs:
         if process.disk.failed_syncs:
             raise Violation(self.name, f"{process.name} goes on after {process.disk.failed_syncs} failed syncs")
         for disk in process.more:
-            if disk.failed_syncs and not process.node.broker.storage.failed(disk):
+            if disk.failed_syncs and not process.node.broker.logs.directories.failed(disk):
                 raise Violation(
                     self.name, f"{process.name} goes on with a directory after {disk.failed_syncs} failed syncs"
                 )

@@ -67,14 +67,14 @@ class OfflineDirectories:
     def _told(self, process: Any) -> None:
         role = process.node.broker
         for disk in process.more:
-            if disk.refused and not role.storage.failed(disk) and not process.node._stopping:
+            if disk.refused and not role.logs.directories.failed(disk) and not process.node._stopping:
                 raise Violation(self.name, f"{process.name} goes on with a directory that refused something")
         self._here(process)
 
     def _here(self, process: Any) -> None:
         role = process.node.broker
         for partition in role.replicas:
-            if role.storage.failed(partition.log.disk):
+            if role.logs.directories.failed(partition.log.disk):
                 raise Violation(self.name, f"{process.name} still has {partition!r} in a failed directory")
         image = role.cache.image
         for (topic_id, number), why in role.replicas.offline.items():
@@ -82,7 +82,7 @@ class OfflineDirectories:
             if why is not Offline.FAILED or topic < 0:
                 continue
             name = f"{image.topic_name(topic)}-{number}"
-            if process.disk.exists(f"{name}/partition.metadata") and not role.storage.failed(process.disk):
+            if process.disk.exists(f"{name}/partition.metadata") and not role.logs.directories.failed(process.disk):
                 raise Violation(self.name, f"{process.name} has given up {name}, which is in a directory that works")
 
     def _known(self, process: Any) -> None:

@@ -42,17 +42,17 @@ class OneDirectory:
                 if before is not None:
                     self._data.replaced(process, partition)
         turns = self._turns[process.name] = self._turns.get(process.name, 0) + 1
-        if turns % EVERY == 0 and role.storage.unclaimed_settled and not process.node._stopping:
+        if turns % EVERY == 0 and role.logs.claims.settled and not process.node._stopping:
             self._look(process)
 
     def _look(self, process: Any) -> None:
-        storage, replicas = process.node.broker.storage, process.node.broker.replicas
-        left = {(id(log.disk), log.directory) for log in storage.superseded}
-        filled = [*storage.futures.values(), *storage.resumed.values()]
+        logs, replicas = process.node.broker.logs, process.node.broker.replicas
+        left = {(id(log.disk), log.directory) for log in logs.futures.superseded}
+        filled = [*logs.futures.by_partition.values(), *logs.futures.resumed.values()]
         futures = {(id(log.disk), log.directory) for log in filled}
-        futures |= {(id(place.disk), one.name) for found in storage.found_futures.values() for place, one in found}
+        futures |= {(id(place.disk), one.name) for found in logs.claims.futures.values() for place, one in found}
         for disk in process.disks:
-            if storage.failed(disk):
+            if logs.directories.failed(disk):
                 continue
             for directory in disk.names(""):
                 parsed = parse_name(directory)
@@ -60,7 +60,7 @@ class OneDirectory:
                     continue
                 topic, number, suffix = parsed
                 partition, place = replicas.get(topic, number), (id(disk), directory)
-                kept = partition is None and (storage.offline_directories or replicas.offline)
+                kept = partition is None and (logs.directories.offline_count or replicas.offline)
                 if suffix and place not in futures and not kept:
                     raise Violation(self.name, f"{process.name} has left {directory} behind")
                 if partition is not None and not suffix and partition.log.disk is not disk and place not in left:

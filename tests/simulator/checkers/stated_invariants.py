@@ -185,7 +185,7 @@ def groups(node: Any) -> Broken:
 
 def storage(node: Any) -> Broken:
     """Directories of partitions that no metadata has claimed yet."""
-    for (topic, number), found in node.broker.storage.unclaimed.items():
+    for (topic, number), found in node.broker.logs.claims.unclaimed.items():
         ids = [directory.topic_id for _, directory in found]
         if not found or len(set(ids)) != len(ids):
             yield f"{topic}-{number} is unclaimed {len(found)} times"

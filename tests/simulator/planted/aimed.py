@@ -494,11 +494,11 @@ class RelocatedFaults(AimedFaults):
         if self._mover is None or process is not self._mover[0] or process.node is None:
             return
         _, step, power = self._mover
-        storage = process.node.broker.storage
+        futures = process.node.broker.logs.futures
         there = {
-            "filled": any(log.log_end_offset > 0 for log in storage.futures.values()),
-            "settling": bool(storage.held),
-            "taken": bool(storage.superseded),
+            "filled": any(log.log_end_offset > 0 for log in futures.by_partition.values()),
+            "settling": bool(futures.held),
+            "taken": bool(futures.superseded),
             "named": any(name.endswith("-delete") for disk in process.disks for name in disk.names("")),
         }
         if there[step]:

@@ -19,7 +19,8 @@ from actors.node.node import Node
 from actors.node.roles.broker.availability import Lookups
 from actors.node.roles.broker.coordinators.coordinator_loading import Loading
 from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.directory_failures import DirectoryFailures
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Now
@@ -387,13 +388,13 @@ def produce_accepted_by_a_follower() -> Sequence[Patch]:
 @mistake("away")
 def an_empty_only_ISR_member_leads() -> Sequence[Patch]:
     """A replica whose files are gone begins anew, though it counts as in sync."""
-    return [instead(BrokerStorage, "lost", lambda *_, **__: False)]
+    return [instead(LogManager, "lost", lambda *_, **__: False)]
 
 
 @mistake("general")
 def a_failed_directory_ends_the_broker() -> Sequence[Patch]:
     """The broker does not go on with its other directories."""
-    return [instead(BrokerStorage, "fail", lambda *_: False)]
+    return [instead(DirectoryFailures, "fail", lambda *_: False)]
 
 
 @mistake("general")

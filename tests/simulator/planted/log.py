@@ -10,7 +10,8 @@ from actors.broker.log.producers import producers
 from actors.broker.log.producers.producers import Producers
 from actors.broker.replication import reading
 from actors.broker.replication.partition import Assignment, Became, Partition
-from actors.node.roles.broker.log import log_manager as broker_storage
+from actors.node.roles.broker.log import log_loader
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from fastpath.records import batch as batches
 from fastpath.records.batch import Header
@@ -95,12 +96,12 @@ def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
 @mistake()
 def log_recovery_keeps_a_torn_batch() -> Sequence[Patch]:
     """Every start is treated as one after a clean stop: what a power cut left of the tail is trusted."""
-    recover = broker_storage.recover
+    recover = log_loader.recover
 
     def believing(*args: Any, clean: bool, **more: Any) -> Any:
         return recover(*args, clean=True, **more)
 
-    return [instead(broker_storage, "recover", believing)]
+    return [instead(log_loader, "recover", believing)]
 
 
 @mistake("rotten")
@@ -125,21 +126,17 @@ def deleted_topics_log_taken_up_again() -> Sequence[Patch]:
 
     return [
         instead(PartitionDirectory, "topic_id", None),
-        instead(broker_storage.BrokerStorage, "delete", _leave_files),
+        instead(LogManager, "delete", lambda logs, partition: None),
     ]
-
-
-def _leave_files(storage: Any, partition: Any) -> None:
-    storage._written.pop(partition, None)
 
 
 @mistake("quiet")
 def clean_stop_without_a_flush() -> Sequence[Patch]:
     """The mark of a clean stop is written but the logs are not flushed: it promises what the disk does not hold."""
-    sync = broker_storage.BrokerStorage.close
+    sync = LogManager.close
 
-    def hasty(storage: Any, replicas: Any, broker_epoch: int, then: Any) -> None:
-        runtime = storage._runtime
+    def hasty(logs: Any, replicas: Any, broker_epoch: int, then: Any) -> None:
+        runtime = logs._runtime
         original = runtime.sync
 
         def marks_only(files: Any, replacements: Any, done: Any) -> None:
@@ -147,11 +144,11 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
 
         runtime.sync = marks_only
         try:
-            sync(storage, replicas, broker_epoch, then)
+            sync(logs, replicas, broker_epoch, then)
         finally:
             del runtime.sync
 
-    return [instead(broker_storage.BrokerStorage, "close", hasty)]
+    return [instead(LogManager, "close", hasty)]
 
 
 @mistake("reassigned")
@@ -160,7 +157,7 @@ def files_of_a_replica_that_moved_away_kept() -> Sequence[Patch]:
     drop = MetadataApplier.drop
 
     def only_deleted(applier: MetadataApplier, partition: Partition) -> None:
-        if applier._storage._cache.image.topic_by_id(partition.topic_id) < 0:
+        if applier._logs._cache.image.topic_by_id(partition.topic_id) < 0:
             drop(applier, partition)
         else:
             applier._replicas.remove(partition)

@@ -5,9 +5,9 @@ from typing import Any
 
 from actors.broker.log import moving
 from actors.broker.log.moving import Move
-from actors.node.roles.broker.log import log_manager as broker_storage
+from actors.node.roles.broker.log import claims
+from actors.node.roles.broker.log.future_logs import FutureLogs
 from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
-from actors.node.roles.broker.log.log_manager import BrokerStorage
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -29,13 +29,13 @@ def future_log_takes_over_before_it_is_durable() -> Sequence[Patch]:
 @mistake("relocated")
 def old_files_are_kept_after_a_move() -> Sequence[Patch]:
     """They come back when the directory is all that is left."""
-    return [instead(BrokerStorage, "retire_moved", lambda self, partition, current: self.superseded.pop(current))]
+    return [instead(FutureLogs, "retire_superseded", lambda self, partition, current: self.superseded.pop(current))]
 
 
 @mistake("relocated")
 def moves_leave_no_marks() -> Sequence[Patch]:
     """A broker that dies right after a move finds two copies, and does not know which one counts."""
-    return [instead(broker_storage, "_took_over", lambda disk, other, name: False)]
+    return [instead(claims, "_took_over", lambda disk, other, name: False)]
 
 
 @mistake("relocated")
@@ -55,7 +55,7 @@ def last_batches_left_behind() -> Sequence[Patch]:
 def future_log_stays_when_its_replica_goes() -> Sequence[Patch]:
     """What was copied of a partition that was reassigned away is never removed."""
 
-    def left(self: BrokerStorage, partition: Any, *, keep: bool = False) -> None:
-        self.futures.pop(partition, None)
+    def left(self: FutureLogs, partition: Any, *, keep: bool = False) -> None:
+        self.by_partition.pop(partition, None)
 
-    return [instead(BrokerStorage, "drop_future", left)]
+    return [instead(FutureLogs, "drop", left)]

@@ -55,15 +55,15 @@ def describe_log_dirs(context: BrokerContext, request: "DescribeLogDirsRequest",
                 if pace.over():
                     yield
     results = []
-    for path, disk in context.storage.paths():
+    for path, disk in context.logs.directories.paths():
         if pace.over():
             yield
         space = None
-        if not context.storage.failed(disk):
+        if not context.logs.directories.failed(disk):
             try:
                 space = disk.space()
             except DiskFailed as error:
-                context.storage.failing[disk] = error
+                context.logs.directories.failing[disk] = error
         if space is None:
             results.append(
                 kind.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
@@ -75,7 +75,7 @@ def describe_log_dirs(context: BrokerContext, request: "DescribeLogDirsRequest",
                 yield
             if partition.removed or (wanted is not None and (partition.topic, partition.number) not in wanted):
                 continue
-            for log in (partition.log, context.storage.futures.get(partition)):
+            for log in (partition.log, context.logs.futures.by_partition.get(partition)):
                 if log is None or log.disk is not disk:
                     continue
                 shown = topics.get(partition.topic)

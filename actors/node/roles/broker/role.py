@@ -33,7 +33,7 @@ from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.lifecycle.topic_creation import TopicCreation
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.log.scrubber import Scrubber
 from actors.node.roles.broker.metadata.image_deltas import ImageDeltas
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
@@ -82,7 +82,7 @@ class BrokerRole:
         )
         self.cluster.rack_aware = bool(value("replica.selector.class"))
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
-        self.storage = BrokerStorage(runtime, storage, self.cache)
+        self.logs = LogManager(runtime, storage, self.cache)
         self.replicas = Replicas(
             self.cluster,
             IsrProposals(config.broker_id, lag_ms_max // 2),
@@ -92,13 +92,13 @@ class BrokerRole:
                 value("replica.fetch.response.max.bytes"),
                 value("replica.fetch.max.bytes"),
             ),
-            self.storage.open,
+            self.logs.open,
         )
-        self.cleaner = LogCleaner(runtime, self.storage, self.cache, self.replicas)
-        self.scrubber = Scrubber(runtime, channels, self.storage, self.cache, self.replicas, self.cleaner)
+        self.cleaner = LogCleaner(runtime, self.logs, self.cache, self.replicas)
+        self.scrubber = Scrubber(runtime, channels, self.logs, self.cache, self.replicas, self.cleaner)
         self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
-        self.moves = LogDirMoves(runtime, self.storage, self.cache, self.replicas, self.lookups)
-        self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
+        self.moves = LogDirMoves(runtime, self.logs, self.cache, self.replicas, self.lookups)
+        self.appends = Appends(runtime, self.replicas, self.logs, self.lifecycle, self.lookups)
         self.produced = Order(runtime, requests)
         self.sessions = Sessions(
             runtime.random.below,
@@ -133,7 +133,7 @@ class BrokerRole:
         self.gathered = Gathered(
             runtime,
             self.replicas,
-            self.storage,
+            self.logs,
             self.lifecycle,
             self.appends,
             (*self._coordinators, self.shares),
@@ -143,7 +143,7 @@ class BrokerRole:
             channels,
             self.cache,
             self.replicas,
-            self.storage,
+            self.logs,
             self.lifecycle,
             self.suspected_leaders,
             self.gathered,
@@ -159,7 +159,7 @@ class BrokerRole:
             self.lifecycle,
             self.lookups,
             self.replicas,
-            self.storage,
+            self.logs,
             self.producer_ids,
             self.driving,
         )
@@ -168,7 +168,7 @@ class BrokerRole:
             runtime,
             config.broker_id,
             self.replicas,
-            self.storage,
+            self.logs,
             self.heartbeats,
             self.replication,
             self.groups,
@@ -186,7 +186,7 @@ class BrokerRole:
                 self.cache,
                 self.lifecycle,
                 self.replicas,
-                self.storage,
+                self.logs,
                 self.applier,
                 self.gathered,
                 told_leader,
@@ -194,7 +194,7 @@ class BrokerRole:
             )
         )
         """What controllers push; None: this broker pulls the metadata log."""
-        self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.storage, self.applier)
+        self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.logs, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False
         self._lag_check_ms = 0
@@ -203,7 +203,7 @@ class BrokerRole:
 
     def start(self) -> None:
         """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
-        self.heartbeats.previous_epoch = self.storage.recover()
+        self.heartbeats.previous_epoch = self.logs.recover()
         self._started = True
         self._catch_up()
         for listener in self._runtime.config.listeners:
@@ -255,20 +255,20 @@ class BrokerRole:
         """Timers: lease, heartbeat, lag, retention, checkpoints, groups."""
         if not self._started:
             return
-        if not self.storage.in_use:
+        if not self.logs.in_use:
             self._catch_up()
-        caught_up = self.storage.in_use
+        caught_up = self.logs.in_use
         self.heartbeats.tick(now)
-        if caught_up and self.heartbeats.was_serving and not self.storage.unclaimed_settled:
-            self.storage.retire_unclaimed(self.replicas.offline)
+        if caught_up and self.heartbeats.was_serving and not self.logs.claims.settled:
+            self.logs.claims.retire_unclaimed(self.replicas.offline)
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
             self.replicas.check_lag(now.mono_ms)
         if caught_up:
-            self.storage.tick(now, self.replicas)
+            self.logs.tick(now, self.replicas)
             self.cleaner.tick(now)
             self.scrubber.tick(now)
-            if self.storage.resumed:
+            if self.logs.futures.resumed:
                 self.moves.tick()
             self._snapshots.tick(self.cache.image, now)
         for one in self._coordinators:
@@ -286,7 +286,7 @@ class BrokerRole:
         if not self._started:
             return
         self.append()
-        self.storage.end(self.replicas)
+        self.logs.end(self.replicas)
         self._unreadable.give_up()
         self.gathered.run()
         self.shares.end_turn()
@@ -303,8 +303,8 @@ class BrokerRole:
                 return 0
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
         due = min(due, self.transactions.deadline_ms(), self.share_state.deadline_ms(), self.shares.deadline_ms())
-        if self.storage.in_use:
-            due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms(), self.scrubber.deadline_ms())
+        if self.logs.in_use:
+            due = min(due, self.logs.deadline_ms(), self.cleaner.deadline_ms(), self.scrubber.deadline_ms())
         if not self.replicas.proposals.idle and self.lookups.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due

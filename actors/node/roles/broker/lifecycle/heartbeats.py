@@ -28,7 +28,7 @@ from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.addresses import Address
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.availability import Lookups
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.transactions.producer_id_blocks import ProducerIdBlocks
 from actors.node.runtime.calls import Listener
@@ -69,7 +69,7 @@ class BrokerHeartbeats:
         lifecycle: Lifecycle,
         lookups: Lookups,
         replicas: Replicas,
-        storage: BrokerStorage,
+        logs: LogManager,
         producer_ids: ProducerIdBlocks,
         driving: Driving,
     ) -> None:
@@ -82,7 +82,7 @@ class BrokerHeartbeats:
         self._lifecycle = lifecycle
         self._lookups = lookups
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._producer_ids = producer_ids
         self._driving = driving
         self.incarnation_id = runtime.random.uuid()
@@ -152,7 +152,7 @@ class BrokerHeartbeats:
             cluster_id=self._cluster_id,
             legacy=self._quorum.told_leader is not None,
             incarnation_id=self.incarnation_id,
-            log_dirs=list(self._storage.directory_ids),
+            log_dirs=list(self._logs.directories.ids),
             previous_broker_epoch=self.previous_epoch if beat.epoch < 0 else -1,
             unreadable=self._unreadable(kind),
             without_room=self._without_room(kind),
@@ -224,8 +224,8 @@ class BrokerHeartbeats:
                     fetcher.renew(epoch)
         if serving and self._producer_ids.ids.wants(self._runtime.now.mono_ms):
             self._producer_ids.ask()
-        if lifecycle.stop_at is not None and not self._storage.closing:
-            self._storage.begin_close()
+        if lifecycle.stop_at is not None and not self._logs.closing:
+            self._logs.begin_close()
             self._leave()
 
     def _open_clients(self) -> None:
@@ -260,7 +260,7 @@ class BrokerHeartbeats:
             else:
                 self._quorum.retire()
 
-        self._storage.close(self._replicas, self._lifecycle.epoch, durable)
+        self._logs.close(self._replicas, self._lifecycle.epoch, durable)
 
 
 def _driver(controller: int, listeners: Sequence["BrokerHeartbeatResponse.ClientListener"]) -> BrokerSet | None:

@@ -27,7 +27,7 @@ from actors.broker.log.log import PartitionLog, SegmentsChanged
 from actors.broker.log.segment import Job, Segment
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Disk, DiskFailed, DiskFull, Now, WorkKind
@@ -69,9 +69,11 @@ class Stats:
 class LogCleaner:
     """All cleanings of a broker."""
 
-    def __init__(self, runtime: Runtime, storage: BrokerStorage, cache: MetadataCache, replicas: Replicas) -> None:
+    def __init__(self, runtime: Runtime, logs: LogManager, cache: MetadataCache, replicas: Replicas) -> None:
         self._runtime = runtime
-        self._storage = storage
+        self._logs = logs
+        self._directories = logs.directories
+        self._futures = logs.futures
         self._cache = cache
         self._replicas = replicas
         self._running: dict[Partition, Running] = {}
@@ -88,12 +90,12 @@ class LogCleaner:
 
     def tick(self, now: Now) -> None:
         """Begin what is due."""
-        if now.mono_ms >= self._look_ms and not self._storage.closing:
+        if now.mono_ms >= self._look_ms and not self._logs.closing:
             self._look(now)
 
     def deadline_ms(self) -> int:
         """When `tick` is due; never while there is nothing that could ever be cleaned."""
-        return self._look_ms if self._storage.compacted else FAR_MS
+        return self._look_ms if self._logs.written.compacted else FAR_MS
 
     def try_again(self, partition: Partition) -> None:
         """What was damaged of a log has been mended."""
@@ -120,7 +122,10 @@ class LogCleaner:
                 continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
-            if partition in self._storage.futures or (partition.topic_id, partition.number) in self._storage.resumed:
+            if (
+                partition in self._futures.by_partition
+                or (partition.topic_id, partition.number) in self._futures.resumed
+            ):
                 continue
             look = cleanable(log, self._stable(partition), now.wall_ms)
             warm += [(log.disk, job) for job in look.warm]
@@ -131,7 +136,7 @@ class LogCleaner:
         self.stats.max_dirty_ratio = max((look.ratio for _, look in found), default=0.0)
         self.stats.max_delay_ms = max((look.delay_ms for _, look in found), default=0)
         for disk, job in warm:
-            self._runtime.work(job, bound(self._storage.job_done, disk), WorkKind.CLEANING)
+            self._runtime.work(job, bound(self._directories.job_done, disk), WorkKind.CLEANING)
         if warm:
             self._look_ms = min(self._look_ms, now.mono_ms + LOOK_MS)
         found = [one for one in found if due(one[0].log, one[1]) and one[0] not in self._resting]
@@ -182,7 +187,7 @@ class LogCleaner:
             self._rest(running.partition, f"there is no room for its new segments: {error}")
         except (DiskFailed, FileNotFoundError) as error:
             self._end(running)
-            self._storage.job_done(running.log.disk, error)
+            self._directories.job_done(running.log.disk, error)
             self._set_aside(running.partition, str(error))
         except (DamagedSegment, MemoryError, ValueError) as error:
             self._end(running)
@@ -195,12 +200,12 @@ class LogCleaner:
         return not (
             partition.removed
             or partition.log is not log
-            or partition in self._storage.futures
+            or partition in self._futures.by_partition
             or running.cleaning.outdated
             or not log.settings.compact
             or not self._cache.value("log.cleaner.enable")
-            or self._storage.closing
-            or self._storage.failed(log.disk)
+            or self._logs.closing
+            or self._directories.failed(log.disk)
         )
 
     def _carry_out(self, running: Running, effect: Effect) -> None:
@@ -215,7 +220,7 @@ class LogCleaner:
         elif isinstance(effect, Durable):
             runtime.sync(effect.files, [], bound(self._synced, running))
         else:
-            self._storage.retire_segments(running.partition, effect.segments, effect.jobs)
+            self._logs.retired.retire_segments(running.partition, effect.segments, effect.jobs)
             self._go_on(running, None)
 
     def _synced(self, running: Running, result: object) -> None:
@@ -225,7 +230,7 @@ class LogCleaner:
             return
         self._end(running)
         partition, disk = running.partition, running.log.disk
-        if not self._storage.fail(self._replicas, disk, result):
+        if not self._logs.failures.fail(self._replicas, disk, result):
             self._runtime.stop(1, f"the cleaned segments of {partition!r} cannot be made durable: {result}")
 
     def _spend(self, size: int) -> None:
@@ -253,29 +258,29 @@ class LogCleaner:
         running.steps.close()
         log, left, retired = running.log, running.cleaning.leftover, running.cleaning.retired
         if retired is not None:
-            self._storage.retire_segments(running.partition, retired.segments, retired.jobs)
-        if left is None or self._storage.closing or self._storage.failed(log.disk):
+            self._logs.retired.retire_segments(running.partition, retired.segments, retired.jobs)
+        if left is None or self._logs.closing or self._directories.failed(log.disk):
             return
         try:
             if log.standing is left:
                 log.withdraw()
         except (DiskFull, DiskFailed) as error:
-            self._storage.job_done(log.disk, error)
+            self._directories.job_done(log.disk, error)
         else:
             self._runtime.sync([log.names], [], bound(self._remove, log, left))
 
     def _remove(self, log: PartitionLog, left: Segment, result: object) -> None:
         """What a cleaning has left has no name any more that a start would use, also after a power cut."""
         disk = log.disk
-        if isinstance(result, Exception) or self._storage.failed(disk):
-            self._storage.job_done(disk, result)
+        if isinstance(result, Exception) or self._directories.failed(disk):
+            self._directories.job_done(disk, result)
             return
         try:
             job = left.delete()
         except (DiskFull, DiskFailed) as error:
-            self._storage.job_done(disk, error)
+            self._directories.job_done(disk, error)
         else:
-            self._storage.unlink(disk, [job])
+            self._logs.retired.unlink(disk, [job])
 
     def _rest(self, partition: Partition, why: str) -> None:
         """Try it again after a while."""

@@ -27,7 +27,7 @@ from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.node.roles.broker.availability import Lookups
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Disk, DiskFailed, DiskFull
@@ -57,10 +57,12 @@ class LogDirMoves:
     """All moves of a broker."""
 
     def __init__(
-        self, runtime: Runtime, storage: BrokerStorage, cache: MetadataCache, replicas: Replicas, lookups: Lookups
+        self, runtime: Runtime, logs: LogManager, cache: MetadataCache, replicas: Replicas, lookups: Lookups
     ) -> None:
         self._runtime = runtime
-        self._storage = storage
+        self._logs = logs
+        self._directories = logs.directories
+        self._futures = logs.futures
         self._cache = cache
         self._replicas = replicas
         self._lookups = lookups
@@ -74,25 +76,25 @@ class LogDirMoves:
 
     def ask(self, path: str, topic: str, number: int) -> ErrorCode:
         """A replica is to be in the directory `path`; Kafka's answer."""
-        disk = dict(self._storage.paths()).get(path)
+        disk = dict(self._directories.paths()).get(path)
         if future_name(topic, number, bytes(16)) is None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if disk is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
-        if self._storage.failed(disk):
+        if self._directories.failed(disk):
             return ErrorCode.KAFKA_STORAGE_ERROR
         partition = self._replicas.get(topic, number)
         if partition is None:
             return self._wish(disk, topic, number)
-        future = self._storage.futures.get(partition)
+        future = self._futures.by_partition.get(partition)
         if future is not None and future.disk is not disk:
-            self._storage.drop_future(partition)
-            self._runtime.log.info(f"{partition!r} is not moved to {self._storage.path(future.disk)} any more")
+            self._futures.drop(partition)
+            self._runtime.log.info(f"{partition!r} is not moved to {self._directories.path(future.disk)} any more")
             self._begin_waiting()
             future = None
         if partition.log.disk is disk or future is not None:
             return ErrorCode.NONE
-        if self._storage.offline_directories or partition.unreadable:
+        if self._directories.offline_count or partition.unreadable:
             return ErrorCode.KAFKA_STORAGE_ERROR  # its future log may be in the directory that is offline
         return self._begin(partition, disk)
 
@@ -100,7 +102,7 @@ class LogDirMoves:
         absent = self._lookups.absent(topic, number)
         if absent is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return absent
-        image, preferred = self._cache.image, self._storage.preferred
+        image, preferred = self._cache.image, self._directories.preferred
         topic_id = image.topic_id(image.topic(topic))
         if topic_id is not None:
             preferred.pop((topic_id, number), None)
@@ -113,17 +115,17 @@ class LogDirMoves:
 
     def tick(self) -> None:
         """Go on with what the start has found."""
-        resumed = self._storage.resumed
+        resumed = self._futures.resumed
         for topic_id, number in list(resumed):
             partition = self._replicas.get(topic_id, number)
-            future = self._storage.adopt_resumed(partition) if partition is not None else None
+            future = self._futures.adopt(partition) if partition is not None else None
             if partition is None or future is None:
                 gone = resumed.pop((topic_id, number), None)  # its files are found again by the next start
                 if gone is not None:
                     gone.forget_indexes()
                     gone.release()
                 continue
-            self._runtime.log.info(f"{partition!r} is moved on to {self._storage.path(future.disk)}")
+            self._runtime.log.info(f"{partition!r} is moved on to {self._directories.path(future.disk)}")
             self._waiting[partition] = Move(partition.log, future)
         self._begin_waiting()
 
@@ -136,13 +138,13 @@ class LogDirMoves:
         except DiskFull:
             return ErrorCode.KAFKA_STORAGE_ERROR
         except DiskFailed as error:
-            self._storage.append_failed(self._replicas, partition, error)
+            self._logs.failures.append_failed(self._replicas, partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self._storage.written(partition)
+        self._logs.written.add(partition)
         name = future_name(partition.topic, partition.number, self._runtime.random.uuid())
         assert name is not None, "the request was for a topic whose name leaves room"
-        future = self._storage.begin_future(partition, disk, name)
-        paths = self._storage.path(partition.log.disk), self._storage.path(disk)
+        future = self._futures.begin(partition, disk, name)
+        paths = self._directories.path(partition.log.disk), self._directories.path(disk)
         self._runtime.log.info(f"{partition!r} is moved from {paths[0]} to {paths[1]}")
         move = self._waiting[partition] = Move(partition.log, future)
         try:
@@ -157,7 +159,7 @@ class LogDirMoves:
 
     def _begin_waiting(self) -> None:
         wanted = self._runtime.config.value("num.replica.alter.log.dirs.threads")
-        threads = max(1, wanted or len(list(self._storage.paths())))
+        threads = max(1, wanted or len(list(self._directories.paths())))
         for running in [one for one in self._running.values() if not self._wanted(one.partition, one.move)]:
             del self._running[running.partition]
         while self._waiting and len(self._running) < threads:
@@ -171,8 +173,8 @@ class LogDirMoves:
         return (
             not partition.removed
             and partition.log is move.current
-            and self._storage.futures.get(partition) is move.future
-            and not self._storage.closing
+            and self._futures.by_partition.get(partition) is move.future
+            and not self._logs.closing
         )
 
     def _is_over(self, running: Running) -> bool:
@@ -215,7 +217,7 @@ class LogDirMoves:
             self._wait(running, result)
             return
         if isinstance(result, DiskFailed):
-            self._storage.job_done(move.current.disk, result)
+            self._directories.job_done(move.current.disk, result)
             self._wait(running, result)
             return
         if isinstance(result, FileNotFoundError):  # retention has come here
@@ -280,13 +282,13 @@ class LogDirMoves:
             return
         replacements = list(flush.replacements)
         if flush.cut:
-            replacements += self._storage.checkpoints(self._replicas, future.disk)
+            replacements += self._logs.checkpoints.behind_a_cut(self._replicas, future.disk)
         if settle:
             replacements.append(move.settlement())
-            self._storage.held[partition] = now_ms + HELD_MS
+            self._futures.held[partition] = now_ms + HELD_MS
 
         def done(result: object) -> None:
-            self._storage.held.pop(partition, None)
+            self._futures.held.pop(partition, None)
             if self._is_over(running):
                 return
             if isinstance(result, DiskFull):
@@ -312,7 +314,7 @@ class LogDirMoves:
             if self._is_over(running):
                 return
             if isinstance(result, DiskFull | DiskFailed):
-                self._storage.job_done(running.move.current.disk, result)
+                self._directories.job_done(running.move.current.disk, result)
                 self._wait(running, result)
             else:
                 running.move.marked()
@@ -337,24 +339,25 @@ class LogDirMoves:
             return
         partition.log = move.future
         del self._running[partition]
-        self._storage.taken_over(partition, current)
-        path = self._storage.path(move.future.disk)
+        self._futures.taken_over(partition, current)
+        self._logs.written.add(partition)
+        path = self._directories.path(move.future.disk)
         self._runtime.log.info(f"{partition!r} is in {path} now: {move.copied_bytes} bytes were copied")
-        self._storage.flush(self._replicas, [partition], bound(self._named, partition, current))
+        self._logs.flushes.flush(self._replicas, [partition], bound(self._named, partition, current))
         self._begin_waiting()
 
     def _named(self, partition: Partition, current: PartitionLog, result: object) -> None:
         if isinstance(result, Exception):
             self._runtime.stop(1, f"{partition!r} cannot be made durable: {result}")
-        elif not self._storage.closing and current in self._storage.superseded:
-            self._storage.retire_moved(partition, current)
+        elif not self._logs.closing and current in self._futures.superseded:
+            self._futures.retire_superseded(partition, current)
 
     # ---- what goes wrong
 
     def _wait(self, running: Running, error: DiskFull | DiskFailed) -> None:
         if not running.told:
             running.told = True
-            path = self._storage.path(running.move.future.disk)
+            path = self._directories.path(running.move.future.disk)
             self._runtime.log.warning(f"{running.partition!r} waits on its way to {path}: {error}")
         running.move.again()
         self._later(running, AGAIN_MS)
@@ -362,13 +365,13 @@ class LogDirMoves:
     def _failed(self, move: Move, error: DiskFailed) -> None:
         """The directory to which it is moved fails."""
         disk = error.disk or move.future.disk
-        if not self._storage.fail(self._replicas, disk, error):
-            self._runtime.stop(1, f"log directory {self._storage.path(disk)} cannot be used: {error}")
+        if not self._logs.failures.fail(self._replicas, disk, error):
+            self._runtime.stop(1, f"log directory {self._directories.path(disk)} cannot be used: {error}")
         self._begin_waiting()
 
     def _give_up(self, running: Running, why: str) -> None:
         self._runtime.log.error(f"{running.partition!r} stays where it is, and is not moved: {why}")
-        self._storage.drop_future(running.partition)
+        self._futures.drop(running.partition)
         self._begin_waiting()
 
     # ---- how fast
@@ -387,7 +390,7 @@ class LogDirMoves:
         self._owed_bytes += move.copied_bytes - running.spent
         running.spent = move.copied_bytes
         jobs, move.jobs = move.jobs, []
-        self._storage.unlink(move.future.disk, jobs)
+        self._logs.retired.unlink(move.future.disk, jobs)
 
     def _delay_ms(self) -> int:
         """How long to wait for the limit; 0: go on. It may change meanwhile, so not for longer than AGAIN_MS."""

@@ -1,36 +1,46 @@
-"""What the checkpoints of a broker's log directories hold, and when they have changed.
+"""What the checkpoints of a broker's log directories hold, and when they are written.
 
 This file alone decides that. Rules:
 
 1. A replica is in the checkpoints of the directory that it is in. One that is on its way is in those of both: its future
    log has a recovery point and a start of its own (KIP-113).
 2. A replica that is known to be lost is listed with its topic id in every directory, and without offsets.
+3. They are written to every directory that is online once something in them has changed, each by itself. With several
+   directories, one in which that fails goes offline.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from actors.broker.log.directories.checkpoints import identity
-from actors.broker.log.directories.directory import LogDirectory, Replacement
+from actors.broker.log.directories.directory import Replacement
 from actors.broker.log.directories.losses import Losses
 from actors.broker.log.log import PartitionLog
-from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
+from actors.node.roles.broker.log.directory_failures import DirectoryFailures
+from actors.node.roles.broker.log.future_logs import FutureLogs
+from actors.node.roles.broker.log.log_directories import LogDirectories
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Disk, DiskFailed
 
 
 class OffsetCheckpoints:
-    """The content of the checkpoints."""
+    """The checkpoints of all log directories of a broker."""
 
     def __init__(
-        self, directories: Sequence[LogDirectory], ids: Sequence[bytes], futures: Mapping[Partition, PartitionLog]
+        self, runtime: Runtime, directories: LogDirectories, futures: FutureLogs, failures: DirectoryFailures
     ) -> None:
-        """Start-up only; raises DiskFailed. `ids`: of the directories. `futures`: of replicas on their way, as they are at
-        any time."""
+        self._runtime = runtime
         self._directories = directories
         self._futures = futures
-        self._losses = Losses(directories, ids)
+        self._failures = failures
+        self._losses: Losses
         self._lost: dict[tuple[str, int], bytes] = {}
         """Topic ids by (topic, number) of replicas that are lost."""
         self._written: object = None
+
+    def read(self) -> None:
+        """Read what the directories say of replicas that they had. Start-up only; raises DiskFailed."""
+        self._losses = Losses(list(self._directories), self._directories.ids)
 
     # ---- what is lost
 
@@ -49,14 +59,20 @@ class OffsetCheckpoints:
         self._written = None
 
     def give_up_lost(self, topic: str, number: int) -> None:
-        """What was lost there counts no longer."""
+        """What was lost there counts no longer: it is fetched anew, or has no replica here any more."""
         if self._lost.pop((topic, number), None) is not None:
             self._written = None
 
-    # ---- what is written
+    # ---- when it is written
 
-    def changed(self, replicas: Replicas) -> bool:
-        """Whether there is something to write since the last call."""
+    def write(self, replicas: Replicas) -> None:
+        """Write to the directories that are online, if something has changed since the last call."""
+        if self._changed(replicas):
+            for directory in self._directories:
+                if not self._directories.failed(directory.disk):
+                    self._write_one(replicas, directory.disk)
+
+    def _changed(self, replicas: Replicas) -> bool:
         state = [
             (
                 topic_id,
@@ -74,9 +90,28 @@ class OffsetCheckpoints:
         self._written = state
         return True
 
-    def changes(self) -> None:
-        """What was written last may not be what there is now."""
+    def _write_one(self, replicas: Replicas, disk: Disk) -> None:
+        logs = [one.log for one in replicas if one.log.disk is disk]
+        points = [(log, log.generation, log.recovery_point) for log in logs if log.sparse]
+
+        def written(result: object) -> None:
+            several = len(self._directories) > 1
+            if several and isinstance(result, DiskFailed) and self._failures.fail(replicas, disk, result):
+                return
+            self._directories.noted(result)
+            if isinstance(result, Exception):
+                self.forget()
+                return
+            for log, generation, point in points:
+                if log.generation == generation:
+                    log.checkpointed_offset = point
+
+        self._runtime.sync([], self.replacements(replicas, disk), written)
+
+    def behind_a_cut(self, replicas: Replicas, disk: Disk) -> list[Replacement]:
+        """The files of one directory, to be written behind a cut of a log in it."""
         self._written = None
+        return self.replacements(replicas, disk)
 
     def forget(self) -> None:
         """What was to be written may not have been."""
@@ -85,10 +120,14 @@ class OffsetCheckpoints:
         for directory in self._directories:
             directory.forget_written()
 
-    def replacements(self, replicas: Replicas, directories: Iterable[LogDirectory]) -> list[Replacement]:
-        """The files of these directories."""
+    # ---- what is written
+
+    def replacements(self, replicas: Replicas, only: Disk | None = None) -> list[Replacement]:
+        """The files of the directories that are online, or of one of them."""
         found: list[Replacement] = []
-        for directory in directories:
+        for directory in self._directories.online():
+            if only not in (None, directory.disk):
+                continue
             points, marks, starts, ids, cleaned = {}, {}, {}, {}, {}
             for key, topic_id, log, high_watermark in self._logs(replicas):
                 if log.disk is directory.disk and log.segments:
@@ -107,5 +146,5 @@ class OffsetCheckpoints:
     def _logs(self, replicas: Replicas) -> Iterator[tuple[tuple[str, int], bytes, PartitionLog, int]]:
         for one in replicas:
             yield (one.topic, one.number), one.topic_id, one.log, one.high_watermark
-        for one, log in self._futures.items():
+        for one, log in self._futures.by_partition.items():
             yield (one.topic, one.number), one.topic_id, log, min(one.high_watermark, log.log_end_offset)

@@ -39,7 +39,7 @@ from actors.broker.replication.reading import RESTORER
 from actors.broker.replication.replicas import Replicas
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
@@ -111,14 +111,15 @@ class Scrubber:
         self,
         runtime: Runtime,
         channels: Channels,
-        storage: BrokerStorage,
+        logs: LogManager,
         cache: MetadataCache,
         replicas: Replicas,
         cleaner: LogCleaner,
     ) -> None:
         self._runtime = runtime
         self._channels = channels
-        self._storage = storage
+        self._logs = logs
+        self._directories = logs.directories
         self._cache = cache
         self._replicas = replicas
         self._cleaner = cleaner
@@ -151,11 +152,11 @@ class Scrubber:
             self._next_ms = now.mono_ms + min(QUIET_MS, value("rayft.log.scrub.interval.ms"))
             return
         self._next_ms = now.mono_ms + LOOK_MS
-        if self._steps is not None or self._storage.closing or self._off:
+        if self._steps is not None or self._logs.closing or self._off:
             return
-        for _, disk in self._storage.paths():
+        for _, disk in self._directories.paths():
             reading = self._readings.setdefault(disk, Reading(disk))
-            if not self._storage.failed(disk) and reading.due(now, value("rayft.log.scrub.interval.ms")):
+            if not self._directories.failed(disk) and reading.due(now, value("rayft.log.scrub.interval.ms")):
                 self._steps = self._read(reading)
                 self._go_on(None)
                 return
@@ -169,7 +170,7 @@ class Scrubber:
     def completed_ms(self) -> int:
         """Wall clock: when the last whole reading of the directory ended that has waited longest; 0: one has never had
         any."""
-        online = [disk for _, disk in self._storage.paths() if not self._storage.failed(disk)]
+        online = [disk for _, disk in self._directories.paths() if not self._directories.failed(disk)]
         return min((self._readings[disk].completed_ms if disk in self._readings else 0 for disk in online), default=0)
 
     # ---- one step after the other
@@ -179,7 +180,7 @@ class Scrubber:
         steps = self._steps
         if steps is None:
             return
-        if self._storage.closing:
+        if self._logs.closing:
             steps.close()
             self._steps = None
             return
@@ -227,7 +228,7 @@ class Scrubber:
             self.damaged = {path: why for path, why in self.damaged.items() if not self._is_in(path, reading.disk)}
         before = self.bytes_read, self.faults_found, self.faults_repaired
         ahead = self._ahead(reading)
-        while not self._storage.failed(reading.disk):
+        while not self._directories.failed(reading.disk):
             # A turn for each: nothing is read of a partition without records, and there may be thousands.
             yield self._job(int)
             if not self._rate():
@@ -257,17 +258,17 @@ class Scrubber:
         except (CorruptCheckpoint, ValueError, IndexError):
             self._runtime.log.warning(f"{SCRUBBED} in {self._path(reading.disk)} is not used: it is damaged")
         except (DiskFull, DiskFailed) as error:
-            self._storage.job_done(reading.disk, error)
+            self._directories.job_done(reading.disk, error)
         reading.known = True
 
     def _keep(self, reading: Reading, *, now: bool = False) -> Steps:
         """Write down where it is, about once a minute."""
-        if (now or self._runtime.now.mono_ms >= self._written_ms) and not self._storage.failed(reading.disk):
+        if (now or self._runtime.now.mono_ms >= self._written_ms) and not self._directories.failed(reading.disk):
             self._written_ms = self._runtime.now.mono_ms + CHECKPOINT_MS
             try:
                 yield self._sync([], [(reading.disk, SCRUBBED, reading.content())])
             except (DiskFull, DiskFailed) as error:
-                self._storage.job_done(reading.disk, error)
+                self._directories.job_done(reading.disk, error)
 
     def _ahead(self, reading: Reading) -> Iterator[Partition]:
         """The partitions in the directory that are not done. They are sorted once, and what has come meanwhile behind them
@@ -307,7 +308,7 @@ class Scrubber:
             if not self._rate():
                 return False
         except (DiskFull, DiskFailed) as error:
-            self._storage.job_done(error.disk or log.disk, error)
+            self._directories.job_done(error.disk or log.disk, error)
         except FileNotFoundError:
             pass
         except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
@@ -316,7 +317,7 @@ class Scrubber:
         return True
 
     def _here(self, partition: Partition, log: PartitionLog) -> bool:
-        return not (partition.removed or partition.log is not log or self._storage.failed(log.disk) or log.torn)
+        return not (partition.removed or partition.log is not log or self._directories.failed(log.disk) or log.torn)
 
     @staticmethod
     def _segment(log: PartitionLog, offset: int) -> Segment | None:
@@ -568,7 +569,7 @@ class Scrubber:
 
     def _flushed(self, partition: Partition) -> Steps:
         """What the log wants to write again is durable."""
-        result = yield lambda then: self._storage.flush(self._replicas, [partition], then)
+        result = yield lambda then: self._logs.flushes.flush(self._replicas, [partition], then)
         if isinstance(result, Exception):
             raise result
 
@@ -603,7 +604,7 @@ class Scrubber:
             )
 
     def _path(self, disk: Disk) -> str:
-        return self._storage.path(disk)
+        return self._directories.path(disk)
 
     def _is_in(self, path: str, disk: Disk) -> bool:
         return path.startswith(f"{self._path(disk)}/")

@@ -21,7 +21,7 @@ from actors.metadata.image import TOPIC_RESOURCE, Broker
 from actors.node.roles.broker.groups.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.groups.share.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.roles.broker.quotas.replication_throttles import Throttles
 from actors.node.roles.broker.replication.partition_effects import Gathered
@@ -37,7 +37,7 @@ class MetadataApplier:
         runtime: Runtime,
         me: int,
         replicas: Replicas,
-        storage: BrokerStorage,
+        logs: LogManager,
         heartbeats: BrokerHeartbeats,
         replication: Replication,
         groups: GroupCoordinator,
@@ -49,7 +49,7 @@ class MetadataApplier:
         self._runtime = runtime
         self._me = me
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._heartbeats = heartbeats
         self._replication = replication
         self._groups = groups
@@ -65,7 +65,7 @@ class MetadataApplier:
     @property
     def caught_up(self) -> bool:
         """Rule 1: partitions follow the metadata."""
-        return self._storage.in_use
+        return self._logs.in_use
 
     def catch_up(self, whole: Callable[[], MetadataDelta]) -> None:
         """Begin to follow the metadata, if it is there. `whole`: everything that it says."""
@@ -74,7 +74,7 @@ class MetadataApplier:
 
     def begin(self, whole: MetadataDelta) -> None:
         """Follow the metadata from now on; `whole` is everything that it says."""
-        self._storage.begin_use()
+        self._logs.begin_use()
         self._heartbeats.use_interval()
         self._throttles.configure()
         self._apply_whole(whole)
@@ -86,7 +86,7 @@ class MetadataApplier:
             self._throttles.configure()
             self._apply_whole(whole())
             for partition in self._replicas:
-                self._storage.configure(partition)
+                self._logs.configure(partition)
             self._heartbeats.use_interval()
 
     def apply(self, delta: MetadataDelta) -> None:
@@ -99,7 +99,7 @@ class MetadataApplier:
                 self.drop(partition)
             for key in [key for key in replicas.offline if key[0] == topic_id]:
                 del replicas.offline[key]
-                self._storage.give_up_lost(name, key[1])
+                self._logs.checkpoints.give_up_lost(name, key[1])
             self.forget_topic(name, topic_id)
         for state in delta.partitions:
             self._assign(state)
@@ -155,7 +155,7 @@ class MetadataApplier:
             if partition is not None:
                 self.drop(partition)
             if replicas.offline.pop((topic_id, number), None) is not None:
-                self._storage.give_up_lost(topic, number)
+                self._logs.checkpoints.give_up_lost(topic, number)
             return
         if self._is_offline(topic, topic_id, number, assignment):
             return
@@ -169,7 +169,7 @@ class MetadataApplier:
         why = offline.get(key)
         if why is None and self._replicas.get(topic_id, number) is None:
             before = not self._opened
-            if not self._storage.lost(name, topic_id, number, before=before):
+            if not self._logs.lost(name, topic_id, number, before=before):
                 return False
             why = Offline.LOST
             if in_isr:
@@ -180,7 +180,7 @@ class MetadataApplier:
                 )
         if why is Offline.LOST and not in_isr:
             offline.pop(key, None)
-            self._storage.give_up_lost(name, number)
+            self._logs.checkpoints.give_up_lost(name, number)
             return False
         if why is Offline.REMOVED and not in_isr and assignment.leader not in (self._me, NO_LEADER):
             self._runtime.stop(
@@ -196,18 +196,18 @@ class MetadataApplier:
     def set_aside(self, partition: Partition) -> None:
         """This broker has no replica of it any more, and nobody has said that its data may go."""
         self._replicas.remove(partition)
-        self._storage.set_aside(partition)
+        self._logs.set_aside(partition)
 
     def drop(self, partition: Partition) -> None:
         """This broker has no replica of it any more."""
         self._replicas.remove(partition)
-        self._storage.delete(partition)
+        self._logs.delete(partition)
 
     def _configure(self, kind: int, name: str) -> None:
         if kind == TOPIC_RESOURCE:
             for partition in self._replicas.by_name.get(name, {}).values():
-                self._storage.configure(partition)
+                self._logs.configure(partition)
         elif name in ("", str(self._me)):
             self._throttles.configure()
             for partition in self._replicas:
-                self._storage.configure(partition)
+                self._logs.configure(partition)

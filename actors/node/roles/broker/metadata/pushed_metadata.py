@@ -39,7 +39,7 @@ from actors.metadata.ops import (
 )
 from actors.metadata.topic_names import name_error
 from actors.node.quorum.told_leader import ToldLeader
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCache
 from actors.node.roles.broker.replication.partition_effects import Gathered
@@ -83,7 +83,7 @@ class PushedMetadata:
         cache: MetadataCache,
         lifecycle: Lifecycle,
         replicas: Replicas,
-        storage: BrokerStorage,
+        logs: LogManager,
         applier: MetadataApplier,
         gathered: Gathered,
         told_leader: ToldLeader,
@@ -93,7 +93,7 @@ class PushedMetadata:
         self._cache = cache
         self._lifecycle = lifecycle
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._applier = applier
         self._gathered = gathered
         self._told_leader = told_leader
@@ -305,7 +305,7 @@ class PushedMetadata:
             self._applier.begin(self._whole(self._cache.image))
             self._count_partitions()
             self._lifecycle.hurry(self._runtime.now)
-        self._storage.retire_unclaimed(self._replicas.offline, aside=True)
+        self._logs.claims.retire_unclaimed(self._replicas.offline, aside=True)
 
     # ---- StopReplica
 
@@ -315,7 +315,7 @@ class PushedMetadata:
             if any(topic == told.topic and key[1] == number for key, told in self._offline()):
                 return ErrorCode.KAFKA_STORAGE_ERROR
             if delete:
-                self._storage.remove_unclaimed(topic, number)
+                self._logs.claims.remove_unclaimed(topic, number)
             return ErrorCode.NONE
         key = (partition.topic_id, number)
         known = self._told[key].assignment

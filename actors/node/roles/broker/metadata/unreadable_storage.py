@@ -7,7 +7,7 @@ turn; a damaged replica is thrown away whole when it has left the ISR and anothe
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.replication.partition import NO_LEADER, Partition
 from actors.broker.replication.replicas import Replicas
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
@@ -22,21 +22,21 @@ class Unreadable:
         cache: MetadataCache,
         lifecycle: Lifecycle,
         replicas: Replicas,
-        storage: BrokerStorage,
+        logs: LogManager,
         applier: MetadataApplier,
     ) -> None:
         self._runtime = runtime
         self._cache = cache
         self._lifecycle = lifecycle
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._applier = applier
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
 
     def give_up(self) -> None:
         """At the end of a turn: what cannot be read since then, or may be thrown away now."""
-        if self._replicas.failed_reads or self._storage.failing:
+        if self._replicas.failed_reads or self._logs.directories.failing:
             self._directories()
         if self._replicas.unreadable:
             self._damaged()
@@ -44,11 +44,11 @@ class Unreadable:
     def _directories(self) -> None:
         """Directories whose device fails in reads or in jobs go offline like those in which nothing can be written. Where
         this broker cannot go on without one, it gives up only the replicas that it cannot read."""
-        failed = self._replicas.failed_reads | self._storage.failing
+        failed = self._replicas.failed_reads | self._logs.directories.failing
         self._replicas.failed_reads = {}
-        self._storage.failing.clear()
+        self._logs.directories.failing.clear()
         for disk, error in failed.items():
-            self._storage.fail(self._replicas, disk, error)
+            self._logs.failures.fail(self._replicas, disk, error)
 
     def _damaged(self) -> None:
         """What is damaged here and has left the ISR is thrown away whole; a new process fetches it anew.

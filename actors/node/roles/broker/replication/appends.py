@@ -13,7 +13,7 @@ from actors.broker.replication.admission import Refused
 from actors.broker.replication.partition import NoRoom, Partition
 from actors.broker.replication.replicas import Replicas
 from actors.node.roles.broker.availability import Lookups
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
@@ -25,18 +25,18 @@ class Appends:
     """The way into a log."""
 
     def __init__(
-        self, runtime: Runtime, replicas: Replicas, storage: BrokerStorage, lifecycle: Lifecycle, lookups: Lookups
+        self, runtime: Runtime, replicas: Replicas, logs: LogManager, lifecycle: Lifecycle, lookups: Lookups
     ) -> None:
         self._runtime = runtime
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._lifecycle = lifecycle
         self._lookups = lookups
 
     def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
         """`Partition.append`, after which `grown` is due. Raises Refused; once this process
         ends, always: the last flush of its logs has begun, or there is none."""
-        if self._storage.closing:
+        if self._logs.closing:
             raise _stops()
         try:
             appended = partition.append(data, self._runtime.now.wall_ms, client=client)
@@ -56,7 +56,7 @@ class Appends:
         transaction_version: int,
     ) -> Appended:
         """`Partition.end_transaction`, as acks=all; the rest as `append`."""
-        if self._storage.closing:
+        if self._logs.closing:
             raise _stops()
         partition.admit(-1)
         wall_ms = self._runtime.now.wall_ms
@@ -75,7 +75,7 @@ class Appends:
     def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
         """What a failed append means for this broker; the answer to who has asked for it."""
         if isinstance(error, DiskFailed):
-            self._storage.append_failed(self._replicas, partition, error)
+            self._logs.failures.append_failed(self._replicas, partition, error)
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
         if isinstance(error, NoRoom):
             self._no_room(partition)
@@ -83,7 +83,7 @@ class Appends:
 
     def grown(self, partition: Partition) -> None:
         """A led partition has taken in a batch."""
-        self._storage.written(partition)
+        self._logs.written.add(partition)
         self._replicas.appended(partition, self._runtime.now.mono_ms)
 
     def signal(self) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.replication.partition import Became, Partition
 from actors.broker.replication.replicas import Flush, Replicas
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed
@@ -30,14 +30,14 @@ class Gathered:
         self,
         runtime: Runtime,
         replicas: Replicas,
-        storage: BrokerStorage,
+        logs: LogManager,
         lifecycle: Lifecycle,
         appends: Appends,
         coordinators: Sequence[Leaderships],
     ) -> None:
         self._runtime = runtime
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._lifecycle = lifecycle
         self._appends = appends
         self._coordinators = coordinators
@@ -89,7 +89,7 @@ class Gathered:
 
         for partition in partitions:
             self._syncing[partition] = self._syncing.get(partition, 0) + 1
-        self._storage.flush(self._replicas, partitions, synced)
+        self._logs.flushes.flush(self._replicas, partitions, synced)
 
     def syncs_from(self, leader: int) -> bool:
         """Whether something that a broker leads is being synced here."""
@@ -102,7 +102,7 @@ class Gathered:
             elif flush.asks:
                 self._replicas.flushed(flush.partition, self._runtime.now.mono_ms)
 
-        self._storage.flush(self._replicas, [flush.partition], durable)
+        self._logs.flushes.flush(self._replicas, [flush.partition], durable)
 
     def _sync_opened(self) -> None:
         """What the process before this one had not synced may be in memory only, and counts where the settings want it on

@@ -12,7 +12,7 @@ from actors.broker.replication.fetchers import Cut, Fetcher, Outcome, Question
 from actors.broker.replication.replicas import Replicas
 from actors.broker.replication.suspected_leaders import SuspectedLeaders
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.roles.broker.log.log_manager import BrokerStorage
+from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.replication.partition_effects import Gathered
 from actors.node.runtime.calls import Lane
@@ -34,7 +34,7 @@ class Replication:
         channels: Channels,
         cache: MetadataCache,
         replicas: Replicas,
-        storage: BrokerStorage,
+        logs: LogManager,
         lifecycle: Lifecycle,
         suspected_leaders: SuspectedLeaders,
         gathered: Gathered,
@@ -43,7 +43,7 @@ class Replication:
         self._channels = channels
         self._cache = cache
         self._replicas = replicas
-        self._storage = storage
+        self._logs = logs
         self._lifecycle = lifecycle
         self._suspected_leaders = suspected_leaders
         self._gathered = gathered
@@ -66,7 +66,7 @@ class Replication:
 
     def _fetch(self, fetcher: Fetcher, now_ms: int) -> int:
         """Ask what is to be asked of one broker; when there may be more."""
-        if self._storage.closing or not len(fetcher) or self._gathered.syncs_from(fetcher.source):
+        if self._logs.closing or not len(fetcher) or self._gathered.syncs_from(fetcher.source):
             return FAR_MS
         retry_ms = self._retry_ms.get(fetcher.source, 0)
         if now_ms < retry_ms:
@@ -88,7 +88,7 @@ class Replication:
 
     def _ask(self, fetcher: Fetcher, question: Question, address: tuple[str, int]) -> None:
         def answered(reply: Any) -> None:
-            if self._storage.closing:
+            if self._logs.closing:
                 return  # the mark of a clean stop vouches for the logs as their last flush found them
             now_ms = self._runtime.now.mono_ms
             if isinstance(reply, ChannelError):
@@ -112,11 +112,11 @@ class Replication:
 
     def _take(self, fetcher: Fetcher, outcome: Outcome) -> None:
         for partition, error in outcome.failures:
-            self._storage.append_failed(self._replicas, partition, error)
+            self._logs.failures.append_failed(self._replicas, partition, error)
         for disk, jobs in outcome.jobs.items():
-            self._storage.unlink(disk, jobs)
+            self._logs.retired.unlink(disk, jobs)
         for partition in outcome.grown:
-            self._storage.written(partition)
+            self._logs.written.add(partition)
         self._replicas.replicated(outcome)
         self._gathered.run()
         for cut in outcome.cuts:
@@ -128,7 +128,7 @@ class Replication:
 
     def _prepare(self, fetcher: Fetcher, cut: Cut) -> None:
         def prepared(result: object) -> None:
-            if not self._storage.closing:
+            if not self._logs.closing:
                 self._take(fetcher, fetcher.cut(cut, result, self._runtime.now))
 
         self._runtime.work(cut.job.__call__, prepared)

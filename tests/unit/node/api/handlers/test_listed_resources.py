@@ -97,7 +97,7 @@ def test_a_replica_stays_in_the_directory_where_it_is() -> None:
     lab = Lab(2)
     lab.topic([1])
     lab.topic([2], name="elsewhere", topic_id=bytes(15) + b"\7")
-    ((path, _),) = lab.broker(1).storage.paths()
+    ((path, _),) = lab.broker(1).logs.directories.paths()
     assert move(lab, path, "t", 0) == ErrorCode.NONE
     assert move(lab, path + "-none", "t", 0) == ErrorCode.LOG_DIR_NOT_FOUND
     assert move(lab, path, "t", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

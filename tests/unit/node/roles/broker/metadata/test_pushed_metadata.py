@@ -294,7 +294,7 @@ def test_r291_70_an_unknown_partition_is_no_error_and_its_files_go_if_it_is_dele
     lab.begin()
     assert codes(lab.ask(STOP, stop(-2, name="none"))) == [0]
     removed: list[tuple[str, int]] = []
-    lab.node.broker.storage.remove_unclaimed = lambda *named: removed.append(named)
+    lab.node.broker.logs.claims.remove_unclaimed = lambda *named: removed.append(named)
     lab.ask(STOP, stop(-1, name="x", delete=False))
     lab.ask(STOP, stop(-2, name="x"))
     assert removed == [("x", 0)]

@@ -1,0 +1,95 @@
+"""Making the logs of a broker durable.
+
+This file alone decides what goes with a flush and what its end means. Rules:
+
+1. The logs of one directory are flushed together, and those of one directory do not wait for another's.
+2. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the log reaches again.
+3. On a full disk a flush waits for room. A directory that fails in it goes offline, and the flush of the others counts.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from actors.broker.replication.partition import Partition
+from actors.broker.replication.replicas import Replicas
+from actors.node.roles.broker.log.directory_failures import DirectoryFailures
+from actors.node.roles.broker.log.log_directories import LogDirectories
+from actors.node.roles.broker.log.offset_checkpoints import OffsetCheckpoints
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Disk, DiskFailed, DiskFull
+
+AGAIN_MS = 1000
+"""How soon a flush is tried again that found no room."""
+
+
+class Flushes:
+    """All flushes of a broker's current logs."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directories: LogDirectories,
+        failures: DirectoryFailures,
+        checkpoints: OffsetCheckpoints,
+    ) -> None:
+        self._runtime = runtime
+        self._directories = directories
+        self._failures = failures
+        self._checkpoints = checkpoints
+
+    def flush(self, replicas: Replicas, partitions: list[Partition], then: Callable[[Any], None]) -> None:
+        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`."""
+        disks: dict[Disk, list[Partition]] = {}
+        for partition in partitions:
+            if not partition.removed:
+                disks.setdefault(partition.log.disk, []).append(partition)
+        if not disks:
+            self._runtime.sync([], [], then)
+            return
+        waiting = set(disks)
+
+        def over(disk: Disk, result: object) -> None:
+            waiting.discard(disk)
+            if result is not None or not waiting:
+                then(result)
+
+        for disk, here in disks.items():
+            self._flush_one(replicas, disk, here, over)
+
+    def _flush_one(
+        self, replicas: Replicas, disk: Disk, partitions: list[Partition], then: Callable[[Disk, Any], None]
+    ) -> None:
+        """Flush the logs of one directory; `then(disk, None)` also when it has gone offline."""
+
+        def wait(full: DiskFull) -> None:
+            self._directories.refused(disk, full)
+            again_ms = self._runtime.now.mono_ms + AGAIN_MS
+            self._runtime.waiting.timers.at(again_ms, lambda: self._flush_one(replicas, disk, partitions, then))
+
+        flushes = []
+        try:
+            for log in [partition.log for partition in partitions if not partition.removed]:
+                flushes.append((log, log.flush(self._runtime.now.mono_ms)))
+        except DiskFull as error:
+            wait(error)
+            return
+        except DiskFailed as error:
+            then(disk, None if self._failures.fail(replicas, disk, error) else error)
+            return
+        replacements = [one for _, flush in flushes for one in flush.replacements]
+        if any(flush.cut for _, flush in flushes):
+            replacements += self._checkpoints.behind_a_cut(replicas, disk)
+
+        def done(result: object) -> None:
+            if isinstance(result, DiskFull):
+                self._checkpoints.forget()
+                wait(result)
+                return
+            if isinstance(result, DiskFailed) and self._failures.fail(replicas, disk, result):
+                result = None
+            elif not isinstance(result, Exception):
+                for log, flush in flushes:
+                    log.flushed(flush)
+            then(disk, result)
+
+        self._runtime.sync([file for _, flush in flushes for file in flush.files], replacements, done)

@@ -1,0 +1,63 @@
+"""Opening a log of this broker: one that the start found, or a new one (`LogLoader` is Kafka's name too).
+
+This file alone decides what a broker does with the result of a recovery (`broker/log/recovery.py`): what was cut is said. A
+log that cannot be opened is offline, its directory fails, and the next start looks at all logs there.
+"""
+
+from actors.broker.log.directories.directory import LogDirectory, PartitionDirectory
+from actors.broker.log.indexes import IndexCache
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.recovery import Recovered, recover
+from actors.node.roles.broker.log.log_directories import LogDirectories
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Disk, DiskFailed, DiskFull
+from actors.settings.topics import TopicSettings
+
+
+class LogLoader:
+    """Opens the logs of a broker. They share the memory for their indexes."""
+
+    def __init__(self, runtime: Runtime, directories: LogDirectories, indexes: IndexCache) -> None:
+        self._runtime = runtime
+        self._directories = directories
+        self._indexes = indexes
+
+    def create(self, disk: Disk, name: str, settings: TopicSettings, topic_id: bytes) -> PartitionLog:
+        """A log without records, in a directory of that name."""
+        instance = self._directories.of(disk).next_instance()
+        log = PartitionLog(disk, name, settings, topic_id, indexes=self._indexes, instance=instance)
+        self._directories.count(disk, 1)
+        return log
+
+    def load(
+        self, directory: LogDirectory, found: PartitionDirectory, topic_id: bytes, settings: TopicSettings
+    ) -> Recovered | None:
+        """Open a log that the start found; None: it cannot be opened, and its directory fails."""
+        known = directory.checkpointed((found.topic, found.number), topic_id, found.instance)
+        try:
+            recovered = recover(
+                directory.disk,
+                found.name,
+                settings,
+                clean=directory.clean,
+                recovery_point=known.recovery_point,
+                log_start_offset=known.log_start_offset,
+                cleaned_offset=known.cleaned_offset,
+                topic_id=topic_id,
+                now_ms=self._runtime.now.wall_ms,
+                indexes=self._indexes,
+                instance=found.instance,
+            )
+        except (DiskFull, DiskFailed) as error:
+            self._runtime.log.error(
+                f"{found.name} in {self._directories.path(directory.disk)} is offline, it cannot be opened: {error}"
+            )
+            self._directories.doubt(directory.disk)
+            self._directories.job_failed(directory.disk, error)
+            return None
+        self._directories.count(directory.disk, 1)
+        for cut in recovered.cuts:
+            self._runtime.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
+        for report in recovered.rebuilt:
+            self._runtime.log.warning(report)
+        return recovered

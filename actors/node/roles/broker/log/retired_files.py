@@ -1,0 +1,131 @@
+"""Files that no replica of this broker uses any more: they get another name at once, and are unlinked later.
+
+This file alone decides:
+
+1. The directory of a log that goes is renamed at once, so that what comes under its name next begins in a directory of its
+   own. It is unlinked after `file.delete.delay.ms`, in a thread; so are segments. Until then readers may have them open.
+2. Files of which nobody has said that they may go are set aside under a name of their own, and stay.
+3. In a directory that is offline nothing is renamed and nothing removed: the next start finds files that nobody claims.
+"""
+
+from collections.abc import Iterable
+
+from actors.broker.log.directories.directory import STRAY, PartitionDirectory, retired_name
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.segment import Job, Segment
+from actors.broker.replication.partition import Partition
+from actors.node.roles.broker.log.log_directories import LogDirectories
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Disk, DiskFailed, DiskFull
+from actors.settings.topics import TopicSettings
+
+
+class RetiredFiles:
+    """The way of files out of a broker's log directories."""
+
+    def __init__(self, runtime: Runtime, directories: LogDirectories) -> None:
+        self._runtime = runtime
+        self._directories = directories
+
+    # ---- whole logs
+
+    def drop(self, partition: Partition, log: PartitionLog) -> None:
+        """A log of a partition goes, with its files."""
+        log.forget_indexes()
+        self._directories.count(log.disk, -1)
+        if self.there(log):
+            self.retire(log.disk, log.directory, partition.topic, partition.number, partition.settings, log)
+
+    def there(self, log: PartitionLog) -> bool:
+        """Whether a log has files that can be given another name."""
+        return not self._directories.failed(log.disk) and self._directories.exists(log.disk, log.directory)
+
+    def retire(
+        self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings, log: PartitionLog | None = None
+    ) -> None:
+        """A partition's directory goes (rule 1). `log`: what has its files open."""
+        retired = retired_name(topic, number, "delete", self._runtime.random.uuid())
+        if not self._directories.rename(disk, name, retired):
+            return  # the next start on the repaired disk finds files that nobody claims
+
+        def later() -> None:
+            if log is not None:
+                log.release()
+            self.remove(disk, retired)
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + settings.file_delete_delay_ms, later)
+
+    def remove(self, disk: Disk, name: str) -> None:
+        """Unlink a directory now."""
+        self._runtime.work(lambda: disk.remove(name), lambda result: self._directories.job_done(disk, result))
+
+    # ---- what stays under another name
+
+    def set_aside(self, partition: Partition, log: PartitionLog) -> None:
+        """A log of a partition goes, and its files stay under another name."""
+        log.forget_indexes()
+        self._directories.count(log.disk, -1)
+        if self.there(log):
+            self.keep_stray(log.disk, log.directory, partition.topic, partition.number)
+        later_ms = self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms
+        self._runtime.waiting.timers.at(later_ms, log.release)
+
+    def keep_stray(self, disk: Disk, name: str, topic: str, number: int) -> None:
+        """Files stay that are of no replica of this broker: who says what there is does not say what was deleted."""
+        stray = self.stray(disk, name, topic, number)
+        if stray is not None:
+            self._runtime.log.warning(
+                f"{name} is no replica of this broker, as the controller says, which does not say that it is deleted: its "
+                f"files are set aside as {stray}. Remove them if nobody needs them"
+            )
+
+    def keep_unknown(self, disk: Disk, found: PartitionDirectory) -> None:
+        """Files stay that do not say which topic they are of: a power cut came before their first flush, or
+        partition.metadata is damaged. A topic that was deleted may have had that name, so nobody reads them; nobody removes
+        them either."""
+        stray = self.stray(disk, found.name, found.topic, found.number)
+        if stray is not None:
+            self._runtime.log.warning(
+                f"{found.name} has no readable partition.metadata: its files are set aside as {stray}"
+            )
+
+    def stray(self, disk: Disk, name: str, topic: str, number: int) -> str | None:
+        """Rename a partition's directory to one that nobody uses; its name, or None: that has failed."""
+        stray = retired_name(topic, number, STRAY, self._runtime.random.uuid())
+        return stray if self._directories.rename(disk, name, stray) else None
+
+    # ---- segments
+
+    def retire_segments(self, partition: Partition, segments: Iterable[Segment], jobs: Iterable[Job]) -> None:
+        """Segments that others have taken the place of: they are unlinked when nobody can be reading them any more."""
+        disk, unlinking = partition.log.disk, list(jobs)
+
+        def later() -> None:
+            for segment in segments:
+                segment.close()
+            self.unlink(disk, unlinking)
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms, later)
+
+    def unlink_later(self, partition: Partition, jobs: list[Job]) -> None:
+        """Readers may have the files open still: not before `file.delete.delay.ms`."""
+        if jobs:
+            disk, delay_ms = partition.log.disk, partition.settings.file_delete_delay_ms
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self.unlink(disk, jobs))
+
+    def unlink(self, disk: Disk, jobs: list[Job]) -> None:
+        """Run unlinking in a thread."""
+        if jobs:
+            self._runtime.work(lambda: _each(jobs), lambda result: self._directories.job_done(disk, result))
+
+
+def _each(jobs: list[Job]) -> None:
+    """Run all; what cannot be removed keeps nothing else. Raises DiskFull, DiskFailed, the first one's."""
+    failed: list[OSError] = []
+    for job in jobs:
+        try:
+            job()
+        except (DiskFull, DiskFailed) as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
