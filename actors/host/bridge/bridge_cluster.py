@@ -31,7 +31,7 @@ PROTOCOL_MAP = "listener.security.protocol.map"
 
 
 class Shape(NamedTuple):
-    """What the operator wants."""
+    """The shape of the cluster that the operator wants."""
 
     directory: Path
     zookeeper: str
@@ -39,15 +39,15 @@ class Shape(NamedTuple):
     brokers: int
     host: str
     port: int
-    """Of the first new broker; 0: any free ports."""
+    """The port of the first new broker; 0: any free ports."""
     listener: str
-    """The old brokers' inter-broker listener."""
+    """The name of the old brokers' inter-broker listener."""
     common: Mapping[str, str]
-    """Settings of every node."""
+    """The settings that every node gets."""
 
 
 def protocols(found: Findings) -> dict[str, str]:
-    """Listener that all old brokers have -> what it speaks. Raises ConfigError where they differ."""
+    """The security protocol of each listener that all old brokers have. Raises ConfigError if they differ."""
     result: dict[str, str] = {}
     for broker in found.brokers:
         for one in broker.endpoints:
@@ -63,7 +63,7 @@ def protocols(found: Findings) -> dict[str, str]:
 
 
 def mapped(common: Mapping[str, str]) -> dict[str, str]:
-    """What the settings of every node say of the security protocols of listeners."""
+    """The security protocols of listeners in the settings of every node, by listener name."""
     pairs = (pair.upper().partition(":") for pair in common.get(PROTOCOL_MAP, "").split(",") if pair.strip())
     return {name.strip(): protocol.strip() for name, _, protocol in pairs}
 
@@ -112,8 +112,8 @@ def described(shape: Shape, found: Findings, ports: Sequence[int]) -> dict[str, 
 
 
 def ports_behind(shape: Shape, listeners: int) -> list[int]:
-    """How far the ports of all nodes are behind the first new broker's: of the controllers, of the brokers, of all further
-    listeners. `listeners`: how many the old brokers have."""
+    """How far the ports of all nodes are behind the first new broker's: of the controllers, of the brokers, of all
+    further listeners. `listeners`: how many listeners the old brokers have."""
     more = shape.controllers * listeners + shape.brokers * (listeners - 1)
     return [
         *(plans.CONTROLLERS_BEHIND + i for i in range(shape.controllers)),
@@ -137,7 +137,7 @@ def create(shape: Shape, found: Findings) -> plans.Plan:
 
 @contextlib.contextmanager
 def _reserved(shape: Shape, listeners: int) -> Iterator[list[int]]:
-    """Ports that nobody else gets while the block runs."""
+    """Ports that no other process gets while the block runs."""
     with contextlib.ExitStack() as kept:
         yield [
             int(
@@ -152,7 +152,8 @@ def _url(name: str, host: str, port: int) -> str:
 
 
 def existing(directory: Path, found: Findings) -> plans.Plan | None:
-    """The plan that is there, if it is of this cluster. Raises ConfigError if it is another's."""
+    """The plan in a directory, if it is of this cluster; None: there is none. Raises ConfigError if it is another
+    cluster's."""
     made = plans.load(directory)
     if made is None:
         return None

@@ -1,5 +1,5 @@
-"""What `rayft bridge` has to know of the nodes' settings before it makes anything: whether nodes with these settings can
-live beside the old brokers.
+"""The checks that `rayft bridge` makes of the nodes' settings before it makes anything: whether nodes with these
+settings can live beside the old brokers.
 
 This file alone decides that. `actors/bridge/checks.py` judges what is in ZooKeeper. Rules:
 
@@ -43,7 +43,7 @@ def listener(found: Findings, wanted: str | None) -> str:
 
 
 def objections(shape: Shape, found: Findings) -> Iterator[str]:
-    """Why nodes with these settings cannot take the cluster over."""
+    """Reasons why nodes with these settings cannot take the cluster over."""
     try:
         ports = [TRIAL_PORT + offset for offset in bridge_cluster.ports_behind(shape, len(found.listeners))]
         files = bridge_cluster.described(shape, found, ports)

@@ -1,4 +1,5 @@
-"""What the bridge has noted in ZooKeeper: for `rayft bridge`, which waits for it, and for `rayft status`, which shows it."""
+"""The notes of the bridge in ZooKeeper: for `rayft bridge`, which waits for them, and for `rayft status`, which shows
+them."""
 
 from typing import Any, NamedTuple
 
@@ -11,18 +12,19 @@ STATES = ("driving", "handed back", "let go")
 
 
 class Noted(NamedTuple):
-    """The three znodes."""
+    """The content of the three znodes that show what the bridge has done."""
 
     note: dict[str, Any]
-    """`state`, and of a bridge that drives `controller` and `controller_epoch`; empty: there has been none."""
+    """The note of the bridge: `state`, and of a bridge that drives `controller` and `controller_epoch`; empty: there
+    has been none."""
     holder: int
-    """The id in /controller; -1: nobody is the controller."""
+    """The id in /controller; -1: there is no controller."""
     refusal: str = ""
-    """Why what the operator wants is not done."""
+    """Why the operator's request is not done; empty: it is not refused."""
 
 
 def noted(session: Session) -> Noted:
-    """What is there now. Raises OSError, BadZnode."""
+    """Read what the bridge has noted. Raises OSError, BadZnode."""
     bridge, controller, refused = session.read([Get(BRIDGE), Get(CONTROLLER), Get(REFUSED)])
     note = fields(BRIDGE, bridge) if bridge is not None and bridge.data else {}
     holder = fields(CONTROLLER, controller).get("brokerid", -1) if controller is not None else -1
@@ -30,7 +32,7 @@ def noted(session: Session) -> Noted:
 
 
 def shown(connect: str) -> dict[str, Any]:
-    """The same for `status --json`: `zookeeper`, `state`, `controller`, `controller_epoch`."""
+    """The notes of the bridge for `status --json`: `zookeeper`, `state`, `controller`, `controller_epoch`."""
     found: dict[str, Any] = {"zookeeper": connect, "state": "", "controller": None, "controller_epoch": None}
     try:
         with Session(connect, TIMEOUT_S) as session:

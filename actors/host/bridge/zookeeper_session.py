@@ -1,4 +1,4 @@
-"""A session with ZooKeeper for a command: ask, wait, go on.
+"""A session with ZooKeeper for a command, which asks, waits and goes on.
 
 This file alone decides how long a command waits. Nodes do not wait: they use `host/net/zookeeper_connection.py` as it is.
 """
@@ -14,13 +14,15 @@ from actors.host.net.zookeeper_connection import Door
 from actors.ports.zookeeper import Away, Began, Change, Close, Event, Multi, Open, Read, Reads
 
 SESSION_MS = 6_000
-"""Shorter than CONNECT_S: a server that has just been started may take a connection and never answer on it."""
+"""The length of the session in ms, shorter than CONNECT_S: a server that has just been started may take a connection
+and never answer on it."""
 CONNECT_S = 15.0
 ANSWER_S = 30.0
 
 
 class Session:
-    """`with Session("host:2181/chroot") as session: session.read([...])`. Raises OSError where nobody answers."""
+    """A session for the time of a block: `with Session("host:2181/chroot") as session: session.read([...])`. Raises
+    OSError if no server answers."""
 
     def __init__(self, connect: str, connect_s: float = CONNECT_S) -> None:
         self._connect = connect
@@ -47,15 +49,15 @@ class Session:
         self._door.perform(Close())
 
     def read(self, reads: Sequence[Read]) -> Any:
-        """The results, in order. Raises OSError."""
+        """Read znodes; the results come in order. Raises OSError."""
         return self._answer(Reads(self._next(), reads))
 
     def change(self, changes: Sequence[Change]) -> Any:
-        """Make all changes or none. Raises OSError, and Rejected where ZooKeeper refuses."""
+        """Make all changes or none. Raises OSError, and Rejected if ZooKeeper refuses."""
         return self._answer(Multi(self._next(), changes))
 
     def everything(self) -> Snapshot:
-        """All that a takeover needs. Raises OSError, and BadZnode."""
+        """Read all that a takeover needs. Raises OSError, and BadZnode."""
         rounds = everything()
         results: Iterable[Any] | None = None
         while True:

@@ -1,4 +1,4 @@
-"""Outgoing connections: one attempt, and whether it was refused.
+"""One attempt at an outgoing connection, and whether it was refused.
 
 This file alone decides what counts as refused: at every address of the name, the system answered that nothing listens
 there. A timeout, a missing route or an unknown name is not a refusal. The node revokes leases on refusals only.
@@ -13,7 +13,7 @@ from actors.host.net.link import Link
 from actors.host.net.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S
 
 CONNECT_TIMEOUT_S = 10.0
-"""The time to resolve the name, and again for its addresses. Each address has an equal part, so that a silent one
+"""The time in s to resolve the name, and again for its addresses. Each address has an equal part, so that a silent one
 leaves time for the next."""
 
 

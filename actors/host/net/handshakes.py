@@ -1,4 +1,4 @@
-"""Which TLS handshake begins next, and which one gives up its place.
+"""The TLS handshakes of a node: which one begins next, and which one gives up its place.
 
 A handshake takes a signature in the one thread that also carries heartbeats, and `HANDSHAKE_BYTES` until it is over. This
 file alone decides how many there are and whose. Rules:
@@ -25,14 +25,15 @@ WAITING_OF_A_HOST = 100
 UNDER_WAY = 320
 UNDER_WAY_OF_A_HOST = 80
 SLOW_S = 2.0
-"""A client that wants to get in needs two round trips and a signature."""
+"""The age in s from which on a handshake may lose its place to any other. A client that wants to get in needs two round
+trips and a signature."""
 AGAIN_S = 0.01
-"""How soon to look again while connections wait: as long as three handshakes may take at that rate."""
+"""The time in s after which to look again while connections wait: as long as three handshakes may take at that rate."""
 MANY = 100
-"""After so many the memory of handshakes is given back once none is under way."""
+"""The number of handshakes after which their memory is given back to the system once none is under way."""
 HANDSHAKE_BYTES = 600 << 10
-"""Memory of one that is under way, at most: OpenSSL takes a first message of 128 KiB, and buffers of 256 KiB and more are
-around it. Of a peer that sends nothing it is 55 KiB."""
+"""The most memory of a handshake under way: OpenSSL takes a first message of 128 KiB, and buffers of 256 KiB and more
+are around it. Of a peer that sends nothing it is 55 KiB."""
 
 
 class Arrival(Protocol):
@@ -46,7 +47,7 @@ A = TypeVar("A", bound=Arrival)
 
 
 class Verdict(NamedTuple, Generic[A]):
-    """Handshakes that begin now, and connections to be closed, whether they wait or are under way."""
+    """The handshakes that begin now, and the connections to be closed, whether they wait or are under way."""
 
     begin: list[A]
     close: list[A]
@@ -60,15 +61,15 @@ class Places(Generic[A]):
         self._of_a_host = of_a_host
         self._taken = 0
         self.by_host: dict[str, dict[A, float]] = {}
-        """Each host's connections, the oldest first, with the second in which they came. Nobody has an empty one."""
+        """Each host's connections, the oldest first, with the second in which they came. No host has an empty table."""
 
     def __len__(self) -> int:
         return self._taken
 
     def loser(self, host: str, slow_before_s: float | None) -> A | None:
-        """Who has to give a place to one of `host`; None: there is one free. Raises LookupError: nobody has to.
-        `slow_before_s`: of a host the oldest goes first, and whoever came before that time goes in any case; None: the
-        newest goes first."""
+        """The connection that has to give its place to one of `host`; None: there is a free place. Raises LookupError
+        if no connection has to. `slow_before_s`: of a host the oldest goes first, and a connection that came before
+        that time goes in any case; None: the newest goes first."""
         own = len(self.by_host.get(host, ()))
         if own >= self._of_a_host:
             rich = host
@@ -83,12 +84,12 @@ class Places(Generic[A]):
         raise LookupError
 
     def take(self, one: A, now_s: float) -> None:
-        """Give it a place."""
+        """Give a connection a place."""
         self.by_host.setdefault(one.host, {})[one] = now_s
         self._taken += 1
 
     def leave(self, one: A) -> None:
-        """Its place is free now, if it had one."""
+        """Free the place of a connection, if it has one."""
         own = self.by_host.get(one.host)
         if own is not None and own.pop(one, None) is not None:
             self._taken -= 1
@@ -96,7 +97,7 @@ class Places(Generic[A]):
                 del self.by_host[one.host]
 
     def next_in_turn(self, host: str) -> A:
-        """Take out the oldest of a host. Its others come behind all other hosts."""
+        """Take out the oldest connection of a host. Its others come behind all other hosts."""
         own = self.by_host.pop(host)
         one = next(iter(own))
         del own[one]
@@ -113,21 +114,22 @@ class Handshakes(Generic[A]):
         self._waiting: Places[A] = Places(WAITING, WAITING_OF_A_HOST)
         self._under_way: Places[A] = Places(UNDER_WAY, UNDER_WAY_OF_A_HOST)
         self._allowed = float(AT_ONCE)
-        """How many may begin now."""
+        """How many handshakes may begin now."""
         self._since_s = 0.0
         self._second = 0
         self._begun: Counter[str] = Counter()
-        """How many have begun in this second, by host."""
+        """How many handshakes of each host have begun in this second."""
         self._ended = 0
-        """How many ended since memory was given back."""
+        """How many handshakes have ended since memory was given back."""
 
     @property
     def under_way(self) -> int:
-        """How many last now."""
+        """How many handshakes are under way now."""
         return len(self._under_way)
 
     def arrive(self, one: A, now_s: float) -> A | None:
-        """A connection was accepted: it waits for `verdict`. Who is to be closed for it, which may be itself."""
+        """Let an accepted connection wait for `verdict`. Returns the connection to be closed for it, which may be
+        itself; None: none."""
         try:
             loser = self._waiting.loser(one.host, None)
         except LookupError:
@@ -138,7 +140,8 @@ class Handshakes(Generic[A]):
         return loser
 
     def verdict(self, now_s: float) -> Verdict[A]:
-        """What happens now. To be asked after arrivals, and `AGAIN_S` later as long as any connection `waits`."""
+        """The handshakes that begin now and the connections to be closed. It is called after arrivals, and `AGAIN_S`
+        later as long as any connection `waits`."""
         self._allowed = min(AT_ONCE, self._allowed + (now_s - self._since_s) * A_SECOND)
         self._since_s = now_s
         if int(now_s) != self._second:
@@ -150,7 +153,7 @@ class Handshakes(Generic[A]):
         return found
 
     def _admit(self, now_s: float, found: Verdict[A]) -> bool:
-        """Let the next one in; whether there was one."""
+        """Let the next connection in. Returns whether there was one."""
         for host in self._waiting.by_host:
             if self._begun[host] >= A_SECOND_OF_A_HOST:
                 continue
@@ -174,7 +177,8 @@ class Handshakes(Generic[A]):
         return bool(self._waiting)
 
     def over(self, one: A) -> bool:
-        """A handshake that had begun has ended, in whatever way; whether many have, so that memory should be given back."""
+        """Note that a handshake that had begun has ended, in whatever way. Returns whether many have, so that memory
+        should be given back."""
         self._under_way.leave(one)
         self._ended += 1
         if self._ended < (UNDER_WAY if self._under_way else MANY):
@@ -183,7 +187,7 @@ class Handshakes(Generic[A]):
         return True
 
     def give_up(self) -> list[A]:
-        """Those that wait, which do no longer: the node ends."""
+        """Take out the connections that wait, since the node ends."""
         gone = [one for own in self._waiting.by_host.values() for one in own]
         for one in gone:
             self._waiting.leave(one)

@@ -28,34 +28,34 @@ END = b"\r\n\r\n"
 
 
 class Asked(NamedTuple):
-    """A request."""
+    """A request for a page."""
 
     method: str
     query: str
     headers: Mapping[str, str]
-    """By name in small letters."""
+    """The headers by name in small letters."""
 
 
 class Page(Protocol):
-    """What is shown, as of one moment."""
+    """The content that is shown, as of one moment."""
 
     def form(self, asked: Asked) -> tuple[Mapping[str, str], bytes]:
-        """(headers, body) as the request asks for them."""
+        """(headers, body) of the answer, in the form that the request asks for."""
 
 
 class _Connection:
     def __init__(self, sock: socket.socket, until_s: float) -> None:
         self.sock = sock
         self.until_s = until_s
-        """When it is closed, whatever it does."""
+        """The time at which the connection is closed, whatever it does."""
         self.data = bytearray()
         self.asked: Asked | None = None
         self.answer: memoryview | None = None
-        """What is left to be sent."""
+        """The part of the answer that is still to be sent; None: there is no answer yet."""
 
 
 class HttpDoor:
-    """The server, until `close`."""
+    """The HTTP server, until `close`."""
 
     def __init__(self, host: str, port: int, make: Callable[[], Page]) -> None:
         """`make` is called by the thread of the server. Raises OSError if the address cannot be used."""
@@ -71,13 +71,13 @@ class HttpDoor:
         self._listener.setblocking(False)
         self.host, self.port = (str(self._listener.getsockname()[0]), int(self._listener.getsockname()[1]))
         self.pages = 0
-        """How many have been made."""
+        """How many pages have been made."""
         self._make = make
         self._rest_until_s = 0.0
         self._connections: dict[_Connection, None] = {}
-        """In order of arrival."""
+        """The open connections, in order of arrival."""
         self._asking: list[_Connection] = []
-        """Those whose requests are whole and have no answer."""
+        """The connections whose requests are whole and have no answer."""
         self._closing = False
         self._wake, self._woken = socket.socketpair()
         self._poll = selectors.DefaultSelector()
@@ -88,11 +88,11 @@ class HttpDoor:
 
     @property
     def bytes_kept(self) -> int:
-        """What has come of its connections' requests, and what is left of their answers. Any thread may ask."""
+        """Bytes of requests that have come and of answers that are left, over all connections. Any thread may ask."""
         return sum([len(one.data) + len(one.answer or b"") for one in list(self._connections)])
 
     def close(self) -> None:
-        """Stop serving; connections that are open are closed. May be called more than once."""
+        """Stop serving; connections that are open are closed. A second call does nothing."""
         self._closing = True
         with contextlib.suppress(OSError):
             self._wake.send(b"x")
@@ -141,7 +141,7 @@ class HttpDoor:
         self._poll.register(sock, selectors.EVENT_READ, one)
 
     def _move(self, one: _Connection) -> None:
-        """Read, or write, what is possible."""
+        """Read or write what a connection lets be read or written now."""
         try:
             if one.answer is not None:
                 one.answer = one.answer[one.sock.send(one.answer[: 1 << 20]) :]
@@ -179,7 +179,7 @@ class HttpDoor:
         self._asking.append(one)
 
     def _answer(self) -> None:
-        """Make a page for all who have asked."""
+        """Make a page for all connections that have asked."""
         asking, self._asking = self._asking, []
         began_s = time.monotonic()
         page: Page | None = None

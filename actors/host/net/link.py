@@ -34,8 +34,8 @@ _length = struct.Struct(">i").unpack_from
 
 
 class Reader:
-    """The reading side of one plane: the buffer that its connections share, memory for large frames, a count of frames, and
-    what they may bring at once; None: as much as they have."""
+    """The reading side of one plane: the buffer that its connections share, memory for large frames, a count of frames,
+    and what they may bring at once; None: as much as they have."""
 
     __slots__ = ("frames", "idle", "pool", "ration", "room", "scratch", "view")
 
@@ -54,7 +54,7 @@ class Owner(Protocol):
 
     def opened(self, link: "Link") -> None: ...
     def received(self, conn: int, frame: memoryview) -> bool:
-        """Take a frame. False: take no more from this connection before `pause(False)`."""
+        """Take a frame. False: hand over no more of this connection before `pause(False)`."""
         ...
 
     def congested(self, link: "Link", congested: bool) -> None: ...
@@ -62,12 +62,12 @@ class Owner(Protocol):
     def waits(self, link: "Link") -> None: ...
     def muted(self, link: "Link") -> bool: ...
     def stands(self, link: "Link") -> None:
-        """It has brought its share: begin another pass soon."""
+        """Called when a connection has brought its share, so that another pass begins soon."""
         ...
 
     def too_large(self, link: "Link", size: int) -> None: ...
     def no_memory(self, link: "Link", size: int) -> None:
-        """There is no memory for a frame: close the connection."""
+        """Called when there is no memory for a frame, to close the connection."""
         ...
 
 
@@ -88,14 +88,14 @@ class Link(asyncio.BufferedProtocol):
         self.peer_host = peer_host
         self.peer_port = 0
         self.active = True
-        """Whether anything came or was handed over since the last sweep for idle connections."""
+        """Whether bytes came or were handed over since the last sweep for idle connections."""
         self._unsent_bytes = 0
-        """The value of `unsent` at that sweep."""
+        """How many bytes were unsent at that sweep."""
         self.transport: asyncio.Transport
         self.open = False
-        """Whether there is, or was, a connection."""
+        """Whether the connection is, or was, open."""
         self.counted = False
-        """Whether it is one of the connections of its host that are counted."""
+        """Whether the connection is one of those of its host that are counted."""
         self.frame_bytes_max = frame_bytes_max
         """The largest frame that the peer may send; it grows when the peer has logged in."""
         self._head = b""
@@ -105,17 +105,17 @@ class Link(asyncio.BufferedProtocol):
         self._frame: memoryview | None = None
         self._size = self._have = self._room = 0
         self.moved_ms = 0
-        """For an unfinished frame: when bytes of it arrived last, or reading was resumed."""
+        """The time when bytes of an unfinished frame arrived last, or reading was resumed (monotonic ms)."""
         self._outside = False
         """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
         self._paused_by_node = self._paused_by_peer = False
         self._ration = reader.ration if conn > 0 else None
         self._stands = False
-        """Whether it stands in the line of the ration."""
+        """Whether the connection stands in the line of the ration."""
         self.share, self.share_of = 0, -1
         self._dead = False
         self.left = False
-        """Whether the node has been told that the peer has closed it, though it is not read."""
+        """Whether the node has been told that the peer has closed the connection, though it is not read."""
         self._written = 0
         self._ends: deque[int] = deque()
         """The end of each answer that may not have left yet, counted in bytes written."""
@@ -177,7 +177,7 @@ class Link(asyncio.BufferedProtocol):
             self._cut(self.reader.scratch, len(self._head) + nbytes)
 
     def pause_writing(self) -> None:
-        """The peer does not read its answers: take no more requests from it. The connections that this node opened are
+        """Take no more requests from a peer that does not read its answers. The connections that this node opened are
         still read, since two nodes that wait for each other would wait for ever."""
         if self.conn > 0:
             self._paused_by_peer = True
@@ -192,13 +192,13 @@ class Link(asyncio.BufferedProtocol):
     # ---- the loop calls these
 
     def pause(self, paused: bool) -> None:
-        """Stop or resume reading, as the node says."""
+        """Stop or resume reading, as the node decides."""
         self._paused_by_node = paused
         self.moved_ms = _now_ms()
         self._read_or_not()
 
     def wrote(self, size: int) -> None:
-        """An answer of `size` bytes was handed to the transport."""
+        """Note that an answer of `size` bytes was handed to the transport."""
         self._written += size
         self._ends.append(self._written)
         self.unsent()
@@ -211,11 +211,11 @@ class Link(asyncio.BufferedProtocol):
         return len(self._ends)
 
     def unsent_bytes(self) -> int:
-        """What the kernel has not taken."""
+        """How many bytes the kernel has not taken."""
         return self.transport.get_write_buffer_size()
 
     def unread(self) -> bool:
-        """Whether it is open and not read, as the node says, so that nobody sees its end."""
+        """Whether the connection is open and the node does not have it read, so that its end would not be seen."""
         return self._paused_by_node and not self._dead
 
     def idle(self) -> bool:
@@ -235,7 +235,7 @@ class Link(asyncio.BufferedProtocol):
                 asyncio.get_running_loop().call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once, without sending what is left."""
         self._dead = True
         self.transport.abort()
 
@@ -268,7 +268,7 @@ class Link(asyncio.BufferedProtocol):
             self._head = bytes(memoryview(data)[position:end])
 
     def _enough(self) -> None:
-        """The node takes no more for now."""
+        """Stop handing over, since the node takes no more for now."""
         self._paused_by_node = True
         self._read_or_not()
 
@@ -287,7 +287,7 @@ class Link(asyncio.BufferedProtocol):
             self.owner.waits(self)
 
     def let_in(self) -> None:
-        """There is room for the frame that has begun."""
+        """Read on, since there is room for the frame that has begun."""
         assert self._frame is not None
         full = self._have == self._room
         whole = self._memory(self._size)
@@ -299,8 +299,8 @@ class Link(asyncio.BufferedProtocol):
             self._read_or_not()
 
     def _memory(self, size: int) -> memoryview | None:
-        """Room for so many bytes of a frame; None: the system has none, and this connection ends. So no peer's length ends
-        the process, whatever limit it has."""
+        """Memory for `size` bytes of a frame; None: the system has none, and this connection ends. So no length that a
+        peer claims ends the process, whatever limit it has."""
         try:
             return self.reader.pool.take(size)
         except MemoryError:
@@ -309,12 +309,12 @@ class Link(asyncio.BufferedProtocol):
             return None
 
     def held_up(self) -> bool:
-        """Whether this side has stopped reading it for now, for reasons of its own. A client that is over its quota is not
-        read either, but it decides itself for how long: others do not wait for that."""
+        """Whether this side has stopped reading the connection for now, for reasons of its own. A client that is over
+        its quota is not read either, but it decides itself for how long: others do not wait for that."""
         return self._stands or (self._paused_by_node and not self.owner.muted(self))
 
     def stand(self, stands: bool) -> bool:
-        """It stands in the line of the ration; or no longer. Returns whether it is read now."""
+        """Put the connection into the line of the ration, or take it out. Returns whether it is read now."""
         self._stands = stands
         self.moved_ms = _now_ms()
         self._read_or_not()

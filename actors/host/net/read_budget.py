@@ -1,4 +1,4 @@
-"""How much is read between two turns of the node, and of which connections.
+"""The bound on how much is read between two turns of the node, and of which connections.
 
 A turn begins when everything has been read that one poll found. Without a bound a hundred connections that send requests of
 1 MB bring half a gigabyte in one poll, and for that time, 200 ms and more, the node hears of nothing that controllers say.
@@ -22,7 +22,8 @@ from typing import Protocol
 
 PASS_BYTES = 1 << 20
 CROWD_BYTES = PASS_BYTES // 4
-"""What several bring in a pass. A controller's word waits for it, and for what the node does with it."""
+"""How many bytes several connections bring in a pass. A controller's word waits for it, and for what the node does with
+it."""
 LEAST_BYTES = 16 << 10
 
 
@@ -31,25 +32,26 @@ class Reads(Protocol):
 
     peer_host: str
     share: int
-    """How many bytes it may still bring in pass `share_of`."""
+    """How many bytes the connection may still bring in pass `share_of`."""
     share_of: int
 
     def stand(self, stands: bool) -> bool:
-        """It stands in the line and is not read; or no longer. Returns whether it is read now."""
+        """Put the connection into the line, where it is not read, or take it out. Returns whether it is read now."""
         ...
 
 
 class Ration:
-    """What the connections of a plane may bring."""
+    """The bytes that the connections of a plane may bring in a pass."""
 
     def __init__(self) -> None:
         self._pass = 0
         self.left = PASS_BYTES
         """Bytes that all together may still bring in this pass, before each gets the least."""
         self._share = PASS_BYTES
-        """Bytes that one may bring at once in this pass."""
+        """Bytes that one connection may bring at once in this pass."""
         self._line: dict[str, deque[Reads]] = {}
-        """Those that stand, by host, in the order in which hosts are let in. Invariant: no host has an empty one."""
+        """The connections in the line, by host, in the order in which hosts are let in. Invariant: no host has an empty
+        one."""
 
     def share(self, one: Reads) -> int:
         """How many bytes `one` may bring at once; more than 0."""
@@ -58,7 +60,8 @@ class Ration:
         return one.share
 
     def took(self, one: Reads, size: int) -> bool:
-        """`one` has brought `size` bytes after it was asked for its share. Returns whether it stands in the line now."""
+        """Note that `one` has brought `size` bytes after it was asked for its share. Returns whether it stands in the
+        line now."""
         self.left -= size
         one.share -= size
         if one.share > 0:
@@ -71,11 +74,11 @@ class Ration:
         return True
 
     def hurry(self) -> None:
-        """A controller has said something."""
+        """Let the turn begin soon, since a controller has said something."""
         self.left = min(self.left, 0)
 
     def renew(self) -> bool:
-        """Begin the next pass. Returns whether any go on standing."""
+        """Begin the next pass. Returns whether any connection still stands in the line."""
         self._pass += 1
         several = len(self._line) > 1 or any(len(queue) > 1 for queue in self._line.values())
         self.left = self._share = CROWD_BYTES if several else PASS_BYTES
@@ -90,7 +93,7 @@ class Ration:
         return bool(self._line)
 
     def leave(self, one: Reads) -> None:
-        """A connection that stands in the line is gone."""
+        """Take a connection that is gone out of the line."""
         queue = self._line[one.peer_host]
         queue.remove(one)
         if not queue:

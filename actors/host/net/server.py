@@ -1,4 +1,4 @@
-"""Listening sockets: reserved early, opened when the node says so.
+"""The listening sockets of a node, reserved early and opened when the node says so.
 
 This file alone decides when a port accepts connections. Every port is bound before the node starts. Until `listen` a
 connect is refused; from then on until the process ends it is accepted. The numbers of connections to controller and
@@ -20,8 +20,8 @@ from actors.settings.node_config import NodeConfig
 
 UNLIMITED_KINDS = ("controller", "control-plane")
 PROTECTED_KINDS = (*UNLIMITED_KINDS, "inter-broker")
-"""A flood of clients keeps no other node out: neither max.connections nor the last descriptors of clients count for these,
-as for the inter-broker listener of Apache Kafka if clients have another one."""
+"""The kinds of listener that a flood of clients cannot close to other nodes: neither max.connections nor the last
+descriptors of clients count for these, as for the inter-broker listener of Apache Kafka if clients have another one."""
 ACCEPT_AT_ONCE = 64
 NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
@@ -34,7 +34,7 @@ class Listeners:
     """The sockets of one node, by listener name."""
 
     def __init__(self, config: NodeConfig) -> None:
-        """Bind all of them. Raises PortTaken, or ConfigError for a security protocol other than PLAINTEXT."""
+        """Binds all listeners. Raises PortTaken, or ConfigError for a security protocol other than PLAINTEXT."""
         self._sockets: dict[str, socket.socket] = {}
         self._backlog = max(128, config.value("socket.listen.backlog.size"))
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
@@ -56,8 +56,7 @@ class Listeners:
         return {name: int(sock.getsockname()[1]) for name, sock in self._sockets.items()}
 
     def open_to_others(self) -> str | None:
-        """A warning about the listeners that other machines may reach and that ask nobody who they are; None if there are
-        none."""
+        """A warning about the listeners without authentication that other machines may reach; None if there are none."""
         found = [
             f"{name} at {host}:{port}"
             for name, sock in self._sockets.items()
@@ -141,7 +140,7 @@ class ConnectionLimits:
         return True
 
     def give(self, host: str) -> None:
-        """Count one connection less."""
+        """Count one connection less from `host`."""
         self._all -= 1
         self._by_host[host] -= 1
         if not self._by_host[host]:
@@ -149,7 +148,8 @@ class ConnectionLimits:
 
 
 def _overrides(text: str) -> Iterator[tuple[str, int]]:
-    """(address, number). A peer is known by its address, so a name is replaced by the addresses that it has now."""
+    """(address, number) of each override. A peer is known by its address, so a name is replaced by the addresses that
+    it has now."""
     for pair in text.split(","):
         if pair.strip():
             host, _, most = pair.strip().rpartition(":")

@@ -34,30 +34,30 @@ CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required"
 
 
 class Peer(NamedTuple):
-    """Who has shown a certificate."""
+    """The peer that has shown a certificate."""
 
     principal: str
     good_for_ms: int
-    """0 or less: its certificate is over."""
+    """How many ms the certificate is good from now on; 0 or less: it is over."""
 
 
 class Tls:
-    """TLS of one listener: as a server, and towards the same listener of other nodes."""
+    """The TLS of one listener: as a server, and towards the same listener of other nodes."""
 
     def __init__(self, listener: str, settings: TlsSettings) -> None:
-        """Raises ConfigError for a file that cannot be read, or that is no keystore."""
+        """Reads the files of the settings. Raises ConfigError for a file that cannot be read, or that is no keystore."""
         self.listener = listener
         self.settings = settings
         self._read = self._changed()
         self.trusted: str | None = None
         """The certificates of authorities, as PEM; None: there are none in the settings."""
         self._kept = self._material()
-        """What was read last, and could be used."""
+        """The key and the certificates that were read last and could be used."""
         self.server, self.client = self._contexts(self._kept)
 
     def renew(self) -> bool:
-        """Read the files again if they have changed; whether they had. Raises ConfigError; the old certificate and the
-        authorities then stay."""
+        """Read the files again if they have changed. Returns whether they had. Raises ConfigError; the old certificate
+        and the authorities then stay."""
         now = self._changed()
         if now == self._read:
             return False
@@ -70,16 +70,17 @@ class Tls:
         return True
 
     def forget_sessions(self) -> None:
-        """Let no session go on: whoever comes again shakes hands from the beginning. Somebody whose certificate is over then
-        hears it from TLS, and would otherwise come with its session for ever. Such sessions are gone by that, so nobody
-        can ask for this again and again. The files are left alone: whose authority has gone is told by `renew`."""
+        """Let no session be resumed, so that every peer shakes hands from the beginning. A peer whose certificate is
+        over is told so by TLS then, and would otherwise resume its session for ever. Such sessions are gone by that, so
+        no peer can cause this again and again. The files are left alone: an authority that has gone is found by
+        `renew`."""
         self.server, self.client = self._contexts(self._kept)
 
     def peer(self, peer: ssl.SSLObject | None, *, logs_in: bool = False) -> Peer | None:
-        """Whom the certificate of a peer names, and how long that is good; None: it has none. A session that goes on from an
-        earlier handshake comes without a look at certificates, so the time is looked at here. Raises ValueError if the
-        certificate cannot be read, or no rule makes a principal of its name. `logs_in`: the peer says who it is otherwise,
-        and no rule is looked at."""
+        """The peer that a certificate names, and how long the certificate is good; None: the peer has shown none. A
+        session that goes on from an earlier handshake comes without a look at certificates, so the time is looked at
+        here. Raises ValueError if the certificate cannot be read, or no rule makes a principal of its name. `logs_in`:
+        the peer says who it is otherwise, and no rule is looked at."""
         data = peer.getpeercert(binary_form=True) if peer is not None else None
         if data is None:
             return None
@@ -94,7 +95,7 @@ class Tls:
         return Peer(principal, int(left.total_seconds() * 1000))
 
     def _contexts(self, material: tuple[bytes, str | None]) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-        """As a server and as a client. Raises ConfigError."""
+        """(context as a server, context as a client). Raises ConfigError."""
         server = self._context(ssl.PROTOCOL_TLS_SERVER, material)
         server.verify_mode = CLIENT_AUTH[self.settings.client_auth]
         client = self._context(ssl.PROTOCOL_TLS_CLIENT, material)
@@ -104,9 +105,9 @@ class Tls:
         return server, client
 
     def issued(self, shown: Iterable[bytes]) -> set[bytes]:
-        """Those of these certificates (DER) that an authority of the truststore, as it was read last, has issued itself. One
-        with an authority in between is not among them: who shows it connects anew, with all its certificates. Another thread
-        may ask."""
+        """Those of the certificates `shown` (DER) that an authority of the truststore, as it was read last, has issued
+        itself. A certificate with an authority in between is not among them: its peer connects anew, with all its
+        certificates. Another thread may ask."""
         from cryptography import x509
 
         trusted, found = [], set()
@@ -173,7 +174,7 @@ class Tls:
 
 
 class Contexts:
-    """TLS of all listeners that speak it, by listener name; those of other nodes that this node dials among them."""
+    """The TLS of all listeners that speak it, by listener name; also of other nodes' listeners that this node dials."""
 
     def __init__(self, config: NodeConfig, log: "Log") -> None:
         self._log = log
@@ -181,10 +182,10 @@ class Contexts:
             name: Tls(name, security.tls) for name, security in config.security.items() if security.tls is not None
         }
         self._told: datetime.date | None = None
-        """The day on which it was last told which certificates end soon."""
+        """The day on which the log last said which certificates end soon."""
 
     def get(self, listener: str) -> Tls | None:
-        """That of a listener; None: it does not speak TLS."""
+        """The TLS of a listener; None: the listener does not speak TLS."""
         return self._by_name.get(listener)
 
     def key_files(self) -> list[str]:
@@ -192,7 +193,7 @@ class Contexts:
         return [tls.settings.keys.location for tls in self._by_name.values() if tls.settings.keys.location]
 
     def tell_ends(self, now: datetime.datetime) -> None:
-        """Once a day, tell which certificates end soon: behind that nobody can connect."""
+        """Warn, once a day, of certificates that end soon: after that no peer can connect."""
         if self._told == now.date():
             return
         self._told = now.date()
@@ -203,7 +204,8 @@ class Contexts:
             )
 
     def renew(self) -> list[Tls]:
-        """Read again what has changed: those that trust other authorities than before. To be called about once a second."""
+        """Read again the files that have changed. Returns the listeners that trust other authorities than before. It is
+        called about once a second."""
         self.tell_ends(datetime.datetime.now(datetime.UTC))
         found = []
         for tls in self._by_name.values():
@@ -219,7 +221,7 @@ class Contexts:
 
 
 def _issues(authority: "Certificate", certificate: "Certificate") -> bool:
-    """Whether that authority has signed a certificate."""
+    """Whether an authority has signed a certificate."""
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -268,7 +270,7 @@ def reason(error: OSError) -> str:
 
 
 def _pem(listener: str, setting: str, store: Store) -> bytes:
-    """What a store has, as PEM. Raises ConfigError."""
+    """The content of a store, as PEM. Raises ConfigError."""
     if store.text:
         return store.text.encode()
     try:

@@ -1,4 +1,4 @@
-"""A connection over TLS: what it brings is counted in records too, and who is not let in hears why.
+"""A connection over TLS, whose records are counted like bytes, and whose failed handshake is explained to the peer.
 
 A record of TLS may have one byte in it, and costs about what a thousand bytes cost to read. A quarter of a megabyte of such
 records takes the loop 20 ms, and brings 11,000 bytes. This file alone decides what of a connection over TLS is read at once,
@@ -25,18 +25,18 @@ from actors.host.net.link import Link
 RECORD_BYTES = 1 << 10
 RECORDS_A_READ = 512
 FIRST_BYTES = 1 << 10
-"""The room of the first read, which is more than a client's first request takes."""
+"""The room in bytes of the first read, which is more than a client's first request takes."""
 GROWTH_BYTES = 2 << 10
 ENOUGH_BYTES = 32 << 10
-"""A room of so many bytes has no limit from then on: 256 KiB have come before."""
+"""The room in bytes from which on it has no limit: 256 KiB have come before."""
 WHOLE_BYTES = 1 << 20
 MANY = 64
-"""Records of one read that are looked at for how much is in them."""
+"""The number of records in one read from which on their size limits the next read."""
 
 
 UNREAD_BYTES = 64 << 10
-"""How much that a peer has sent is read and thrown away before its connection is closed: behind unread bytes the system ends
-a connection with a reset, which may overtake an alert."""
+"""How many bytes a peer's unread data are thrown away before its connection is closed: behind unread bytes the system
+ends a connection with a reset, which may overtake an alert."""
 accepted: ContextVar[socket.socket | None] = ContextVar("accepted", default=None)
 """The socket of the handshake that begins in this context."""
 
@@ -56,7 +56,7 @@ class CountedRecords(ssl.SSLObject):
         return found
 
     def do_handshake(self) -> None:
-        """As in the class above."""
+        """Shake hands, and send the peer TLS's alert if that fails."""
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -70,7 +70,7 @@ class CountedRecords(ssl.SSLObject):
         self._socket = None
 
     def read(self, len: int = 1024, buffer: Any = None) -> Any:
-        """As in the class above."""
+        """Read, and count the read as one record."""
         self.reads += 1
         return super().read(len, buffer)
 
@@ -83,20 +83,20 @@ class TlsLink(Link):
         self._counted: CountedRecords
         self._reads = 0
         self._room_bytes = FIRST_BYTES
-        """How much a read is offered."""
+        """How many bytes the next read may bring."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the handshake is over."""
+        """Called by asyncio when the handshake is over."""
         self._counted = transport.get_extra_info("ssl_object")
         super().connection_made(transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """asyncio: where the next bytes go."""
+        """Called by asyncio for the place where the next bytes go."""
         buffer = super().get_buffer(sizehint)
         return buffer if len(buffer) <= self._room_bytes else buffer[: self._room_bytes]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """asyncio: so many bytes are there."""
+        """Called by asyncio when `nbytes` bytes are in that place."""
         began_ns = time.monotonic_ns()
         reads = self._counted.reads
         records, self._reads = max(1, reads - self._reads), reads

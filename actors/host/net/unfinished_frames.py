@@ -1,4 +1,4 @@
-"""Memory for frames that are not whole yet: which connections are read, which wait, and which are closed.
+"""The memory for frames that are not whole yet: which connections are read, which wait, and which are closed.
 
 This file alone decides how much unfinished frames may hold over all connections of a plane. Rules:
 
@@ -24,14 +24,14 @@ class Frame(Protocol):
     """An unfinished frame, as the room sees it."""
 
     moved_ms: int
-    """When bytes of it arrived last, or reading was resumed."""
+    """The time when bytes of the frame arrived last, or reading was resumed (monotonic ms)."""
 
     def let_in(self) -> None:
-        """There is room for the frame: read on."""
+        """Called when there is room for the frame, so that it is read on."""
         ...
 
     def held_up(self) -> bool:
-        """Whether this side has stopped reading it for now: then it cannot be late."""
+        """Whether this side has stopped reading the connection for now: then the frame cannot be late."""
         ...
 
 
@@ -42,9 +42,9 @@ class _Half:
         self.bytes_max = bytes_max
         self.held = 0
         self.inside: dict[Frame, tuple[int, int]] = {}
-        """(size, when it was let in)."""
+        """(size, time when it was let in) of each frame with room."""
         self.line: dict[Frame, int] = {}
-        """Sizes of the frames that wait, in order of arrival."""
+        """The sizes of the frames that wait, in order of arrival."""
 
     def fits(self, size: int) -> bool:
         return not self.inside or self.held + size <= self.bytes_max
@@ -73,7 +73,7 @@ class Room:
         return True
 
     def leave(self, frame: Frame, now_ms: int) -> None:
-        """A frame is whole, or its connection is gone. Frames that wait may be let in."""
+        """Give up the room of a frame that is whole, or whose connection is gone. Frames that wait may be let in."""
         for half in self._halves:
             half.line.pop(frame, None)
             half.held -= half.inside.pop(frame, (0, 0))[0]

@@ -45,17 +45,17 @@ MISSING = "this needs kazoo: pip install 'rayft[bridge]'."
 
 
 class Door:
-    """One session at a time. `told(token, result)` is called with what a request's class says, with `Rejected` or
-    `Away`; `happened(event)` with what happens by itself. Both from another thread."""
+    """One session with ZooKeeper at a time. `told(token, result)` is called with what a request's class says, with
+    `Rejected` or `Away`; `happened(event)` with what happens by itself. Both are called from another thread."""
 
     def __init__(self, told: Callable[[int, object], None], happened: Callable[[Event], None]) -> None:
         self._told = told
         self._happened = happened
         self._client: Any = None
-        """A KazooClient; None: no session is wanted."""
+        """The KazooClient of the session; None: no session is wanted."""
 
     def perform(self, request: Request) -> None:
-        """Do what the node asks. Raises ValueError for a connect string that cannot be."""
+        """Do what the node asks. Raises ValueError for a connect string that cannot be used."""
         if isinstance(request, Open):
             self._open(request)
         elif isinstance(request, Close):
@@ -72,7 +72,7 @@ class Door:
                 self._told(request.token, Unsendable(str(error)))
 
     def close(self) -> None:
-        """End the session. May be called more than once."""
+        """End the session. A second call does nothing."""
         client, self._client = self._client, None
         if client is not None:
             # It waits for ZooKeeper's answer, and a node's turn waits for nothing.
@@ -95,7 +95,8 @@ class Door:
         client.start_async()
 
     def _state(self, client: "KazooClient", state: str) -> None:
-        """Called on the thread of kazoo's connection, in the order of the session's life."""
+        """Take a new state of the connection. It is called on the thread of kazoo's connection, in the order of the
+        session's life."""
         if self._client is not client:
             return
         if state == "CONNECTED":

@@ -28,7 +28,7 @@ from actors.host.work import durable
 AUTHORITY_DAYS = 3650
 DAYS = 825
 BEFORE = datetime.timedelta(minutes=5)
-"""A certificate is good a little before it was issued, for machines whose clocks are late."""
+"""How long before its issue a certificate is good, for machines whose clocks are late."""
 
 
 class Issued(NamedTuple):
@@ -39,7 +39,7 @@ class Issued(NamedTuple):
 
     @property
     def pem(self) -> bytes:
-        """Both, as a keystore of type PEM has them."""
+        """Key and certificate one behind the other, as a keystore of type PEM has them."""
         return self.key + self.certificate
 
 
@@ -91,18 +91,18 @@ def issue(
 
 
 class Said(NamedTuple):
-    """What a certificate says."""
+    """The content of a certificate."""
 
     name: str
     unit: str
     hosts: tuple[str, ...]
     until: datetime.datetime
     signs: bool
-    """Whether it is an authority's."""
+    """Whether the certificate is an authority's."""
 
 
 def said(pem: bytes) -> Said:
-    """What the first certificate in some PEM says. Raises ValueError if there is none, or if it has no name."""
+    """The content of the first certificate in some PEM. Raises ValueError if there is none, or if it has no name."""
     certificate = x509.load_pem_x509_certificate(pem)
 
     def of(kind: x509.ObjectIdentifier) -> str:
@@ -137,7 +137,7 @@ def belong(issued: Issued) -> bool:
 
 
 def write(path: Path, data: bytes) -> None:
-    """A file that its owner alone can read. What was there before is replaced whole."""
+    """Write a file that its owner alone can read. A file that was there before is replaced whole."""
     durable.replace_files(str(path.parent), {path.name: data})
 
 

@@ -1,4 +1,4 @@
-"""Values of settings that stand elsewhere: `${file:/run/secrets/rayft.properties:password}` (KIP-421, KIP-297).
+"""The values of settings that stand elsewhere: `${file:/run/secrets/rayft.properties:password}` (KIP-421, KIP-297).
 
 This file alone decides which providers there are and what they may read. Names are Apache Kafka's:
 
@@ -32,7 +32,7 @@ FILE_BYTES_MAX = 1 << 20
 _REFERENCE = re.compile(r"\$\{(?P<provider>[^}:]*):(?:(?P<path>[^}]*):)?(?P<key>[^}:]*)\}")
 
 Lookup = Callable[[str, str], str]
-"""(path, or empty if there is none; key) -> value. Raises ConfigError."""
+"""Looks a value up: (path, or empty if there is none; key) -> value. Raises ConfigError."""
 
 
 def resolved(given: Mapping[str, str]) -> dict[str, str]:
@@ -65,7 +65,7 @@ def resolved(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _lookup(name: str, given: Mapping[str, str]) -> Lookup:
-    """What the provider of that name does. Raises ConfigError."""
+    """The look-up of the provider of that name. Raises ConfigError."""
     own = f"{PROVIDERS}.{name}."
     class_name = given.get(own + "class", "").strip()
     made = _CLASSES.get(class_name.removeprefix(PACKAGE) if class_name.startswith(PACKAGE) else "")
@@ -87,7 +87,7 @@ def _lookup(name: str, given: Mapping[str, str]) -> Lookup:
 
 
 def _paths(setting: str, text: str) -> Callable[[str], Path]:
-    """What makes a path of a reference's, if it may be read."""
+    """Makes a path out of that in a reference, if it may be read."""
     allowed = [Path(os.path.realpath(one.strip())) for one in text.split(",") if one.strip()]
     for one in text.split(","):
         if one.strip() and not os.path.isabs(one.strip()):

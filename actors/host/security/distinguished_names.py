@@ -30,17 +30,18 @@ CHARSETS = {
     0x1E: "utf-16-be",
     0x1C: "utf-32-be",
 }
-"""Tag of a kind of text in DER -> its encoding."""
+"""The encoding of each kind of text in DER, by its tag."""
 
 
 CONSTRUCTED, VERSION = 0x30, 0xA0
-"""Tags: a list of values; the version number before the fields of a certificate, which those of version 1 do not have."""
+"""The tags in DER of a list of values, and of the version number before the fields of a certificate, which those of
+version 1 do not have."""
 SUBJECT = 4
 """The place of its owner's name among the fields of a certificate: behind number, algorithm, issuer and validity."""
 
 
 def subject(certificate: bytes) -> str:
-    """The name of the owner of a certificate in DER. Raises ValueError if it is none."""
+    """The name of the owner of a certificate in DER. Raises ValueError if it is no certificate."""
     ((tag, content, _),) = _parts(certificate)
     fields = [] if tag != CONSTRUCTED else list(_parts(next(_parts(content), (0, b"", b""))[1]))
     if fields and fields[0][0] == VERSION:
@@ -51,7 +52,7 @@ def subject(certificate: bytes) -> str:
 
 
 def java_name(der: bytes) -> str:
-    """The text of a Name in DER. Raises ValueError if it is none."""
+    """The text of a Name in DER. Raises ValueError if it is no Name."""
     ((_, names, _),) = _parts(der)
     return ",".join(reversed(["+".join(map(_one, _parts(one))) for _, one, _ in _parts(names)]))
 

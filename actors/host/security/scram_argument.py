@@ -125,5 +125,6 @@ def _stored(name: str, mechanism: Mechanism, salt: bytes, salted_password: bytes
 
 
 def _new_salt() -> bytes:
-    """As long and of the same letters as those of Kafka's tools, so that nobody can tell who made a user."""
+    """A salt as long and of the same letters as those of Kafka's tools, so that a user does not show which tool made
+    it."""
     return salt_of(secrets.randbits(SALT_BITS))

@@ -1,4 +1,4 @@
-"""A directory with a cluster's authority and what it has issued: what `rayft certificate` makes, and `rayft up`.
+"""The directory with a cluster's authority and what it has issued: what `rayft certificate` makes, and `rayft up`.
 
 This file alone decides the names of these files and who may be named in a certificate:
 
@@ -33,7 +33,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}")
 ID_MAX = (1 << 31) - 1
 DAYS_MAX = 36_500
 PRINCIPAL = r"RULE:^CN=([^,]+)$/$1/,DEFAULT"
-"""`ssl.principal.mapping.rules` that makes `User:alice` of a certificate for alice."""
+"""The value of `ssl.principal.mapping.rules` that makes `User:alice` of a certificate for alice."""
 
 
 def node_name(ids: Sequence[int]) -> str:
@@ -42,7 +42,7 @@ def node_name(ids: Sequence[int]) -> str:
 
 
 def make_authority(directory: Path, name: str) -> Path:
-    """A new authority in a directory. Returns the path of its certificate. Raises ConfigError."""
+    """Make a new authority in a directory. Returns the path of its certificate. Raises ConfigError."""
     certificates = _certificates()
     _check_name(name, "--name")
     for file in (directory / CA, directory / CA_KEY):
@@ -65,9 +65,9 @@ def make_authority(directory: Path, name: str) -> Path:
 def make_node(
     directory: Path, ids: Sequence[int], hosts: Sequence[str], days: int | None = None, *, replacing: bool = False
 ) -> Path:
-    """A certificate for one process. `ids`: its broker id, its controller id, or both in this order. `hosts`: names and
-    addresses at which others reach it. `replacing`: in place of one that is there, which stays until the new one is issued.
-    Returns its path. Raises ConfigError."""
+    """Make a certificate for one process. `ids`: its broker id, its controller id, or both in this order. `hosts`:
+    names and addresses at which others reach it. `replacing`: in place of one that is there, which stays until the new
+    one is issued. Returns its path. Raises ConfigError."""
     if not ids or len(ids) > 2 or len(set(ids)) < len(ids) or not all(0 <= id <= ID_MAX for id in ids):
         raise ConfigError(
             f"--id {' --id '.join(map(str, ids)) or '(none)'} is not possible: write --id with the node's id or, for a "
@@ -87,21 +87,21 @@ def make_node(
 
 
 def make_client(directory: Path, name: str, days: int | None = None) -> Path:
-    """A certificate for a client. Returns its path. Raises ConfigError."""
+    """Make a certificate for a client. Returns its path. Raises ConfigError."""
     _check_name(name, "--name")
     return _make(directory, name, (), days)
 
 
 def issue_client(directory: Path, name: str) -> str:
-    """Key and certificate of a client for a day, as PEM. They are kept nowhere. Raises ConfigError."""
+    """Make key and certificate of a client for a day, as PEM. They are kept nowhere. Raises ConfigError."""
     certificates = _certificates()
     pem: bytes = certificates.issue(_authority(directory), name, _now(), days=1).pem
     return pem.decode()
 
 
 def renew(path: Path, days: int | None = None) -> None:
-    """A new certificate with the same name and hosts, in the same file; its authority is in the same directory. Raises
-    ConfigError."""
+    """Make a new certificate with the same name and hosts, in the same file; its authority is in the same directory.
+    Raises ConfigError."""
     certificates = _certificates()
     itself = path.name in (CA, CA_KEY)
     by = _authority(path.parent, renewing=itself)
@@ -125,7 +125,7 @@ def renew(path: Path, days: int | None = None) -> None:
 
 
 def told(path: Path) -> str:
-    """A file's content in one line, without secrets: whose it is, for which hosts, until when."""
+    """The content of a file in one line, without secrets: its owner, its hosts, and its end."""
     found = _certificates().said(_read(path))
     who = "authority" if found.signs else f"key and certificate of User:{found.name}"
     where = f" at {', '.join(found.hosts)}" if found.hosts else ""

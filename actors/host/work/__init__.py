@@ -1,1 +1,1 @@
-"""What runs beside the loop: disk, syncs, threads, locks, and the lack of any of them."""
+"""The work beside the loop: disk, syncs, threads, locks, and the lack of any of them."""

@@ -15,7 +15,8 @@ SPARE = 64
 RESERVE = 16
 PINS_MAX = 1024
 FEW = 4096
-"""With fewer than this, an operator is told: a broker with a thousand partitions and as many clients has none to spare."""
+"""The number of descriptors below which an operator is told: a broker with a thousand partitions and as many clients
+has none to spare."""
 
 
 def raise_limit() -> int:
@@ -58,18 +59,18 @@ def handles_max(disks: int, most: int) -> int:
 
 
 def pins_max() -> int:
-    """How many descriptors the syncs of one class may hold at once: what is over waits for its turn."""
+    """How many descriptors the syncs of one class may hold at once; the files beyond wait for their turn."""
     return max(4, min(PINS_MAX, limit_now() // 8))
 
 
 class Reserve:
-    """Descriptors that are open for nothing, each of which can be closed for something that must not fail. Any thread may
-    use it."""
+    """Descriptors that are kept open unused, so that each can be closed for something that must not fail. Any thread
+    may use it."""
 
     def __init__(self, count: int = RESERVE) -> None:
         self.count = min(count, limit_now() // 16)
         self.lent = 0
-        """How often one was given."""
+        """How often a descriptor was lent."""
         self._naming = threading.Lock()
         self._held: list[int] = []
         self.fill()
@@ -85,7 +86,7 @@ class Reserve:
             return True
 
     def lend(self) -> bool:
-        """Close one; the next call that opens something gets it. False: there is none left."""
+        """Close one descriptor, so that the next call that opens something gets it. False: there is none left."""
         with self._naming:
             if not self._held:
                 return False
@@ -94,7 +95,7 @@ class Reserve:
             return True
 
     def close(self) -> None:
-        """Give all back. Nothing is lent any more."""
+        """Give all descriptors back. None is lent any more."""
         with self._naming:
             self.count = 0
             while self._held:

@@ -37,14 +37,15 @@ from actors.ports import Buffer, DiskFailed, DiskFull, Space
 from fastpath.bytes.frame_pool import Pool
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG)) | SHORT
-"""What says nothing about the device: there is no room on the disk, or the process lacks descriptors or memory."""
+"""Errors that say nothing about the device: there is no room on the disk, or the process lacks descriptors or memory.
+"""
 NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))
 T = TypeVar("T")
 
 DIRECT = getattr(os, "O_DIRECT", 0)
-"""0: this system has no such reads."""
+"""The flag of reads past the page cache; 0: this system has none."""
 DIRECT_BYTES = 4096
-"""What a direct read is aligned to."""
+"""The alignment in bytes of a direct read."""
 PARTS_MAX = 512
 POOLED_BYTES = 32 << 10
 HANDLES_MAX = 4096
@@ -56,19 +57,20 @@ NONE = Reserve(0)
 
 
 class LocalFile:
-    """One file. Invariant: `size` is the file's size, since no other process writes it."""
+    """One file of a log directory. Invariant: `size` is the file's size, since no other process writes it."""
 
     __slots__ = ("_created", "_disk", "_failed", "_fd", "_pins", "_size", "modified_ms", "path")
 
     def __init__(self, disk: "LocalDisk", path: str, size: int, created: bool, modified_ms: int | None = None) -> None:
         self._disk = disk
         self.path = path
-        """Relative to the disk's root. A rename changes it."""
+        """The path relative to the disk's root. A rename changes it."""
         self._size = size
         self._fd = -1
         self._pins = 0
         self._created = created
-        """Its name, the first or the present one, is not durable yet: the next sync covers the directory too."""
+        """Whether the file's name, the first or the present one, is not durable yet: the next sync covers the directory
+        too."""
         self._failed: DiskFailed | None = None
         self.modified_ms = modified_ms
 
@@ -78,11 +80,11 @@ class LocalFile:
 
     @property
     def disk(self) -> "LocalDisk":
-        """The disk on which it lies."""
+        """The disk on which the file lies."""
         return self._disk
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Append all parts. Raises DiskFull (nothing is kept) or DiskFailed."""
+        """Append all parts to the file. Raises DiskFull (nothing is kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open_for("append")
         disk = self._disk
         if disk.crowded or disk.room.full:
@@ -103,8 +105,9 @@ class LocalFile:
         return self._size
 
     def _append_again(self, fd: int, parts: Sequence[Buffer], error: OSError, given: int) -> int:
-        """An append has failed. Where room was kept back for it, it is made with that, also where a thread has given it up
-        since the append began (`given`: before that); the bytes that it has. Raises DiskFull, DiskFailed."""
+        """Append once more with the room that was kept back, since an append has failed; also if a thread has given
+        that room up since the append began (`given`: before that). Returns the bytes that the file has. Raises
+        DiskFull, DiskFailed."""
         if error.errno not in NO_ROOM or of_records(self.path) or not self._disk.give_room(given):
             raise self._append_failed(fd, error) from None
         try:
@@ -114,7 +117,8 @@ class LocalFile:
         return sum(memoryview(part).nbytes for part in parts)
 
     def _write_rest(self, fd: int, parts: Sequence[Buffer], written: int) -> None:
-        """Write the rest: the kernel took only `written` bytes, or there were more parts than it takes at once."""
+        """Write the rest of an append: the kernel took only `written` bytes, or there were more parts than it takes at
+        once."""
         position = self._size
         done = 0
         for part in parts:
@@ -135,7 +139,7 @@ class LocalFile:
         return self._fail(error, "append", self._size)
 
     def read(self, position: int, size: int) -> memoryview | None:
-        """Read without waiting. None: not in the page cache. Raises DiskFailed."""
+        """Read from the page cache, without waiting. None: not all of it is there. Raises DiskFailed."""
         size = min(size, self._size - position)
         if size <= 0:
             return memoryview(b"")
@@ -251,7 +255,7 @@ class LocalFile:
         self._size = size
 
     def close(self) -> None:
-        """Close the descriptor. May be called more than once; a later call opens the file again."""
+        """Close the descriptor. A second call does nothing; a later read or append opens the file again."""
         self._disk.forget(self)
 
     # -- for the syncing thread's caller ------------------------------------------------------------------------------
@@ -376,9 +380,9 @@ class LocalDirectory:
 
     def __init__(self, disk: "LocalDisk", path: str) -> None:
         self.disk = disk
-        """The disk on which it lies."""
+        """The disk on which the directory lies."""
         self.path = path
-        """Relative to the disk's root; empty: the root itself."""
+        """The path relative to the disk's root; empty: the root itself."""
 
     def pin(self) -> list[int]:
         """The descriptor to sync. For a directory that was removed or renamed meanwhile the list is empty. Raises
@@ -399,7 +403,7 @@ class LocalDirectory:
 
 
 class LocalDisk:
-    """One log directory."""
+    """The disk of one log directory."""
 
     def __init__(
         self,
@@ -409,9 +413,10 @@ class LocalDisk:
         reserve: Reserve | None = None,
         kept_bytes: int = 0,
     ) -> None:
-        """`reserve`: descriptors for when the process has none left. `kept_bytes`: room for when the disk is full."""
+        """`root` is the path of the log directory. `reserve`: descriptors for when the process has none left.
+        `kept_bytes`: room for when the disk is full."""
         self.root = root
-        """The absolute path."""
+        """The absolute path of the directory."""
         self._reserve = reserve
         self.handles_max = handles_max
         self.nowait = hasattr(os, "RWF_NOWAIT")
@@ -442,7 +447,7 @@ class LocalDisk:
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> LocalFile:
-        """Raises FileNotFoundError, DiskFull, DiskFailed."""
+        """The file at a path, made if `create` and missing. Raises FileNotFoundError, DiskFull, DiskFailed."""
         absolute = f"{self.root}/{path}"
         created, modified_ms = False, None
         try:
@@ -492,7 +497,7 @@ class LocalDisk:
             self._unnamed.add(one)
 
     def names(self, path: str) -> list[str]:
-        """Raises DiskFailed."""
+        """The names in a directory, sorted; none if it is missing. Raises DiskFailed."""
         try:
             return sorted(self.taken(lambda: os.listdir(f"{self.root}/{path}")))
         except (FileNotFoundError, NotADirectoryError):
@@ -501,7 +506,7 @@ class LocalDisk:
             raise self.error(error, f"list failed: {error.strerror}", path) from None
 
     def exists(self, path: str) -> bool:
-        """Raises DiskFailed."""
+        """Whether something has that path. Raises DiskFailed."""
         absolute = f"{self.root}/{path}"
         try:
             os.stat(absolute)
@@ -512,7 +517,8 @@ class LocalDisk:
         return True
 
     def rename(self, old: str, new: str) -> None:
-        """Rename; open files follow. Raises DiskFull, or DiskFailed, also where nothing has the old name."""
+        """Rename a file or a directory; open files follow. Raises DiskFull, or DiskFailed, also if nothing has the old
+        name."""
         with self.naming:
             try:
                 self.with_room(lambda: os.rename(f"{self.root}/{old}", f"{self.root}/{new}"))
@@ -526,7 +532,7 @@ class LocalDisk:
         return os.path.lexists(f"{self.root}/{path}")
 
     def error(self, error: OSError, sentence: str, path: str) -> DiskFull | DiskFailed:
-        """What an error of the kernel means, on this disk."""
+        """The exception for an error of the kernel on this disk."""
         kind = DiskFull if error.errno in FULL else DiskFailed
         found = kind(error.errno, sentence, path)
         found.disk = self
@@ -536,7 +542,7 @@ class LocalDisk:
         return LocalDirectory(self, path)
 
     def settle(self, path: str) -> None:
-        """Raises DiskFailed."""
+        """Make the names in a directory durable; blocks. Raises DiskFailed."""
         try:
             self.sync_directory(path)
         except FileNotFoundError:
@@ -563,7 +569,7 @@ class LocalDisk:
             self._files.setdefault(directory, {}).setdefault(name, []).extend(files)
 
     def remove(self, path: str) -> None:
-        """Raises DiskFailed."""
+        """Remove a file, or a directory with all that is in it; a missing one is no error. Raises DiskFailed."""
         absolute = f"{self.root}/{path}"
         try:
             if os.path.isdir(absolute) and not os.path.islink(absolute):
@@ -578,7 +584,7 @@ class LocalDisk:
             raise self.error(error, f"remove failed: {error.strerror}", absolute) from None
 
     def space(self) -> Space:
-        """Raises DiskFailed."""
+        """The size of the file system and its free room, in bytes. Raises DiskFailed."""
         try:
             volume = os.statvfs(self.root)
         except OSError as error:
@@ -649,7 +655,7 @@ class LocalDisk:
             os.close(fd)
 
     def unnamed(self, path: str) -> list[str]:
-        """`path` and the new directories above it: the names that a sync of a new file makes durable."""
+        """The path and the new directories above it, whose names a sync of a new file makes durable."""
         found = [path]
         while (directory := found[-1].rpartition("/")[0]) in self._unnamed:
             self._unnamed.discard(directory)
@@ -657,7 +663,7 @@ class LocalDisk:
         return found
 
     def still_unnamed(self, directories: Sequence[str]) -> None:
-        """What `unnamed` told of new directories has not been made durable."""
+        """Note that the new directories that `unnamed` returned have not been made durable."""
         self._unnamed.update(directories)
 
     def directory_descriptor(self, path: str) -> int:
@@ -668,11 +674,11 @@ class LocalDisk:
 
     @property
     def lacks_room(self) -> bool:
-        """No records are appended: the room that was kept back is given up, or there was none to keep."""
+        """Whether no records are appended: the room that was kept back is given up, or there was none to keep."""
         return self.room.full
 
     def admit(self, file: LocalFile) -> None:
-        """An append begins while descriptors are crowded or room lacks. Raises DiskFull."""
+        """Let an append begin while descriptors are crowded or room lacks. Raises DiskFull."""
         if self.lacks_room and of_records(file.path):
             sentence = (
                 f"no room: the {self.room.size} bytes that are kept back are for what makes room, not for records"
@@ -681,7 +687,7 @@ class LocalDisk:
         self.used(file)
 
     def with_room(self, do: Callable[[], T]) -> T:
-        """What `do` returns, which is done once more with the room that is kept back where it finds none. Any thread may
+        """What `do` returns; if it finds no room, it runs once more with the room that is kept back. Any thread may
         call it. Raises OSError."""
         given = self.room.given
         try:
@@ -692,11 +698,11 @@ class LocalDisk:
         return do()
 
     def give_room(self, given: int) -> bool:
-        """Give up what is kept back, unless that was done since `given`. False: there is none left."""
+        """Give up the room that is kept back, unless that was done since `given`. False: there is none left."""
         return self.room.give(given)
 
     def has_room_again(self) -> bool:
-        """Whether what is kept back can be kept again; `keep_room` does it. Asked about once a second where room lacks."""
+        """Whether room can be kept back again; `keep_room` does it. Asked about once a second while room lacks."""
         try:
             return self.room.fits_twice()
         except OSError:
@@ -753,11 +759,11 @@ class LocalDisk:
             self._close(oldest)
 
     def holds(self, file: LocalFile) -> bool:
-        """Whether its descriptor counts among the open ones."""
+        """Whether a file's descriptor counts among the open ones."""
         return file in self._handles
 
     def forget(self, file: LocalFile) -> None:
-        """The owner closes the file."""
+        """Forget a file that its owner closes, and close its descriptor."""
         with self.naming:
             directory, _, name = file.path.rpartition("/")
             names = self._files.get(directory)
@@ -788,5 +794,5 @@ class LocalDisk:
 
     @property
     def handles(self) -> int:
-        """Descriptors open now."""
+        """How many descriptors are open now."""
         return len(self._handles)

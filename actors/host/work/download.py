@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from actors.ports import Download
 
 WAIT_S = 10.0
-"""For a connection, and for the next bytes."""
+"""How many seconds a download waits for a connection, and for the next bytes."""
 WHOLE_S = 30.0
 PIECE_BYTES = 64 << 10
 
@@ -29,7 +29,7 @@ class Unfetched(OSError):
 
 
 def begin(wanted: Download, ended: Callable[[int, object], None]) -> None:
-    """Fetch a document; `ended(token, bytes or Unfetched)` is called from another thread."""
+    """Begin to fetch a document; `ended(token, bytes or Unfetched)` is called from another thread."""
 
     def run() -> None:
         result: object
@@ -48,7 +48,7 @@ def begin(wanted: Download, ended: Callable[[int, object], None]) -> None:
 
 
 def fetch(wanted: Download) -> bytes:
-    """The document. Raises Unfetched."""
+    """Fetch a document and return its bytes. Raises Unfetched."""
     parts = urlsplit(wanted.url)
     try:
         if parts.scheme == "file":
@@ -85,14 +85,14 @@ def _from_web(wanted: Download, scheme: str) -> bytes:
 
 
 class _Deadline:
-    """Breaks off the connections of one download when its time is over, whatever they wait for. Leaving it raises Unfetched
-    then."""
+    """Breaks off the connections of one download when its time is over, whatever they wait for. Leaving the block
+    raises Unfetched then."""
 
     def __init__(self) -> None:
         self._changing = threading.Lock()
         self._over = False
         self._sockets: list[socket.socket] = []
-        """Copies, since TLS takes a socket out of the object that it is given."""
+        """The sockets of the download, as copies, since TLS takes a socket out of the object that it is given."""
         self._timer = threading.Timer(WHOLE_S, self._end)
         self._timer.daemon = True
 
@@ -130,7 +130,7 @@ def _break(sock: socket.socket) -> None:
 
 
 class _Plain(urllib.request.HTTPHandler):
-    """Opens connections that end with a deadline."""
+    """Opens plain connections that end with a deadline."""
 
     def __init__(self, deadline: _Deadline) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class _Plain(urllib.request.HTTPHandler):
 
 
 class _Secure(urllib.request.HTTPSHandler):
-    """The same over TLS."""
+    """Opens connections over TLS that end with a deadline."""
 
     def __init__(self, deadline: _Deadline, context: ssl.SSLContext) -> None:
         super().__init__()
@@ -163,7 +163,8 @@ class _Secure(urllib.request.HTTPSHandler):
 
 
 class _Web(urllib.request.HTTPRedirectHandler):
-    """Follows redirects within the web, but never from https to http: who listens there could name keys of his own."""
+    """Follows redirects within the web, but never from https to http: a server that is not authenticated could name
+    keys of its own."""
 
     def redirect_request(self, request, file, code, message, headers, url):  # type: ignore[no-untyped-def]
         allowed = ("https:",) if request.full_url.startswith("https:") else ("http:", "https:")

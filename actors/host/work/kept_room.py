@@ -25,7 +25,7 @@ from typing import Protocol
 from actors.host.work import durable
 
 NAME = "rayft.kept-room"
-"""In a log directory. Apache Kafka looks at directories only."""
+"""The name of the file in a log directory. Apache Kafka looks at directories only."""
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 METADATA_LOGS = frozenset(("__kafka_metadata-0", "__cluster_metadata-0"))
 
@@ -45,7 +45,7 @@ def _volume(root: str) -> int:
 
 
 def _is_root() -> bool:
-    """Whether a file system takes this process for root: root of a user namespace is somebody else outside."""
+    """Whether a file system takes this process for root: the root of a user namespace is another user outside."""
     try:
         with open("/proc/self/uid_map") as file:
             return os.geteuid() == 0 and file.readline().split()[:2] == ["0", "0"]
@@ -54,24 +54,25 @@ def _is_root() -> bool:
 
 
 class KeptRoom:
-    """Of one log directory. Any thread may give it up; the loop's sees to it that it is kept again."""
+    """The room that is kept back in one log directory. Any thread may give it up; the loop's sees to it that it is kept
+    again."""
 
     def __init__(self, root: str, size: int) -> None:
-        """`size`: bytes; 0: nothing is kept."""
+        """`size` is the room in bytes; 0: none is kept."""
         self.size = min(size, _volume(root) // 8)
         self.given = 0
-        """How often it was given up."""
+        """How often the room was given up."""
         self._root = root
         self._path = f"{root}/{NAME}"
         self._lock = threading.Lock()
         self.kept = False
         self.full = False
-        """There is no room for it: it was given up, or could never be kept. A disk that does not take the file for another
-        reason has room."""
+        """Whether there is no room to keep back: it was given up, or could never be kept. A disk that does not take the
+        file for another reason has room."""
         self.keep()
 
     def keep(self) -> None:
-        """Keep it, if there is room. Blocks where the file system has to write the file."""
+        """Keep the room back, if there is any. Blocks if the file system has to write the file."""
         with self._lock:
             if not self.size:
                 with contextlib.suppress(OSError):
@@ -92,12 +93,12 @@ class KeptRoom:
                 self.kept, self.full = True, False
 
     def fits_twice(self) -> bool:
-        """Whether there is room for it twice. Raises OSError."""
+        """Whether there is space for the room twice. Raises OSError."""
         volume = os.statvfs(self._root)
         return volume.f_frsize * (volume.f_bfree if _is_root() else volume.f_bavail) >= 2 * self.size
 
     def give(self, before: int) -> bool:
-        """Give it up, unless that was done since `given` was `before`. False: there is none left."""
+        """Give up the room, unless that was done since `given` was `before`. False: there is none left."""
         with self._lock:
             if self.given != before:
                 return True
@@ -115,7 +116,7 @@ class KeptRoom:
 
 
 class Disk(Protocol):
-    """What this file looks at of a log directory."""
+    """The parts of a log directory's disk that this file looks at."""
 
     root: str
     room: KeptRoom
@@ -127,28 +128,28 @@ class Disk(Protocol):
 
 
 class Log(Protocol):
-    """Where it is said."""
+    """The log in which a lack of room is reported."""
 
     def info(self, text: str) -> None: ...
     def error(self, text: str) -> None: ...
 
 
 class Rooms:
-    """Of all log directories of a node: says once what lacks, and sees to it that room is kept again."""
+    """The kept room of all log directories of a node: reports a lack once, and sees to it that room is kept again."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._disks: Sequence[Disk] = ()
         self._told: dict[Disk, None] = {}
-        """Directories of which it was said that room lacks."""
+        """Directories whose lack of room was reported."""
         self._keeping: dict[Disk, threading.Thread] = {}
 
     def watch(self, disks: Sequence[Disk]) -> None:
-        """The node's directories are these."""
+        """Set the node's log directories."""
         self._disks = disks
 
     def look(self) -> None:
-        """To be called about once a second."""
+        """Report what lacks, and keep room again where it can be kept. Called about once a second."""
         for disk in self._disks:
             if not disk.lacks_room and disk not in self._told:
                 continue

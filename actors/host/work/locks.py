@@ -1,4 +1,4 @@
-"""The lock that keeps a second process out of a directory, and who holds it.
+"""The lock that keeps a second process out of a directory, and the process that holds it.
 
 This file alone decides which process a signal may go to. Rules:
 
@@ -27,7 +27,7 @@ from actors.host.work import durable
 LOCK = ".lock"
 HOLDER_BYTES = 32
 LOOK_S = 0.2
-"""How long a node tries to get the lock. A process that only asks for the holder takes the lock for a moment."""
+"""How long in s a node tries to get the lock. A process that only asks for the holder takes the lock for a moment."""
 
 
 class StorageError(Exception):
@@ -39,18 +39,19 @@ class Unseen(Exception):
 
 
 class Holder(NamedTuple):
-    """Who holds a directory."""
+    """The process that holds a directory."""
 
     pid: int | None
-    """Its process id, if that was proved; None: it cannot be seen from here."""
+    """The process id of the holder, if that was proved; None: it cannot be seen from here."""
 
 
 class Lock:
     """The right to use a directory, held until `close` or the end of the process."""
 
     def __init__(self, path: str, *, told: bool = True) -> None:
-        """Raises StorageError when another process holds it, or when nobody could see who does. `told`: False for a moment's
-        work, of which nobody needs to know who does it; a full disk does not keep it from that."""
+        """Takes the lock of a directory. Raises StorageError if another process holds it, or if this process could not
+        write there that it is the holder. `told`: False for a moment's work, which needs no entry of the holder; a full
+        disk does not keep it from that."""
         self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.FILE_MODE)
         until = time.monotonic() + LOOK_S
         while not self._take():
@@ -87,7 +88,7 @@ class Lock:
         return True
 
     def close(self) -> None:
-        """Give the directory back. May be called more than once."""
+        """Give the directory back. A second call does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -119,7 +120,7 @@ def alone(directory: Path, wait_s: float = 0.0) -> Iterator[None]:
 
 
 def holder(path: str) -> Holder | None:
-    """Who holds a directory; None: nobody does. Does not take the lock."""
+    """The process that holds a directory; None: it is not held. Does not take the lock."""
     try:
         fd = os.open(os.path.join(path, LOCK), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -136,7 +137,7 @@ def holder(path: str) -> Holder | None:
 
 
 def seen(path: str) -> int | None:
-    """The process that holds a directory; None: nobody does. Raises Unseen."""
+    """The id of the process that holds a directory; None: it is not held. Raises Unseen."""
     found = holder(path)
     if found is not None and found.pid is None:
         raise Unseen(
@@ -147,7 +148,7 @@ def seen(path: str) -> int | None:
 
 
 def send(path: str, number: int) -> bool:
-    """Send a signal to the process that holds a directory. False: nobody holds it any more. Raises Unseen."""
+    """Send a signal to the process that holds a directory. False: it is not held any more. Raises Unseen."""
     pid = seen(path)
     if pid is None:
         return False
@@ -166,7 +167,7 @@ def send(path: str, number: int) -> bool:
 
 
 def is_child(pid: int, parent: int) -> bool:
-    """Whether a process is there, and is a child of that other one."""
+    """Whether a process exists, and is a child of `parent`."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as told:
             return int(told.read().rpartition(b")")[2].split()[1]) == parent

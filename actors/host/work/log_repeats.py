@@ -1,4 +1,4 @@
-"""Which lines of a log are written, and how the others are reported.
+"""The rule for lines of a log that repeat: which are written, and how the others are reported.
 
 A peer or a fault can cause the same line thousands of times a second, and the log is often on the disk that holds the
 records. Lines that differ in numbers only (addresses, ports, offsets, ids) are of one *kind*. Rules:
@@ -41,11 +41,12 @@ class Repeats:
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], Kind] = {}
-        """Invariant: ordered by `since_s`, since an interval begins when its kind is added."""
+        """The kinds of this interval, by (level, kind). Invariant: ordered by `since_s`, since an interval begins when
+        its kind is added."""
         self._written: dict[str, tuple[float, int]] = {}
-        """Level -> when the present interval began, and the number of lines that were written in it."""
+        """(start of the present interval, number of lines written in it) of each level."""
         self._others: dict[str, int] = {}
-        """Level -> the number of lines that rule 3 or 4 kept back."""
+        """The number of lines of each level that rule 3 or 4 kept back."""
         self._others_since_s = 0.0
 
     def admits(self, level: str, text: str, now_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a lack of descriptors, of memory or of threads means.
+"""The meaning of a lack of descriptors, of memory or of threads.
 
 This file alone decides that. A lack says nothing about a disk and is over when something is given back, so it is never an
 error of a device and never ends a node:
@@ -15,4 +15,4 @@ NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
 SHORT = NO_DESCRIPTOR | {errno.ENOMEM, errno.EAGAIN, errno.ENOBUFS}
 """Errors of system calls that say that something is lacking for now."""
 AGAIN_S = 0.02
-"""How long to wait before it is tried again."""
+"""How long in s to wait before a call that lacked something is tried again."""

@@ -1,4 +1,4 @@
-"""Durability and slow jobs outside the loop: `Sync` and `Work` in, (token, result) out.
+"""Syncs and slow jobs outside the loop: `Sync` and `Work` in, (token, result) out.
 
 This file alone decides how the disk is waited for. Rules:
 
@@ -46,13 +46,13 @@ class Ordered:
         self.sync = sync
         self.departures: list[int] = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
         self.flushed = flushed
-        """Whether the flusher has finished its files."""
+        """Whether the flusher has finished the sync's files."""
         self.failed: OSError | None = None
-        """The error of its files, if any."""
+        """The error of the sync's files, if any."""
 
 
 class Unpinned:
-    """A sync, and how far it has come: its files before `next` have been handed to the flusher."""
+    """A sync and how far it has come: its files before `next` have been handed to the flusher."""
 
     __slots__ = ("failed", "next", "sync")
 
@@ -64,7 +64,7 @@ class Unpinned:
 
 
 class Part:
-    """Files of a sync that the flusher has."""
+    """The files of a sync that the flusher has."""
 
     __slots__ = ("disks", "last", "of", "pinned")
 
@@ -75,7 +75,7 @@ class Part:
         self.disks: frozenset[object] = frozenset()
         """The disks of these files."""
         self.last = False
-        """Whether the sync is done with it."""
+        """Whether the sync is done when this part is."""
 
 
 class Queue:
@@ -99,14 +99,14 @@ class Queue:
         self.pins_max = descriptors.pins_max()
         """How many descriptors its syncs may hold at once. One file is pinned whatever the number says."""
         self._pins = 0
-        """How many they hold."""
+        """How many descriptors the syncs hold now."""
         self._unpinned: deque[Unpinned] = deque()
         """Syncs of which not all files have been handed to the flusher, in their order."""
         self._parts: deque[Part] = deque()
-        """What the flusher has, in the order in which its results come."""
+        """The parts that the flusher has, in the order in which its results come."""
         self._leave = leave
         self._lost: dict[object, DiskFailed] = {}
-        """Disk -> the error of the first file on it that could not be made durable."""
+        """The error of the first file on each disk that could not be made durable."""
         self._there = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name=f"{name}-sync", daemon=True)
@@ -187,7 +187,7 @@ class Queue:
             self._unpinned.popleft()
 
     def close(self) -> None:
-        """Finish what was submitted, then end the threads. May be called more than once."""
+        """Finish what was submitted, then end the threads. A second call does nothing."""
         while self._flushing or self._unpinned:
             ended = select.poll()
             ended.register(self.flusher.fileno(), select.POLLIN)
@@ -224,7 +224,7 @@ class Syncs:
         self._wake = wake
         self._done: deque[tuple[int, object]] = deque()
         self._left: SimpleQueue[int] = SimpleQueue()
-        """Descriptors that are to be closed; below zero: no more will come."""
+        """Descriptors that a thread has to close; below zero: no more will come."""
         self.queues = {kind: Queue(kind.value, self._done, wake, self._left.put) for kind in SyncClass}
         self._workers = Workers(self.ended)
         self._closer = threading.Thread(target=self._close_left, name="close", daemon=True)
@@ -235,21 +235,21 @@ class Syncs:
         return [queue.flusher.fileno() for queue in self.queues.values()]
 
     def submit(self, sync: Sync) -> None:
-        """Start a sync."""
+        """Start a sync in the queue of its class."""
         self.queues[sync.kind].submit(sync)
 
     @property
     def held_bytes(self) -> int:
-        """What jobs hold while they wait for their next slice."""
+        """The bytes that jobs hold while they wait for their next slice."""
         return self._workers.held_bytes
 
     @property
     def lacks(self) -> bool:
-        """Whether something waits that nothing but another call of `drain` goes on with."""
+        """Whether a sync waits that only another call of `drain` goes on with."""
         return any(queue.lacks for queue in self.queues.values())
 
     def work(self, work: Work) -> None:
-        """Start a job."""
+        """Start a job in a thread of its kind."""
         self._workers.submit(work)
 
     def download(self, wanted: Download) -> None:
@@ -257,7 +257,7 @@ class Syncs:
         begin(wanted, self.ended)
 
     def ended(self, token: int, result: object) -> None:
-        """Something that was begun outside has ended. Any thread may say so."""
+        """Take the end of something that was begun outside. Any thread may call it."""
         self._done.append((token, result))
         self._wake()
 
@@ -269,7 +269,7 @@ class Syncs:
         return done
 
     def close(self) -> None:
-        """Finish what was submitted, then end the threads. May be called more than once."""
+        """Finish what was submitted, then end the threads. A second call does nothing."""
         for queue in self.queues.values():
             queue.close()
         self._workers.close()

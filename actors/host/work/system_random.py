@@ -21,7 +21,7 @@ class SystemRandom:
         return self._random.randrange(n)
 
     def uuid(self) -> bytes:
-        """16 bytes of a version-4 uuid."""
+        """The 16 bytes of a version-4 uuid."""
         while True:
             value = bytearray(os.urandom(16))
             value[6] = value[6] & 0x0F | 0x40
@@ -31,12 +31,12 @@ class SystemRandom:
 
 
 def uuid_text(value: bytes) -> str:
-    """16 bytes as 22 characters."""
+    """The 22 characters that stand for a uuid of 16 bytes."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def uuid_bytes(text: str) -> bytes:
-    """22 characters as 16 bytes. Raises ValueError with a sentence for the user."""
+    """The 16 bytes of a uuid in 22 characters. Raises ValueError with a sentence for the user."""
     try:
         value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

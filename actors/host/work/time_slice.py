@@ -1,4 +1,4 @@
-"""How soon the kernel wakes the thread of a loop when all cores are busy.
+"""The time slice of a loop's thread, which says how soon the kernel wakes it when all cores are busy.
 
 Linux lets whoever runs go on for a time slice, 1.4 ms and more, before it wakes a thread that something has arrived for.
 One that has asked for shorter slices need not wait for those that have longer ones; its share of the cores stays what it
@@ -11,8 +11,8 @@ import os
 import platform
 
 SHORT_NS = 500_000
-"""Less than anybody gets who asks for nothing, and enough for a turn of a controller: with 0.1 ms it is woken no sooner, and
-is stopped in the middle of its turns."""
+"""A slice in ns, shorter than the default one and enough for a turn of a controller: with 0.1 ms the thread is woken no
+sooner, and is stopped in the middle of its turns."""
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 """The number of the system call, by machine: the C library has no function for it."""
 
@@ -33,8 +33,8 @@ class _Attributes(ctypes.Structure):
 
 
 def ask_for(slice_ns: int) -> bool:
-    """Ask for slices of so many nanoseconds for the calling thread. False: this machine has none to give, or somebody has
-    given the thread another policy than the usual one, which then stays."""
+    """Ask for slices of so many nanoseconds for the calling thread. False: this machine has none to give, or the thread
+    has another policy than the usual one, which then stays."""
     number = _SCHED_SETATTR.get(platform.machine())
     if number is None or platform.system() != "Linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return False

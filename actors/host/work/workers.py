@@ -25,12 +25,13 @@ class Turns:
 
     def __init__(self) -> None:
         self._hosts: OrderedDict[str, OrderedDict[Owner, deque[Work]]] = OrderedDict()
-        """Owners that wait. Invariant: no queue is empty, and no host is without an owner."""
+        """The owners that wait, by host, with their jobs. Invariant: no queue is empty, and no host is without an
+        owner."""
         self._running: dict[Owner, deque[Work]] = {}
         """The jobs that wait behind the running job of each owner."""
 
     def put(self, work: Work) -> None:
-        """A new job, behind the others of its owner."""
+        """Add a new job behind the others of its owner."""
         owner = work.owner or ("", work.token)
         waiting = self._running.get(owner)
         if waiting is None:
@@ -38,7 +39,7 @@ class Turns:
         waiting.append(work)
 
     def take(self) -> Work | None:
-        """The next job. Its owner gets no other until `back`."""
+        """Take the next job; None: there is none. Its owner gets no other until `back`."""
         if not self._hosts:
             return None
         host, owners = self._hosts.popitem(last=False)
@@ -50,7 +51,7 @@ class Turns:
         return work
 
     def back(self, work: Work, *, more: bool) -> None:
-        """A job that was taken has ended or, with `more`, needs another slice."""
+        """Take back a job that has ended or, with `more`, needs another slice."""
         owner = work.owner or ("", work.token)
         waiting = self._running.pop(owner)
         if more:
@@ -81,12 +82,12 @@ class Pool:
 
     @property
     def held_bytes(self) -> int:
-        """What jobs hold while they wait for their next slice."""
+        """The bytes that jobs hold while they wait for their next slice."""
         with self._there:
             return sum(self._held.values())
 
     def close(self, *, finish: bool) -> None:
-        """End the threads: when all jobs are done, or at the end of the slices that run."""
+        """End the threads: when all jobs are done (`finish`), or at the end of the slices that run."""
         with self._there:
             self._closing = True
             self._dropping = not finish
@@ -123,22 +124,23 @@ class Pool:
 
 
 class Workers:
-    """All pools. `ended(token, result or exception)` is called from their threads."""
+    """The pools of threads, one for each kind of work. `ended(token, result or exception)` is called from their
+    threads."""
 
     def __init__(self, ended: Callable[[int, object], None]) -> None:
         self._pools = {kind: Pool(f"work-{kind.value}", count, ended) for kind, count in THREADS.items()}
 
     def submit(self, work: Work) -> None:
-        """Start a job."""
+        """Start a job in the pool of its kind."""
         self._pools[work.kind].submit(work)
 
     @property
     def held_bytes(self) -> int:
-        """What jobs hold while they wait for their next slice."""
+        """The bytes that jobs hold while they wait for their next slice."""
         return sum([pool.held_bytes for pool in self._pools.values()])
 
     def close(self) -> None:
-        """Finish the node's own jobs and drop those of clients. May be called more than once."""
+        """Finish the node's own jobs and drop those of clients. A second call does nothing."""
         for kind, pool in self._pools.items():
             pool.close(finish=kind is WorkKind.DISK)
 

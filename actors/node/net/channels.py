@@ -37,29 +37,29 @@ if TYPE_CHECKING:
 Reply = Any
 Then = Callable[[Any], None]
 AskItself = Callable[[str, Any, Then], None]
-"""(API, request, who is told the answer in a later turn)"""
+"""Asks this node itself: (API, request, callback that gets the answer in a later turn)."""
 
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
 HANDSHAKE_VERSION_OF_OLD = 3
-"""2.4 and later serve it, and answer a newer one in another layout."""
+"""The version of ApiVersions that 2.4 and later serve; an older broker answers a newer version in another layout."""
 SASL_HANDSHAKE, SASL_AUTHENTICATE = "SaslHandshake", "SaslAuthenticate"
 SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 2
 LOGIN_MS_MAX = 10_000
 RENEWED_AFTER = 0.85
 """The part of a login's time after which it is renewed."""
 PROBE_KEPT_MS = 300
-"""How long a bare connect must last for somebody to be there."""
+"""How long, in ms, a bare connect must last to count as answered."""
 PROBE_RETRY_MS = 5
-"""Between the first two; then twice as long each time."""
+"""The pause in ms between the first two bare connects; it doubles each time."""
 PROBE_MS_MAX = 2000
 CORRELATION_MAX = (1 << 31) - 1
 """The largest correlation id: the field is an int32, and negative ones are left out."""
 
 
 class ChannelError(Exception):
-    """No answer will come: `refused`, `lost`, `timeout`, `unknown` (no address), `damaged` (unreadable answer), or
-    `unsupported` (the other side serves no version that this node speaks)."""
+    """The reason why no answer will come: `refused`, `lost`, `timeout`, `unknown` (no address), `damaged` (unreadable
+    answer), or `unsupported` (the other side serves no version that this node speaks)."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -67,7 +67,7 @@ class ChannelError(Exception):
 
 
 class _Request:
-    """One call. Invariant: `then` is called exactly once, with a reply or a ChannelError, then becomes None."""
+    """One call of a peer. Invariant: `then` is called exactly once, with a reply or a ChannelError, then becomes None."""
 
     __slots__ = ("build", "name", "then", "timer", "version", "versions")
 
@@ -82,9 +82,9 @@ class _Request:
         self.name = name
         self.version = version
         self.versions = versions
-        """Any of these will do: `version` is chosen when it is known what the other side serves."""
+        """The versions of which any will do: `version` is chosen when it is known what the other side serves."""
         self.build = build
-        """(correlation id, client id, version) -> a frame"""
+        """Makes the frame from (correlation id, client id, version)."""
         self.then: Then | None = then
         self.timer: Timer | None = None
 
@@ -148,7 +148,7 @@ class Channel:
         self.asks_versions = asks_versions
         self.served: dict[int, int] = {}
         self.listener = listener
-        """Name of the other side's listener, where it is neither the one between brokers nor the controllers'."""
+        """The name of the other side's listener, if it is neither the one between brokers nor the controllers'."""
         self.purpose = purpose
         self.address = address
         self.lane = lane
@@ -183,7 +183,7 @@ NOTHING = Outbound()
 
 
 class Channels:
-    """All outbound connections of a node. Connection numbers are below zero and never used twice."""
+    """The outbound connections of a node. Connection numbers are below zero and never used twice."""
 
     def __init__(
         self,
@@ -206,17 +206,18 @@ class Channels:
         self._watchers: dict[Hashable, Callable[[bool], None]] = {}
         self._next_conn = 0
         self._ended: list[tuple[_Request, ChannelError]] = []
-        """Requests that no answer will come to, in the order in which that became known; their callers are not told yet."""
+        """The requests that no answer will come to, in the order in which that became known; their callers are not told
+        yet."""
         self._called = 0
         """How many calls of users are under way: a callback runs inside none of them."""
         self.ask_itself: AskItself | None = None
-        """How this node is asked for what it has to ask of itself. None: it serves nobody."""
+        """Asks this node itself, for what a node has to ask of itself. None: the node serves no API."""
         self.dials: list[Dial] = []
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
 
     def taken(self) -> Outbound:
-        """What there is to do for the host since the last time, to be done in this order."""
+        """The dials, closes and sends for the host since the last call, to be done in this order."""
         if not (self.sends or self.dials or self.closes):
             return NOTHING
         taken = Outbound(self.sends, self.dials, self.closes)
@@ -225,11 +226,12 @@ class Channels:
 
     @property
     def unsettled(self) -> bool:
-        """Whether somebody is to be told something in the next `settle`."""
+        """Whether a caller is to be told something in the next `settle`."""
         return bool(self._ended)
 
     def settle(self) -> None:
-        """Tell callers what has ended without an answer. What they ask then and what ends at once is told the next time."""
+        """Tell callers which requests have ended without an answer. What they ask then and what ends at once is told
+        the next time."""
         assert not self._called, "a callback would run inside a call that asks"
         ended, self._ended = self._ended, []
         for request, error in ended:
@@ -258,8 +260,8 @@ class Channels:
         self.peer(purpose, address, name, request, then, timeout_ms, version, handshake=True, to_controller=True)
 
     def controller_moved(self) -> None:
-        """Another controller is active: whatever waits for the old one, which may be frozen and never answer, fails with
-        `lost` now, so that who asked asks the new one (R497-48)."""
+        """Fail all requests to the old controller with `lost`, since another one is active: the old one may be frozen
+        and never answer, and each caller asks the new one (R497-48)."""
         address = self._controller_address()
         if address is not None:
             for channel in list(self._by_purpose.values()):
@@ -288,10 +290,11 @@ class Channels:
         listener: str = "",
         versions: range | None = None,
     ) -> None:
-        """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level.
-        `to_controller`: the address is that of a controller's listener, and not of the one between brokers. `listener`: of
-        another one still, by name. `versions`: the other side is asked first which version it serves, and the newest of
-        these is spoken; `unsupported` where it serves none."""
+        """Ask a node at an address. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the
+        channel's level. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level.
+        `to_controller`: the address is that of a controller's listener, and not of the one between brokers. `listener`:
+        of another one still, by name. `versions`: the other side is asked first which version it serves, and the newest
+        of these is spoken; `unsupported` where it serves none."""
         chosen = version if version is not None else framing.latest_version(name)
 
         def build(correlation: int, client_id: str, version: int) -> list[Buffer]:
@@ -311,7 +314,7 @@ class Channels:
         then: Then,
         timeout_ms: int = 30_000,
     ) -> None:
-        """Ask this node, without a connection. `then` gets the reply or a ChannelError, in a later turn."""
+        """Ask this node itself, without a connection. `then` gets the reply or a ChannelError, in a later turn."""
         assert self.ask_itself is not None, name
         asked = _Request(name, -1, lambda correlation, client_id, version: [], then)
         lost = ChannelError("timeout", f"no answer to {name} from this node itself")
@@ -323,11 +326,12 @@ class Channels:
             self._called -= 1
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
-        """A bare connect, no byte sent: `then(True)` only if it was refused.
+        """Try a bare connect, without a byte sent: `then(True)` is called only if it was refused.
 
         A dying process may lose its connections before its listener: a connect in between is taken by nobody and broken
         soon. So one that is taken is kept for a moment, and made anew when the other side breaks it; `then(False)` when it
-        has lasted, or that has gone on for too long: a living process that turns away whom it cannot serve."""
+        has lasted, or that has gone on for too long: a living process that turns away whom it cannot serve.
+        """
         self._probe(_Probe(address, then, self._now_ms() + PROBE_MS_MAX))
 
     def _probe(self, probe: "_Probe") -> None:
@@ -340,7 +344,8 @@ class Channels:
         probe.then(False)
 
     def _probe_closed(self, probe: "_Probe", refused: bool) -> None:
-        """Refused; or broken after it was taken, which says nothing yet; or it could not be made, which says nothing."""
+        """Judge a bare connect that has ended. It was refused; or it was broken after it was taken, which shows nothing
+        yet; or it could not be made, which shows nothing."""
         now_ms = self._now_ms()
         taken = probe.timer is not None
         if probe.timer is not None:
@@ -352,9 +357,10 @@ class Channels:
             probe.again_ms *= 2
 
     def watch(self, purpose: Hashable, lost: Callable[[bool], None]) -> None:
-        """Whenever the channel of that purpose is lost: `lost(False)`, one redial at once, and if that is refused
-        `lost(True)`. A redial that works is `lost` of nobody. Who takes connections and breaks them before a first answer
-        is not redialled: that would go round as fast as the network does."""
+        """Watch the channel of that purpose: whenever it is lost, `lost(False)` is called, it is redialled once at
+        once, and if that is refused `lost(True)` is called. If the redial works, the second call is not made. A peer
+        that takes connections and breaks them before a first answer is not redialled: that would go round as fast as
+        the network does."""
         self._watchers[purpose] = lost
 
     def drop(self, purpose: Hashable, *, unsent: bool = False) -> None:
@@ -376,7 +382,7 @@ class Channels:
         return channel.lane if channel is not None else Lane.CONTROL
 
     def connected(self, conn: int) -> None:
-        """A dial succeeded."""
+        """Take a dial that succeeded."""
         probe = self._probes.pop(conn, None)
         if probe is not None:
             self._probes[conn] = probe
@@ -403,7 +409,7 @@ class Channels:
         self._log_in(channel)
 
     def closed(self, conn: int, refused: bool) -> None:
-        """A connection of ours is gone, or could not be made."""
+        """Take the end of a connection that this node has dialled, or could not make."""
         probe = self._probes.pop(conn, None)
         if probe is not None:
             self._probe_closed(probe, refused)
@@ -422,7 +428,7 @@ class Channels:
                 self._connect(channel)
 
     def received(self, conn: int, frame: memoryview) -> None:
-        """An answer has come."""
+        """Take a frame with an answer."""
         channel = self._by_conn.get(conn)
         if channel is None:
             return
@@ -497,7 +503,7 @@ class Channels:
         self._log_in(channel)
 
     def _log_in(self, channel: Channel) -> None:
-        """Say who we are, if we are asked; then, or otherwise at once, the channel is open."""
+        """Log in if the other side asks for it; then, or otherwise at once, the channel is open."""
         found = self._logins.begin(channel.to_controller, channel.listener)
         if found is None:
             self._open(channel)
@@ -545,7 +551,7 @@ class Channels:
         self._send(channel, asked)
 
     def _failed(self, channel: Channel, conn: int, reply: Any, mechanism: str) -> bool:
-        """Whether a login cannot go on."""
+        """Whether the login has failed. Then the channel is closed."""
         if isinstance(reply, ChannelError) or channel.conn != conn:
             return True
         if reply.error_code:
@@ -595,7 +601,7 @@ class Channels:
             self._end(request, error)
 
     def _end(self, request: _Request, error: ChannelError) -> None:
-        """No answer will come; `settle` tells the caller so. The first error of a request stands."""
+        """Note that no answer will come; `settle` tells the caller so. The first error of a request stands."""
         if request.timer is not None:
             request.timer.cancel()
         self._ended.append((request, error))

@@ -44,11 +44,12 @@ FAIR_BYTES = 1 << 20
 BEHIND_BYTES_MAX = 1 << 20
 ALL_BEHIND_BYTES_MAX = 64 << 20
 CONNECTION_BYTES = 6 << 10
-"""What an open connection takes by itself: here, in the mailbox and in the host."""
+"""The bytes that an open connection takes by itself: here, in the mailbox and in the host."""
 LET_GO_FROM = 4096
-"""Frames below this are kept while their request waits: 16 of them are little, and most requests are so short."""
+"""The size in bytes from which on a frame is let go while its request waits: 16 smaller ones are little, and most
+requests are so short."""
 GONE = memoryview(b"")
-"""In place of a frame that was let go."""
+"""The value in place of a frame that was let go."""
 NOTHING_SERVED: Mapping[int, Api] = {}
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
 
@@ -56,7 +57,8 @@ _key = struct.Struct(">h").unpack_from
 
 
 class Apart(NamedTuple):
-    """Requests that wait for what their own client decides. `queued`: how many of them stand in the data lane's queue."""
+    """The requests of a connection that wait for what their own client decides. `queued`: how many of them stand in the
+    data lane's queue."""
 
     queued: int
     bytes: int
@@ -94,22 +96,23 @@ class Slot:
         self.bytes_held = bytes_held
         self.answer_bytes = 0
         self.behind_bytes = 0
-        """The size of its answer, if that is known and waits for an earlier one."""
+        """The size of the answer, if it is known and waits for an earlier one."""
         self.parked: Callable[[Any], None] | None = None
-        """Goes on with the request that waits; with the connection it goes, and with it the request."""
+        """Goes on with the request that waits. It is dropped with the connection, and the request with it."""
         self.kept: Callable[[], None] | None = None
-        """Gives back what is charged to the ledger for as long as it waits."""
+        """Gives back what is charged to the ledger while the request waits."""
         self.forget: Callable[[], None] | None = None
-        """Takes what waits for it out of the place where it waits."""
+        """Removes the waiter of the request from the place where it waits."""
         self.writer: Api | None = None
-        """The row of a request that is under way and writes what others read."""
+        """The row of the request, if it is under way and writes what others read."""
         self.frame: memoryview | None = None
-        """That request; empty if it was let go. Invariant: None where `writer` is None."""
+        """The frame of that request; empty if it was let go. Invariant: None where `writer` is None."""
         self.sliced: Callable[[], None] | None = None
-        """Goes on with a request that has done a slice of its work, in a later turn."""
+        """Goes on, in a later turn, with a request that has done a slice of its work."""
 
     def go_on(self, came: Any) -> None:
-        """What the request waits for has come, or its time. `came`: whether it was the time, or the answer to its call."""
+        """Go on with the request, since what it waits for has come, or its time. `came`: whether it was the time, or
+        the answer to its call."""
         parked, self.parked = self.parked, None
         if self.kept is not None:
             self._give_back()
@@ -117,7 +120,7 @@ class Slot:
             parked(came)
 
     def give_up(self) -> None:
-        """Nobody takes the answer any more: nothing goes on with the request."""
+        """Drop what goes on with the request, since its peer does not take the answer any more."""
         self.parked = self.sliced = None
         if self.kept is not None:
             self._give_back()
@@ -132,7 +135,7 @@ class Slot:
 
 
 ANONYMOUS = "User:ANONYMOUS"
-"""The principal of a peer that nobody has asked who it is."""
+"""The principal of a peer on a listener without authentication."""
 
 
 class Connection:
@@ -178,7 +181,7 @@ class Connection:
         apis: Mapping[int, Api] = NOTHING_SERVED,
         peer_port: int = 0,
     ) -> None:
-        """`apis`: the rows that its listener serves, by API key. `peer_port`: 0: not known."""
+        """`apis` are the rows that the listener serves, by API key. `peer_port`: 0: not known."""
         self.id = id
         self.kind = kind
         self.apis = apis
@@ -187,40 +190,40 @@ class Connection:
         self.peer_port = peer_port
         self.principal = ANONYMOUS
         self.by_token = False
-        """Whether its peer has logged in with a delegation token (KIP-48)."""
+        """Whether the peer has logged in with a delegation token (KIP-48)."""
         self.mechanism = ""
-        """The SASL mechanism that its peer has chosen. Empty: none yet."""
+        """The SASL mechanism that the peer has chosen; empty: none yet."""
         self.ends_ms = 0
-        """When the certificate by which its peer is known is no longer good, in monotonic time; 0: it is known by none."""
+        """The monotonic time when the peer's certificate is no longer good; 0: the peer has none."""
         self.kept: Callable[[], bool] | None = None
-        """Whether that is still there with which its peer has logged in; None: it cannot go."""
+        """Tells whether the credentials with which the peer has logged in still exist; None: they cannot be removed."""
         self.exchange: Exchange | None = None
-        """Its peer is logging in."""
+        """The exchange of a peer that is logging in; None: no login is under way."""
         self.expires_ms = 0
-        """When the login is no longer good, in monotonic time; 0: never (KIP-368)."""
+        """The monotonic time when the login is no longer good; 0: never (KIP-368)."""
         self.slots: deque[Slot] = deque()
         self.waiting: deque[memoryview] = deque()
         self.writing = 0
-        """Invariant: the number of `slots` with a `writer`."""
+        """How many of the `slots` have a `writer`."""
         self.paused = False
         self.replica = False
-        """Whether a follower fetches on it."""
+        """Whether a follower fetches on the connection."""
         self.closed = False
         self.congested = False
         """Whether the host says that the peer does not take what is sent."""
         self.muted = False
-        """Whether its client is over a quota."""
+        """Whether the connection's client is over a quota."""
         self.muted_until_ms = 0
         self.waits = False
-        """Whether it is congested or muted: its requests are not handled."""
+        """Whether the connection is congested or muted, so that its requests are not handled."""
         self.apart = NOTHING_APART
-        """What it has sent that is counted apart. Invariant: nothing unless it `waits`."""
+        """The requests of the connection that are counted apart. Invariant: none unless it `waits`."""
         self.behind = 0
         """Bytes of answers that wait for an earlier one. Invariant: the sum of `behind_bytes` over `slots`."""
         self.unread = 0
         """Bytes of answers with records that the peer cannot have read: promised, not sent yet, or among `sent`."""
         self.sent = 0
-        """Of these, what was sent in this turn, or while the peer was congested."""
+        """The part of `unread` that was sent in this turn, or while the peer was congested."""
         self.when_closed: dict[str, Callable[[], None]] = {}
 
 
@@ -232,44 +235,46 @@ class Inbound(NamedTuple):
     pauses: Sequence[int] = ()
     resumes: Sequence[int] = ()
     known: Sequence[int] = ()
-    """Those whose peers have logged in."""
+    """Connections whose peers have logged in."""
 
 
 NOTHING = Inbound()
 
 
 class Connections:
-    """All inbound connections of a node, by the host's number."""
+    """The inbound connections of a node, by the host's number."""
 
     def __init__(self, bytes_max: int) -> None:
         self._by_id: dict[int, Connection] = {}
         self.bytes_max = bytes_max
         self.bytes_held = 0
-        """Of requests that this node has to do with. Invariant: those of `apart` are not among them."""
+        """Bytes of requests that this node has to do with. Invariant: those of `apart` are not among them."""
         self.bytes_apart = 0
-        """Invariant: the sum of the bytes of `apart` over all connections."""
+        """The bytes of `apart` over all connections."""
         self.queued_apart = 0
-        """The same of the requests in the data lane's queue."""
+        """The requests of `apart` in the data lane's queue, over all connections."""
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
         self.known: list[int] = []
         self.pauses: dict[int, None] = {}
         self.resumes: dict[int, None] = {}
-        """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
+        """What was decided in this turn about reading connections. Invariant: no connection is in both, as the host
+        knows no order between them."""
         self.behind_bytes = 0
-        """Invariant: the sum of `behind` over all connections."""
+        """The sum of `behind` over all connections."""
         self.crammed = False
-        """Whether that is too much."""
+        """Whether `behind_bytes` is above its bound."""
         self.held_back: dict[int, None] = {}
-        """Connections of which a request has not been started because of such answers."""
+        """Connections with a request that has not been started because of such answers."""
         self._letting_go: list[tuple[Slot, weakref.ref[Any]]] = []
-        """Requests that let their frames go, with the blocks of memory in which these are, of which a view may be left."""
+        """Requests that let their frames go, with the blocks of memory in which these are: a view of a block may be
+        left."""
         self._throttled = False
         """Whether too many bytes are held."""
         self._crowded = False
         """Whether too many requests are queued, or too many bytes are apart."""
         self._unread = 0
-        """Invariant: the sum of `unread` over all connections."""
+        """The sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
 
@@ -282,7 +287,7 @@ class Connections:
         return self._unread
 
     def taken(self) -> Inbound:
-        """What there is to do for the host since the last time."""
+        """What this node has decided about inbound connections since the last call, for the host to do."""
         if not (self.sends or self.closes or self.pauses or self.resumes or self.known):
             return NOTHING
         assert not self.pauses.keys() & self.resumes.keys(), (self.pauses, self.resumes)
@@ -293,11 +298,12 @@ class Connections:
         return taken
 
     def opened(self, connection: Connection) -> None:
-        """A peer has connected."""
+        """Add a connection that a peer has opened."""
         self._by_id[connection.id] = connection
 
     def replicates(self, id: int) -> None:
-        """A follower fetches on that connection: it stays when this broker is fenced, and is read whatever is held."""
+        """Note that a follower fetches on that connection: it stays when this broker is fenced, and is read whatever is
+        held."""
         connection = self._by_id.get(id)
         if connection is not None and not connection.replica:
             connection.replica = True
@@ -309,7 +315,7 @@ class Connections:
         return connection is not None and connection.replica
 
     def room(self, id: int, bytes_max: int) -> int:
-        """Bytes of records that an answer may bring if no answer may bring more than `bytes_max`."""
+        """How many bytes of records an answer may bring, if none may bring more than `bytes_max`."""
         connection = self._by_id.get(id)
         if connection is None:
             return 0
@@ -319,14 +325,14 @@ class Connections:
         return max(0, own)
 
     def promise(self, id: int, size: int) -> None:
-        """So many bytes are being read for an answer; below zero: they have been."""
+        """Note that `size` bytes are being read for an answer; below zero: they have been."""
         connection = self._by_id.get(id)
         if connection is not None:
             connection.unread += size
             self._unread += size
 
     def congested(self, id: int, congested: bool) -> None:
-        """The host has more for a peer than it should hold; or that is over."""
+        """Note that the host has more for a peer than it should hold, or that this is over."""
         connection = self._by_id.get(id)
         if connection is not None:
             connection.congested = congested
@@ -336,7 +342,7 @@ class Connections:
             self._taken(connection)
 
     def mute(self, connection: Connection, muted: bool) -> None:
-        """Nothing of a connection is read or handled; or that is over. Its answers leave all the same."""
+        """Stop reading and handling a connection, or go on with it. Its answers leave all the same."""
         connection.muted = muted
         connection.waits = muted or connection.congested
         if not connection.waits:
@@ -347,8 +353,8 @@ class Connections:
             self._read_on(connection)
 
     def set_apart(self, connection: Connection, queued: int, queued_bytes: int) -> None:
-        """A connection waits for its own client. Nobody has begun with these of its requests, nor with those that have no
-        place yet. `queued`: how many of them stand in the data lane's queue."""
+        """Count a connection's requests apart, since it waits for its own client: those in queues that have not begun,
+        and those that have no place yet. `queued`: how many of them stand in the data lane's queue."""
         if connection.waits and connection.apart is NOTHING_APART:
             apart = connection.apart = Apart(queued, queued_bytes + sum(map(len, connection.waiting)))
             self.bytes_held -= apart.bytes
@@ -356,14 +362,14 @@ class Connections:
             self.queued_apart += queued
 
     def _together(self, connection: Connection) -> None:
-        """Its requests are counted with those of others again."""
+        """Count a connection's requests with those of others again."""
         apart, connection.apart = connection.apart, NOTHING_APART
         self.bytes_held += apart.bytes
         self.bytes_apart -= apart.bytes
         self.queued_apart -= apart.queued
 
     def begin_turn(self) -> None:
-        """What was sent before and did not congest its connection is on its way."""
+        """Note that what was sent before, and did not congest its connection, is on its way."""
         if self._fresh:
             for id in self._fresh:
                 connection = self._by_id.get(id)
@@ -389,20 +395,20 @@ class Connections:
         return self._place(connection, frame)
 
     def wait(self, connection: Connection, frame: memoryview) -> None:
-        """There is no place for `frame` yet: it stays in the connection, which is not read meanwhile."""
+        """Keep a frame that has no place yet in its connection, which is not read meanwhile."""
         connection.waiting.append(frame)
         self.bytes_held += len(frame)
         self._pause(connection)
 
     def sift(self, connection: Connection, wanted: Callable[[memoryview], bool]) -> None:
-        """Drop what waits for a place but for the frames that are wanted."""
+        """Drop the frames that wait for a place, except those that are wanted."""
         self._together(connection)
         kept = deque(frame for frame in connection.waiting if wanted(frame))
         self.bytes_held -= sum(map(len, connection.waiting)) - sum(map(len, kept))
         connection.waiting = kept
 
     def take_back(self, connection: Connection, frames: list[memoryview]) -> None:
-        """The last requests of a connection, which have not begun, give their places back and wait for new ones."""
+        """Take back the places of a connection's last requests, which have not begun; they wait for new ones."""
         for frame in reversed(frames):
             slot = connection.slots.pop()
             assert slot.parts is None and slot.bytes_held == len(frame)
@@ -420,14 +426,14 @@ class Connections:
         return frame, slot
 
     def writes(self, slot: Slot, frame: memoryview) -> None:
-        """A request that writes what others read is under way."""
+        """Note that a request is under way that writes what others read."""
         if slot.writer is None and slot.parts is None and not slot.connection.closed:
             slot.writer = slot.api
             slot.frame = frame
             slot.connection.writing += 1
 
     def let_go(self, slot: Slot, frame: memoryview) -> None:
-        """A request waits for what may be long in coming, and whoever goes on with it needs its frame no more."""
+        """Let the frame of a request go, which may wait for long and does not need it any more."""
         try:
             block = weakref.ref(frame.obj)
         except TypeError:  # a short one
@@ -444,7 +450,7 @@ class Connections:
             self._letting_go.append((slot, block))
 
     def give_back(self, slot: Slot) -> None:
-        """A request's bytes count here no more. Whoever comes second gives back nothing."""
+        """Stop counting a request's bytes. A second call does nothing."""
         self.bytes_held -= slot.bytes_held
         slot.bytes_held = 0
 
@@ -475,8 +481,8 @@ class Connections:
         return False
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> list[tuple[memoryview, Slot]]:
-        """The answer is known; send whatever is now first in line. Frames that waited for a place are returned with the
-        place that they now have."""
+        """Take the answer to a request, and send whatever is now first in line. Frames that waited for a place are
+        returned with the place that they now have."""
         connection = slot.connection
         if slot.parts is not None or connection.closed:
             return []
@@ -518,20 +524,20 @@ class Connections:
         self.crammed = self.behind_bytes >= ALL_BEHIND_BYTES_MAX
 
     def first(self, place: int) -> None:
-        """What was answered from `place` on, in the order of this turn's answers, leaves before the others, unless a
-        connection has answers among both: its order is kept."""
+        """Send the answers from `place` on, in the order of this turn's answers, before the others, unless a connection
+        has answers among both: its order is kept."""
         before, sends = self.sends[:place], self.sends[place:]
         if before and sends and {conn for conn, _ in before}.isdisjoint([conn for conn, _ in sends]):
             self.sends = [*sends, *before]
 
     def close(self, connection: Connection) -> None:
-        """Close from our side: nothing that was queued is run or answered."""
+        """Close a connection from this side: nothing that was queued is run or answered."""
         if not connection.closed:
             self.closes.append(connection.id)
             self.gone(connection.id)
 
     def gone(self, id: int) -> Connection | None:
-        """The connection is closed, by whichever side."""
+        """Forget a connection that either side has closed."""
         connection = self._by_id.pop(id, None)
         if connection is None:
             return None

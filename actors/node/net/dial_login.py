@@ -1,4 +1,5 @@
-"""How this node logs in where it dials: at brokers on the inter-broker listener, at controllers on their own.
+"""The logins of this node at the nodes that it dials: at brokers on the inter-broker listener, at controllers on their
+own.
 
 This file alone decides which exchange a new connection begins with. KIP-43, KIP-84; who dials where, `channels.py` knows.
 """
@@ -12,7 +13,8 @@ from actors.settings.node_config import NodeConfig
 
 SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 _salted = lru_cache(maxsize=16)(salted)
-"""Salting takes milliseconds, and a node dials the same few others again and again."""
+"""Salts a password as `salted` does, and remembers the results: salting takes milliseconds, and a node dials the same
+few others again and again."""
 
 
 class DialLogins:
@@ -26,11 +28,11 @@ class DialLogins:
         self._to_broker, self._to_controller = found
 
     def listener(self, to_controller: bool) -> str:
-        """The name of the listener that is dialled."""
+        """The name of the listener that this node dials."""
         return self._names[to_controller]
 
     def begin(self, to_controller: bool, listener: str = "") -> tuple[str, Login] | None:
-        """(mechanism, login) of a new connection; None: nobody is asked there who it is. `listener`: another one than
+        """(mechanism, login) of a new connection; None: the listener asks for no login. `listener`: another one than
         these two."""
         if listener:
             known = self._security[listener].login if listener in self._security else None

@@ -1,4 +1,4 @@
-"""What a broker asks the active controller in the name of a client, as an Envelope (KIP-590).
+"""The Envelope in which a broker asks the active controller in the name of a client (KIP-590).
 
 This file alone decides what is said of the client: its principal, its address and its client id. The controller judges the
 request by that principal and charges that client's quotas: both where the request is the client's own, which is passed on as
@@ -23,15 +23,15 @@ PRINCIPAL_VERSION = b"\x00\x00"
 
 
 def principal_bytes(principal: str, by_token: bool) -> bytes:
-    """`Type:name`, and whether it has logged in with a delegation token, as DefaultPrincipalData version 0 behind its
-    version number."""
+    """The principal `Type:name` as DefaultPrincipalData version 0 behind its version number, with the mark whether it
+    has logged in with a delegation token."""
     kind, _, name = principal.partition(":")
     data = message("DefaultPrincipalData")(type=kind, name=name, token_authenticated=by_token)
     return PRINCIPAL_VERSION + encode(data, 0)
 
 
 def address_bytes(host: str) -> bytes:
-    """4 or 16 bytes of the client's address; loopback when the host gave none that can be read."""
+    """The client's address in 4 or 16 bytes; loopback when the host gave none that can be read."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:

@@ -1,4 +1,5 @@
-"""What a peer that has closed its connection still gets: what it need not wait for, if that has arrived whole.
+"""The requests that are still handled after their peer has closed its connection: those that wait for no answer, if
+they have arrived whole.
 
 This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits for
 no answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its group
@@ -28,18 +29,18 @@ _LENGTH = struct.Struct(">h")
 
 
 class Farewell:
-    """Connections that their peers have closed and that stay until what they sent is handled."""
+    """The connections that their peers have closed and that stay until what they sent is handled."""
 
     def __init__(self, connections: Connections, mailbox: Mailbox, drop: Callable[[Slot], None]) -> None:
-        """`drop`: nobody waits for the answer of this slot any more."""
+        """`drop` is called for a slot whose answer is not sent any more."""
         self._connections = connections
         self._mailbox = mailbox
         self._drop = drop
         self.staying: dict[int, list[Slot]] = {}
-        """With the requests that had begun to write: with the connection they go."""
+        """The connections that stay, each with the requests that had begun to write: with the connection they go."""
 
     def stays(self, conn: int) -> bool:
-        """A peer has closed its connection; whether something of it is still handled."""
+        """Take a connection that its peer has closed. Returns whether something of it is still handled."""
         connections = self._connections
         connection = connections.get(conn)
         if connection is None or connection.kind not in DATA_KINDS or not connection.slots:
@@ -71,7 +72,7 @@ class Farewell:
         return True
 
     def over(self) -> list[int]:
-        """Connections of which everything is handled; they are not remembered here any more."""
+        """The connections of which everything is handled; they are not remembered here any more."""
         over = []
         for conn in self.staying:
             connection = self._connections.get(conn)

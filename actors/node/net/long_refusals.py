@@ -1,4 +1,4 @@
-"""Replies that say the same of every entry of a request, made piece by piece, so that others run in between."""
+"""Replies that say the same about every entry of a request, made piece by piece, so that others run in between."""
 
 from collections.abc import Callable
 from typing import Any

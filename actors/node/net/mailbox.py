@@ -1,4 +1,4 @@
-"""The mailbox: what waits for a turn, in two lanes (KIP-291).
+"""The mailbox, with the requests that wait for a turn, in two lanes (KIP-291).
 
 This file alone decides what is handled next. Rules:
 
@@ -30,14 +30,14 @@ CONTROL_REQUESTS_MAX = 20
 """Capacity of the queue of a control-plane listener; KIP-291 fixes it."""
 
 SHARE_NS = 250_000
-"""How long the requests of a connection run one behind the other before it is looked whose turn it is."""
+"""How long in ns the requests of a connection run one behind the other before another connection may come."""
 
 Item = tuple[int, memoryview, Slot | None]
-"""(connection, frame, slot); answers of peers have no slot."""
+"""An entry of the mailbox: (connection, frame, slot). Answers of peers have no slot."""
 
 
 class _Place(Enum):
-    """Where the queue of a connection stands."""
+    """The place where the queue of a connection stands."""
 
     IN_LINE = "in line"
     RESTING = "its first request goes on in the next turn"
@@ -79,19 +79,20 @@ class Line:
 
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
-        """Of every connection that has ever had something here, until it is dropped."""
+        """The queues of connections that have ever had something here, until they are dropped."""
         self._hosts: dict[Hashable, _Host] = {}
-        """By address; a peer that this node dialled counts as a host of its own."""
+        """The hosts by address; a peer that this node dialled counts as a host of its own."""
         self._line: list[tuple[int, bool, int, _Queue]] = []
         """A heap by (used_ns, not rested, arrival). A queue without items was dropped, and is passed over."""
         self._arrivals = 0
         self.at_work: _Queue | None = None
-        """Whose turn it is; until its share is used up, or another `take` finds that it has nothing left. Invariant: once
-        its request is charged it does not rest, has not been put aside, and has had less than a share."""
+        """The queue whose turn it is; until its share is used up, or another `take` finds that it has nothing left.
+        Invariant: once its request is charged it does not rest, has not been put aside, and has had less than a share.
+        """
         self._share_ns = 0
-        """How long that one has been at work."""
+        """How long in ns that queue has been at work."""
         self._now_ns = 0
-        """`used_ns` of the queue at work when its turn began: where those begin that have rested."""
+        """The value of `used_ns` of the queue at work when its turn began: a queue that has rested begins there."""
         self._resting: list[_Queue] = []
         self.size = 0
 
@@ -121,8 +122,8 @@ class Line:
         return queue.items.popleft()
 
     def charge(self, spent_ns: int) -> None:
-        """The request that was taken last took so long. Those in the line come before another one of its connection if the
-        share of that is used up, or if it goes on later."""
+        """Charge a connection for its request that was taken last, which took `spent_ns`. Those in the line come before
+        another request of that connection if its share is used up, or if it goes on later."""
         queue = self.at_work
         if queue is None:
             return
@@ -148,19 +149,19 @@ class Line:
                 self._resting.append(queue)
 
     def begin_turn(self) -> None:
-        """Requests that work in slices may go on."""
+        """Let requests that work in slices go on."""
         resting, self._resting = self._resting, []
         for queue in resting:
             self._stand_in_line(queue)
 
     def go_on(self, connection: int) -> None:
-        """What the first request of a connection waited for may have come."""
+        """Let a connection that was passed over go on: what its first request waited for may have come."""
         queue = self._queues.get(connection)
         if queue is not None and queue.place is _Place.ASIDE:
             self._stand_in_line(queue)
 
     def sift(self, connection: int, wanted: Callable[[memoryview, Slot], bool]) -> None:
-        """Drop what a connection has queued but for the requests that are wanted."""
+        """Drop what a connection has queued, except the requests that are wanted."""
         queue = self._queues.get(connection)
         if queue is None:
             return
@@ -190,7 +191,7 @@ class Line:
         return frames
 
     def not_begun(self, connection: int) -> tuple[int, int]:
-        """How many requests of a connection wait that nobody has begun with, and their bytes that are held."""
+        """How many requests of a connection wait that have not begun, and their bytes that are held."""
         queue = self._queues.get(connection)
         items = () if queue is None else queue.items
         sizes = [slot.bytes_held for _, _, slot in items if slot is not None and slot.sliced is None]
@@ -234,24 +235,25 @@ class Line:
 
 
 class Mailbox:
-    """Frames that wait for a turn."""
+    """The frames that wait for a turn."""
 
     def __init__(self, data_requests_max: int) -> None:
         self._plane = Line()
         """Requests of the control-plane listener."""
         self.data = Line()
-        """The data lane. Read only, by those who ask in every turn."""
+        """The data lane. Read only, for callers that ask in every turn."""
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (self.data,))
-        """By lane, what runs first coming first: answers, requests, requests of the control-plane listener."""
+        """The queues of each lane; the one that runs first comes first: answers, requests, requests of the
+        control-plane listener."""
         self._all = (*self._lines[Lane.CONTROL], *self._lines[Lane.DATA])
         self.last = self._plane
-        """Where the last request came from: it is charged for it."""
+        """The queue from which the last request came: that request's time is charged there."""
         self.rests = False
         """Whether a request was told to go on in the next turn."""
         self.data_requests_max = data_requests_max
 
     def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
-        """Queue one frame."""
+        """Queue one frame of a connection in a lane."""
         line = self._lines[lane][0 if slot is None or lane is DATA else 1]
         line.put((connection, frame, slot))
 
@@ -260,12 +262,13 @@ class Mailbox:
         self._plane.put((connection, frame, slot))
 
     def rest(self, lane: Lane, item: Item, *, plane: bool) -> None:
-        """A request has done a slice of its work: it goes on in the next turn, before the others of its connection."""
+        """Put back a request that has done a slice of its work: it goes on in the next turn, before the others of its
+        connection."""
         self.rests = True
         self._line(lane, plane).back(item, _Place.RESTING)
 
     def set_aside(self, lane: Lane, item: Item) -> None:
-        """A request cannot run yet: its connection is passed over until `go_on`."""
+        """Put back a request that cannot run yet: its connection is passed over until `go_on`."""
         self._line(lane, False).back(item, _Place.ASIDE)
 
     def withdraw_control_requests(self, connection: int) -> list[memoryview]:
@@ -273,19 +276,19 @@ class Mailbox:
         return self._plane.withdraw(connection)
 
     def begin_turn(self) -> None:
-        """Requests that work in slices may go on."""
+        """Let requests that work in slices go on."""
         self.rests = False
         for line in self._all:
             line.begin_turn()
 
     def go_on(self, connection: int) -> None:
-        """What the first request of a connection waited for may have come."""
+        """Let a connection that was passed over go on: what its first request waited for may have come."""
         for line in self._all:
             if line.size:
                 line.go_on(connection)
 
     def take(self, lane: Lane) -> Item | None:
-        """What is handled next in a lane, or None."""
+        """Take the next entry of a lane; None: there is none that can run."""
         for line in self._lines[lane]:
             if line.at_work is not None or line.size:
                 item = line.take()
@@ -295,13 +298,13 @@ class Mailbox:
         return None
 
     def not_begun(self, connection: int) -> tuple[int, int]:
-        """How many requests of a connection wait in the data lane that nobody has begun with, and the bytes of all such
+        """How many requests of a connection wait in the data lane that have not begun, and the bytes of all such
         requests of it."""
         found = [line.not_begun(connection) for line in self._all]
         return self.data.not_begun(connection)[0], sum(size for _, size in found)
 
     def size(self, lane: Lane) -> int:
-        """Frames waiting in a lane."""
+        """How many frames wait in a lane."""
         return sum([line.size for line in self._lines[lane]])
 
     def ready(self) -> bool:
@@ -313,7 +316,7 @@ class Mailbox:
 
     @property
     def control_requests(self) -> int:
-        """Requests in the control-plane listener's queue, 20 at most (R291-09)."""
+        """How many requests are in the control-plane listener's queue, 20 at most (R291-09)."""
         return self._plane.size
 
     @property
@@ -322,12 +325,12 @@ class Mailbox:
         return self._plane.size >= CONTROL_REQUESTS_MAX
 
     def sift(self, connection: int, wanted: Callable[[memoryview, Slot], bool]) -> None:
-        """Drop what a closed connection had sent but for the requests that are wanted."""
+        """Drop what a closed connection had sent, except the requests that are wanted."""
         for line in self._all:
             line.sift(connection, wanted)
 
     def drop(self, connection: int) -> None:
-        """Forget what a closed connection had sent and nobody has looked at."""
+        """Forget what a closed connection had sent and has not begun."""
         for line in self._all:
             line.drop(connection)
 

@@ -1,4 +1,5 @@
-"""Requests between the sockets and the handlers: they come in, wait in the mailbox, are handled, and their answers leave.
+"""The way of requests between the sockets and the handlers: they come in, wait in the mailbox, are handled, and their
+answers leave.
 
 This file alone decides where a frame waits, and when a connection is forgotten. Which waiting request is handled next,
 `mailbox.py` decides; what a request means is decided above. Rules:
@@ -34,23 +35,24 @@ from actors.settings.node_config import NodeConfig
 
 REQUEST_BYTES_MAX = 256 << 20
 MUTE_LOOK_MS = 60_000
-"""How often it is looked whether a connection that is muted for longer is still there."""
+"""How often in ms a connection that is muted for longer is checked for whether it is still there."""
 LOGIN = (17, 18, 36)
-"""SaslHandshake, ApiVersions, SaslAuthenticate."""
+"""The API keys that a peer may use before it has logged in: SaslHandshake, ApiVersions, SaslAuthenticate."""
 CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 LARGE_BYTES = 512 << 10
-"""A lane has had its part of a turn when it has handled so many bytes, however little time that took by then: large requests
-come to their end in swarms, and what controllers say would wait for them all. Beside so many bytes a turn costs little."""
+"""The bytes of requests after which a lane has had its part of a turn, however little time that took by then: large
+requests come to their end in swarms, and what controllers say would wait for them all. Beside so many bytes a turn
+costs little."""
 NOTE_EVERY_MS = 1000
-"""How often the share of idle time is looked at."""
+"""How often in ms the share of idle time is noted."""
 
 Run = Callable[[Connection, Slot, memoryview], None]
-"""Handle one request; its answer goes to the slot, now or later."""
+"""Handles one request; its answer goes to the slot, now or later."""
 
 
 class RequestChannel:
-    """All requests of a node's peers, and the answers to what it has asked of others."""
+    """The requests of a node's peers, and the answers to what it has asked of others."""
 
     def __init__(
         self,
@@ -60,8 +62,8 @@ class RequestChannel:
         answers: Callable[[int, memoryview], None],
         answers_lane: Callable[[int], Lane],
     ) -> None:
-        """`served`: the table. `answers`: takes a frame of a connection that this node has dialled, and `answers_lane`
-        says in which lane that connection's frames wait."""
+        """`served` is the table of APIs. `answers`: takes a frame of a connection that this node has dialled, and
+        `answers_lane` says in which lane that connection's frames wait."""
         self._runtime = runtime
         self._served = served
         self._answers = answers
@@ -79,11 +81,12 @@ class RequestChannel:
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
         """How much of the time each lane has had nothing to do (KIP-291)."""
         self.failed_logins = 0
-        """How often a peer has not been let in."""
+        """How often a login has failed."""
         self._ends_ms = 0
-        """When a certificate is looked at that is the first to end, in monotonic time; 0: none is waited for."""
+        """The monotonic time when the first certificate ends, and is looked at; 0: none is waited for."""
         self.expired = [0, 0]
-        """How many connections were closed because their login was no longer good: of the control-plane listener last."""
+        """How many connections were closed because their login was no longer good: [all others, those of the
+        control-plane listener]."""
         self._noted_ms = -NOTE_EVERY_MS
         self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
         self._strangers = {
@@ -91,19 +94,19 @@ class RequestChannel:
             for name, kind in self._kinds.items()
             if config.security[name].mechanisms
         }
-        """Listeners that ask who their peers are -> what a peer may ask before it has said so."""
+        """The listeners on which a peer has to log in, each with the APIs that it may use before."""
         self._closed: deque[tuple[int, bool]] = deque()
         """Connections that have ended since the last turn, and whether a dial was refused."""
         self._outside: dict[int, None] = {}
         """Connections of the control-plane listener whose requests wait for a place in its queue, and whose peers read
         their answers."""
         self.delay_of: Callable[[str], int] | None = None
-        """Charges a connection to its address: after how many milliseconds it is closed, 0: it is served. None: no address
-        has a limit."""
+        """Charges a connection to its address: it returns after how many milliseconds the connection is closed, 0: it
+        is served. None: no address has a limit."""
         self._delayed: dict[int, None] = {}
         """Connections that will be closed, and that their peers have not closed yet."""
         self._listens: dict[str, bool] = {}
-        """Listeners about which this turn decided last: keep what arrives, or turn it away."""
+        """The listeners about which this turn has decided: keep what arrives, or turn it away."""
 
     # ---- inputs
 
@@ -116,8 +119,8 @@ class RequestChannel:
         principal: str | None = None,
         good_for_ms: int = 0,
     ) -> None:
-        """A peer has connected to `listener`. `peer_port`: 0: not known. `principal`: whom its certificate names.
-        `good_for_ms`: how long that is good from now on; 0: not known."""
+        """Take a connection that a peer has opened to `listener`. `peer_port`: 0: not known. `principal`: the one that
+        its certificate names. `good_for_ms`: how long the certificate is good from now on; 0: not known."""
         kind = self._kinds[listener]
         if self.delay_of is not None and kind is Listener.CLIENT and (delay_ms := self.delay_of(peer_host)):
             self._delayed[conn] = None
@@ -133,7 +136,7 @@ class RequestChannel:
         self.connections.opened(connection)
 
     def identified(self, connection: Connection, principal: str, expires_ms: int, by_token: bool = False) -> None:
-        """The peer of a connection has said who it is: from now on it is served. `expires_ms`: until when, in monotonic
+        """Serve the peer of a connection from now on, since it has logged in. `expires_ms`: until when, in monotonic
         time; 0: as long as the connection. `by_token`: it has logged in with a delegation token."""
         connection.principal = principal
         connection.by_token = by_token
@@ -148,7 +151,8 @@ class RequestChannel:
         self.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
 
     def end_credentials(self, gone: Callable[[Connection], str | None]) -> None:
-        """Close each connection whose peer is known by what is no longer there. `gone`: why else one is to be closed."""
+        """Close each connection whose peer has logged in with credentials that exist no more. `gone`: another reason to
+        close a connection."""
         for connection in self.connections.all():
             if connection.kept is not None and not connection.kept():
                 self.close(connection, f"the login of {connection.principal} was taken back")
@@ -178,11 +182,12 @@ class RequestChannel:
         return connection.apis is self._strangers.get(connection.listener_name)
 
     def closed(self, conn: int, refused: bool) -> None:
-        """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""
+        """Take the end of a connection. `refused`: the peer's machine answered that nothing listens there."""
         self._closed.append((conn, refused))
 
     def congested(self, conn: int, congested: bool) -> None:
-        """The host has more for a peer than it should hold; or that is over. Its requests wait meanwhile."""
+        """Note that the host has more for a peer than it should hold, or that this is over. The peer's requests wait
+        meanwhile."""
         self.connections.congested(conn, congested)
         if congested:
             self._set_apart(self.connections.get(conn))
@@ -193,8 +198,8 @@ class RequestChannel:
                 self._outside[conn] = None
 
     def left(self, conn: int) -> None:
-        """A connection that is not read has been closed by its peer, behind what it has sent. Nobody takes the answers to
-        what waits, so that it goes, and the connection is read to its end."""
+        """Note that the peer has closed a connection that is not read, behind what it has sent. The answers to its
+        waiting requests are not taken, so those go, and the connection is read to its end."""
         connection = self.connections.get(conn)
         if connection is not None:
             for slot in list(connection.slots):
@@ -203,10 +208,8 @@ class RequestChannel:
                     self.answer(slot, [])
 
     def received(self, conn: int, frame: memoryview) -> bool:
-        """One whole frame without its length. The buffer is the node's from now on.
-
-        False: hand over nothing more of this connection before `Effects.resume` names it.
-        """
+        """Take one whole frame without its length. The buffer is the node's from now on. False: hand over nothing more
+        of this connection before `Effects.resume` names it."""
         if conn < 0:
             self.mailbox.put(self._answers_lane(conn), conn, frame, None)
             return True
@@ -227,7 +230,7 @@ class RequestChannel:
     # ---- the turn
 
     def begin_turn(self) -> None:
-        """What was sent before is on its way, requests in slices may go on, and idle shares are noted."""
+        """Begin a turn: what was sent before is on its way, requests in slices may go on, and idle shares are noted."""
         self.connections.begin_turn()
         if self.mailbox.rests:
             self.mailbox.begin_turn()
@@ -268,8 +271,8 @@ class RequestChannel:
         return True
 
     def forget_closed(self, lost: Callable[[int, bool], None]) -> None:
-        """Connections that have ended are forgotten, or stay until what outlives them is handled. `lost`: of one
-        that this node had dialled."""
+        """Forget connections that have ended, except those with requests that outlive them. `lost`: called for one that
+        this node had dialled."""
         while self._closed:
             conn, refused = self._closed.popleft()
             if conn < 0:
@@ -283,18 +286,19 @@ class RequestChannel:
             self._let_in()
 
     def end_turn(self) -> None:
-        """Connections whose last requests were handled are forgotten."""
+        """Forget connections whose last requests were handled."""
         if self.farewell.staying:
             for conn in self.farewell.over():
                 self._forget(conn)
 
     def taken(self) -> Inbound:
-        """What this turn has decided about connections; first, whether they are read, by what is queued and held."""
+        """What this turn has decided about connections; before that, whether they are read is decided by what is queued
+        and held."""
         self.connections.throttle(self.mailbox.data.size, self.mailbox.data_requests_max)
         return self.connections.taken()
 
     def taken_listens(self) -> dict[str, bool]:
-        """Listeners about which this turn has decided."""
+        """The listeners about which this turn has decided."""
         found = self._listens
         if found:
             self._listens = {}
@@ -303,7 +307,7 @@ class RequestChannel:
     # ---- what handlers and roles ask for
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> None:
-        """The answer of a slot is known."""
+        """Take the answer of a slot."""
         connections = self.connections
         if slot.writer is not None:
             self.mailbox.go_on(slot.connection.id)
@@ -314,7 +318,8 @@ class RequestChannel:
             self._start_held_back(slot.connection.id, crammed and not connections.crammed)
 
     def _start_held_back(self, conn: int, room: bool) -> None:
-        """The answers of that connection may have left; with `room`, all may start that were held back."""
+        """Start requests that were held back, since the answers of that connection may have left; with `room`, those of
+        all connections."""
         held_back = self.connections.held_back
         for one in list(held_back) if room else [conn]:
             if one in held_back:
@@ -379,17 +384,19 @@ class RequestChannel:
             run(slot.connection, slot, frame)
 
     def _must_wait(self, slot: Slot) -> bool:
-        """Whether a request waits for an earlier one of its connection: for what it writes, or for its answer to leave."""
+        """Whether a request waits for an earlier one of its connection: for what that writes, or for its answer to
+        leave."""
         connections = self.connections
         return (slot.connection.writing > 0 and connections.behind(slot)) or not connections.may_start(slot)
 
     def _set_apart(self, connection: Connection | None) -> None:
-        """A connection is muted, or its peer does not read: what it has sent holds no room of others."""
+        """Count what a connection has sent apart, since it is muted or its peer does not read, so that it takes no room
+        of others."""
         if connection is not None:
             self.connections.set_apart(connection, *self.mailbox.not_begun(connection.id))
 
     def _look_at_muted(self, connection: Connection) -> None:
-        """End the mute if it is over, else look again."""
+        """End the mute of a connection if it is over, else look again later."""
         now_ms = self._runtime.now.mono_ms
         if connection.closed:
             return
@@ -406,10 +413,9 @@ class RequestChannel:
             self.connections.closes.append(conn)
 
     def _set_aside(self, frame: memoryview, slot: Slot) -> None:
-        """A request cannot run yet, and those behind it on its connection wait with it.
-
-        In the queue of the control-plane listener they leave their places to others: its peer alone decides when they may
-        run, and 20 of them would keep everybody else out."""
+        """Put aside a request that cannot run yet, with those behind it on its connection. In the queue of the
+        control-plane listener they leave their places to others: its peer alone decides when they may run, and 20 of
+        them would keep all others out."""
         connection = slot.connection
         lane, plane = _place(slot)
         if not plane:
@@ -439,7 +445,7 @@ class RequestChannel:
             self.mailbox.put(api.lane if api is not None else DATA, connection.id, frame, slot)
 
     def _forget(self, conn: int) -> None:
-        """A peer's connection is closed, and nothing of it is handled any more."""
+        """Forget a peer's connection that is closed, and of which nothing is handled any more."""
         self.mailbox.drop(conn)
         crammed = self.connections.crammed
         self.connections.gone(conn)

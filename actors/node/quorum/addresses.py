@@ -1,4 +1,4 @@
-"""Where the members of the quorum can be reached.
+"""The addresses at which the members of the quorum are reached.
 
 This file alone decides what this replica is called, and which address of another one is believed: of the leader what it, or
 the quorum's answers, said last; then a Voters record that has moved it, then `controller.connect` where it names ids, then
@@ -18,7 +18,7 @@ FIRST_BOOTSTRAP_ID = -2
 
 
 class Addresses:
-    """Id -> (host, port). Port 0 (any free one) is no address."""
+    """The (host, port) of each replica by id. Port 0 (any free one) is no address."""
 
     def __init__(
         self,
@@ -27,19 +27,19 @@ class Addresses:
         own: Address | None,
         advertised: Address | None = None,
     ) -> None:
-        """`own`: this node's controller listener, None without one. `advertised`: what `advertised.listeners` calls it, None
-        where it does not."""
+        """`own` is this node's controller listener, None without one. `advertised`: what `advertised.listeners` calls
+        it, None if it does not."""
         self.me = me
         self._own = own
         self._advertised = advertised
         self._given: dict[int, Address] = {}
         self._recorded: dict[int, Address] = {}
         self._learned: dict[int, Address] = {}
-        """What was said of leaders."""
+        """The addresses that were said of leaders."""
         self._leader = NOBODY
-        """Who leads, as far as it is known."""
+        """The leader, as far as it is known."""
         self._moved: dict[int, Address] = {}
-        """What a Voters record said that came while this process ran."""
+        """The addresses in Voters records that came while this process ran, of voters that they moved."""
         self._bootstrap: dict[int, Address] = {}
         self._stranger: tuple[int, Address] | None = None
         """The newest leader that an answer named and that does not vote as far as this node knows."""
@@ -51,7 +51,7 @@ class Addresses:
 
     @property
     def bootstrap(self) -> Sequence[int]:
-        """Ids to ask for the leader, beside the voters."""
+        """The ids to ask for the leader, beside the voters."""
         return (*self._bootstrap, *(id for id in self._given if id != self.me))
 
     @property
@@ -60,32 +60,33 @@ class Addresses:
         return frozenset(self._given)
 
     def record(self, voters: Iterable[Voter]) -> None:
-        """What the newest Voters record says."""
+        """Take over the addresses in the newest Voters record."""
         self._recorded = {one.key.id: endpoint[1:] for one in voters for endpoint in one.endpoints[:1]}
 
     def moved(self, voter: Voter) -> None:
-        """A Voters record says that a voter is elsewhere than the one before it did: what files or older answers said no
-        longer counts."""
+        """Take over that a Voters record has moved a voter: what files or older answers said of its address no longer
+        counts."""
         for _, host, port in voter.endpoints[:1]:
             self._learned[voter.key.id] = self._moved[voter.key.id] = (host, port)
 
     def learn(self, id: int, host: str, port: int) -> None:
-        """What the quorum said: a leader's address in an answer or an announcement."""
+        """Take over a leader's address from an answer or an announcement."""
         if id != self.me and port > 0:
             self._learned[id] = (host, port)
             self._leader = id
 
     def led_by(self, id: int) -> None:
-        """This replica has stored who leads its epoch: itself, another one, or nobody yet (-1)."""
+        """Take over the leader of this replica's epoch: itself, another one, or none yet (-1)."""
         self._leader = id
 
     def learn_stranger(self, id: int, host: str, port: int) -> None:
-        """An answer says where somebody is who is no voter here. Raft decides whether that one may lead by now."""
+        """Take over the address of a replica that an answer names and that is no voter here. Raft decides whether that
+        replica may lead by now."""
         if id != self.me and port > 0:
             self._stranger = id, (host, port)
 
     def find(self, id: int) -> Address | None:
-        """The address of a replica, None when nobody has told it."""
+        """The address of a replica; None: it is not known."""
         if id == self.me:
             return self.own
         told = (self._moved, self._given, self._recorded, self._learned, self._bootstrap)
@@ -97,9 +98,10 @@ class Addresses:
 
     @property
     def own(self) -> Address | None:
-        """How others reach this node's controller: as `advertised.listeners` calls it, else as `controller.connect` does,
-        for it may listen behind a port that is forwarded, else its listener. None: it listens on every interface, and
-        nobody has said what it is called. This is never a guess: it gets into the quorum's record, and others dial it."""
+        """The address at which others reach this node's controller: as `advertised.listeners` calls it, else as
+        `controller.connect` does, for it may listen behind a port that is forwarded, else its listener. None: it
+        listens on every interface, and no setting names it. This is never a guess: it gets into the quorum's record,
+        and others dial it."""
         if self._own is None:
             return None
         if self._advertised is not None and self._advertised[1] > 0:

@@ -28,12 +28,12 @@ class Damage(NamedTuple):
 
 
 def verify(file: File) -> Damage | None:
-    """Check a received file: None, or what is wrong. Blocking; touches nothing but the file."""
+    """Check a received file; returns the damage, or None. Blocking; touches nothing but the file."""
     return check(file.read_cold(0, file.size))
 
 
 def check(data: Buffer) -> Damage | None:
-    """Check every batch of a checkpoint, and that there is one: None, or what is wrong."""
+    """Check every batch of a checkpoint, and that there is one; returns the damage, or None."""
     position = 0
     try:
         while position < len(data) or position == 0:
@@ -74,7 +74,7 @@ class Checkpoints:
         self.ids = sorted(one for one in found if one is not None)
 
     def newest(self) -> memoryview:
-        """The newest one whole, empty if there is none. Raises DamagedFile, DiskFailed; may block."""
+        """The whole newest checkpoint, empty if there is none. Raises DamagedFile, DiskFailed; may block."""
         if not self.ids:
             return memoryview(b"")
         file = self._file(self.ids[-1])
@@ -88,12 +88,12 @@ class Checkpoints:
         return data
 
     def load(self, snapshot: SnapshotId) -> memoryview:
-        """The whole file; may block. Raises FileNotFoundError, DiskFailed."""
+        """The whole file of a checkpoint; may block. Raises FileNotFoundError, DiskFailed."""
         file = self._file(snapshot)
         return file.read_cold(0, file.size)
 
     def slice(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
-        """As `LogReader.read_snapshot`."""
+        """A slice of a checkpoint, as `LogReader.read_snapshot` returns it."""
         if snapshot not in self.ids:
             raise FileNotFoundError(self.path(snapshot))
         file = self._file(snapshot)
@@ -109,7 +109,7 @@ class Checkpoints:
         return SnapshotSlice(file.size, data)
 
     def warm(self, file: File, position: int, data: memoryview) -> None:
-        """The bytes of a cold slice have come."""
+        """Take the bytes of a slice that was not in memory."""
         for snapshot, known in self._open.items():
             if known is file:
                 self._warm = (snapshot, position, data)
@@ -123,7 +123,7 @@ class Checkpoints:
     # -- receiving
 
     def write_part(self, snapshot: SnapshotId, position: int, data: Buffer) -> File:
-        """Bytes of a snapshot in transfer. At position 0 it starts over."""
+        """Write bytes of a snapshot in transfer into its file. At position 0 the file starts over."""
         if self._part is None or self._part[0] != snapshot or position == 0:
             self._drop_part()
             self._part = (snapshot, self.disk.open(self.path(snapshot) + PART, create=True))
@@ -139,7 +139,7 @@ class Checkpoints:
         return self._part is not None and self._part[1] is file
 
     def adopt_part(self, snapshot: SnapshotId) -> File:
-        """The verified file takes its name; the file to sync."""
+        """Give the verified file its name; returns the file to sync."""
         assert self._part is not None and self._part[0] == snapshot
         file = self._part[1]
         self._part = None
@@ -158,13 +158,13 @@ class Checkpoints:
     # -- keeping
 
     def discard(self, snapshot: SnapshotId) -> None:
-        """A file that came too late goes."""
+        """Remove a received file that came too late."""
         path = self.path(snapshot)
         self.disk.rename(path, path + DELETED)
         self.garbage.append((path + DELETED, None))
 
     def keep(self, kept: Sequence[SnapshotId], added: SnapshotId) -> None:
-        """From now on there are `kept` and `added`; the rest goes."""
+        """Keep the checkpoints `kept` and `added` from now on; the rest goes."""
         for snapshot in self.ids:
             if snapshot not in kept and snapshot != added:
                 path = self.path(snapshot)

@@ -1,4 +1,4 @@
-"""How far the metadata log was once durable, kept on the disk beside it.
+"""The durable mark: up to where the metadata log was once durable, kept on the disk beside it.
 
 A voter that has told others that it holds a record may never lose it in silence: the record may be committed because of
 it. So recovery has to tell two things apart. *Torn*: appended, never known to be durable, and a power cut kept some of its
@@ -26,7 +26,7 @@ from actors.node.quorum.files import DURABLE, durable, read_durable
 from actors.ports import Disk
 
 MARK_MS = 1000
-"""At most so often the mark is written."""
+"""The least time in ms between two writes of the mark."""
 
 
 class DurableMark:
@@ -40,12 +40,13 @@ class DurableMark:
         self._writing = -1
         """The mark that is on its way to the disk; -1: none."""
         self.offset = 0
-        """Everything below was durable and committed; 0: nobody has said."""
+        """The offset below which everything was durable and committed; 0: no mark was read or written yet."""
         self.due_ms = 0
-        """The mark is not written again before, monotonic."""
+        """The monotonic time before which the mark is not written again."""
 
     def recover(self) -> str | None:
-        """Read the file. A sentence where it cannot be used: then only rule 4 tells torn from damaged. Raises DiskFailed."""
+        """Read the file of the mark. Returns a sentence if the file cannot be used: then only rule 4 tells torn from
+        damaged. Raises DiskFailed."""
         path = f"{self._directory}/{DURABLE}"
         if not self._disk.exists(path):
             return None
@@ -63,14 +64,14 @@ class DurableMark:
         return self._writing < 0 and safe_offset > self.offset
 
     def write(self, safe_offset: int, now_ms: int) -> tuple[Disk, str, bytes]:
-        """The small file to write; then `written`."""
+        """The file with a mark at `safe_offset`, as (disk, path, content); call `written` when it is written."""
         assert self._writing < 0 and safe_offset > self.offset, (self._writing, safe_offset, self.offset)
         self._writing = safe_offset
         self.due_ms = now_ms + MARK_MS
         return self._disk, f"{self._directory}/{DURABLE}", durable(safe_offset)
 
     def written(self, done: bool) -> None:
-        """It is on the disk, or found no room there."""
+        """Note that the mark is on the disk, or (`done` false) found no room there."""
         if done:
             self.offset = self._writing
         self._writing = -1

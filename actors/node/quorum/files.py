@@ -48,7 +48,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def segment_of(name: str) -> int | None:
-    """First offset of a segment, None for another name."""
+    """The first offset of a segment by its file name; None: the name is no segment's."""
     match = _SEGMENT.fullmatch(name)
     return int(match[1]) if match else None
 
@@ -58,18 +58,18 @@ def checkpoint_name(snapshot: SnapshotId) -> str:
 
 
 def checkpoint_of(name: str) -> SnapshotId | None:
-    """The snapshot of a checkpoint file, None for another name."""
+    """The snapshot of a checkpoint file by its name; None: the name is no checkpoint's."""
     match = _CHECKPOINT.fullmatch(name)
     return SnapshotId(int(match[1]), int(match[2])) if match else None
 
 
 def uuid_text(uuid: bytes) -> str:
-    """22 characters, base64url without padding."""
+    """The text of a uuid: 22 characters, base64url without padding."""
     return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
 def uuid_bytes(text: str) -> bytes:
-    """Raises ValueError."""
+    """The 16 bytes of a uuid in text. Raises ValueError."""
     uuid = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(uuid) != 16:
         raise ValueError(f"{text} is no uuid")
@@ -90,7 +90,7 @@ def quorum_state(hard: HardState) -> bytes:
 
 
 def read_quorum_state(content: bytes, path: str) -> HardState:
-    """The reverse; version 0 (ids only) is read too. Raises DamagedFile."""
+    """The state in a quorum-state file; version 0 (ids only) is read too. Raises DamagedFile."""
     try:
         fields = json.loads(content)
         voted = None
@@ -106,7 +106,7 @@ def read_quorum_state(content: bytes, path: str) -> HardState:
 
 
 def last_epoch(path: str, epoch: int) -> str:
-    """What to do about an epoch that no election can count up."""
+    """What an operator can do about an epoch that no election can count up."""
     return (
         f"{path} holds epoch {epoch}, and an election needs a higher one that is at most {EPOCH_MAX}: stop all controllers, "
         f"write into this file of each of them the same leaderEpoch, above every epoch in their {EPOCHS} files, with "
@@ -131,7 +131,7 @@ def durable(offset: int) -> bytes:
 
 
 def read_durable(content: bytes) -> int:
-    """The reverse. Raises ValueError."""
+    """The offset in a durable-offset file. Raises ValueError."""
     lines = content.decode("ascii").split("\n")
     if len(lines) != 3 or lines[0] != "0" or not lines[1].isdecimal() or lines[2]:
         raise ValueError("it is not a version and an offset")

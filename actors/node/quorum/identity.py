@@ -1,4 +1,5 @@
-"""Who this replica is to its peers: its cluster, the metadata partition, its own key, and where the others are."""
+"""The identity of this replica to its peers: its cluster, the metadata partition, its own key, and where the others
+are."""
 
 from actors.node.quorum.addresses import Addresses
 from actors.node.quorum.voters import VoterSet
@@ -6,11 +7,11 @@ from actors.raft import ReplicaKey
 
 
 class Identity:
-    """What the codec writes into messages and compares in them."""
+    """The values that the codec writes into messages and compares in them."""
 
     def __init__(self, cluster_id: str, topic: str, me: ReplicaKey, listener_name: str, addresses: Addresses) -> None:
-        """`topic`: the name of the metadata topic in this family. `listener_name`: of this node's controller listener; empty
-        on a broker."""
+        """`topic` is the name of the metadata topic in this family. `listener_name`: of this node's controller
+        listener; empty on a broker."""
         self.cluster_id = cluster_id
         self.topic = topic
         self.me = me

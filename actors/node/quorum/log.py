@@ -38,13 +38,13 @@ INDEX_BYTES = 4096
 """At least this many bytes between two entries of a segment's index."""
 READ_BYTES = 1 << 20
 NO_LIMIT = 1 << 62
-"""Above every offset."""
+"""An offset above every other."""
 SECTOR_BYTES = 512
-"""The least that a device writes whole."""
+"""The least bytes that a device writes as a whole."""
 
 
 class Segment:
-    """One file. The index is sparse and in memory only: (first offset, position), both rising."""
+    """One file of the log. The index is sparse and in memory only: (first offset, position), both rising."""
 
     __slots__ = ("ahead", "base_offset", "created_ms", "cut", "file", "offsets", "positions", "syncs")
 
@@ -53,16 +53,16 @@ class Segment:
         self.file = file
         self.created_ms = created_ms
         self.ahead = ahead
-        """Whether its name ends in `AHEAD`: never the first one's."""
+        """Whether the file's name ends in `AHEAD`: never the first one's."""
         self.cut = False
-        """Its end was cut, and that may not be durable."""
+        """Whether the end of the file was cut, and that may not be durable."""
         self.syncs = 0
-        """In flight, of this file."""
+        """How many syncs of this file are in flight."""
         self.offsets = array("q")
         self.positions = array("q")
 
     def note(self, offset: int, position: int) -> None:
-        """A batch of that first offset begins at that position."""
+        """Note that a batch with that first offset begins at that position."""
         if not self.positions or position - self.positions[-1] >= INDEX_BYTES:
             self.offsets.append(offset)
             self.positions.append(position)
@@ -79,12 +79,12 @@ class Segment:
 
 
 class ColdRead(NamedTuple):
-    """What `read` missed: bytes of a segment. `job` may block; give its result to `MetadataLog.warm`."""
+    """The read of a segment that `read` needs from the disk. `job` may block; give its result to `MetadataLog.warm`."""
 
     base_offset: int
     position: int
     cuts: int
-    """How often the log had been cut by then: what was read before a cut is no more."""
+    """How often the log had been cut when the read began: what was read before a cut is no longer valid."""
     job: Callable[[], memoryview]
 
 
@@ -99,11 +99,11 @@ class MetadataLog:
         self.segments: list[Segment] = []
         self.end_offset = 0
         self.dirty: dict[int, Segment] = {}
-        """What the next sync must cover, by first offset."""
+        """The segments that the next sync must cover, by first offset."""
         self.garbage: list[tuple[str, File]] = []
         """Renamed files that wait to be unlinked."""
         self.missed: ColdRead | None = None
-        """What the last `read` that answered None needs."""
+        """The read from the disk that the last `read` needs if it answered None."""
         self._tail: list[Batch] = []
         self._tail_bytes = 0
         self._warm: tuple[int, int, memoryview] | None = None
@@ -112,12 +112,12 @@ class MetadataLog:
 
     @property
     def start_offset(self) -> int:
-        """First offset that is in a file."""
+        """The first offset that is in a file."""
         return self.segments[0].base_offset if self.segments else self.end_offset
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
+        """The bytes of all segments."""
         return sum(segment.file.size for segment in self.segments)
 
     # -- writing
@@ -158,7 +158,7 @@ class MetadataLog:
         return segment
 
     def _settled(self, segment: Segment) -> bool:
-        """Whether all of it, and of what comes before it, is durable."""
+        """Whether all of a segment, and of what comes before it, is durable."""
         return not segment.ahead and segment.syncs == 0 and segment.base_offset not in self.dirty
 
     def _shorten_tail(self) -> None:
@@ -174,7 +174,7 @@ class MetadataLog:
         self._roll = True
 
     def truncate(self, end_offset: int) -> None:
-        """Cut the log: `end_offset`, a batch boundary, is the next offset. Reads the disk in rare cases."""
+        """Cut the log, so that `end_offset`, a batch boundary, is the next offset. Reads the disk in rare cases."""
         assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         while self.segments and self.segments[-1].base_offset >= end_offset and len(self.segments) > 1:
             segment = self.segments.pop()
@@ -193,7 +193,7 @@ class MetadataLog:
         self._cool()
 
     def restart_at(self, offset: int, now_ms: int) -> None:
-        """Throw everything away; the log begins, empty, at `offset`."""
+        """Throw everything away, and let the log begin, empty, at `offset`."""
         while self.segments:
             self._discard(self.segments.pop())
         self._tail.clear()
@@ -203,7 +203,8 @@ class MetadataLog:
         self._begin(offset, now_ms)
 
     def delete_below(self, offset: int) -> None:
-        """Give up segments that lie wholly below `offset`; the last one stays, and what one that is ahead comes after."""
+        """Give up segments that lie wholly below `offset`. The last one stays, and so does one that a segment which is
+        ahead comes after."""
         settled = False
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset and not self.segments[1].ahead:
             if not settled:  # the name of the next one may have lost `AHEAD` a moment ago
@@ -219,14 +220,14 @@ class MetadataLog:
         self.garbage.append((path + DELETED, segment.file))
 
     def take_dirty(self) -> list[Segment]:
-        """The segments of the next sync; `synced` when it is done."""
+        """The segments of the next sync; call `synced` when it is done."""
         taken, self.dirty = list(self.dirty.values()), {}
         for segment in taken:
             segment.syncs += 1
         return taken
 
     def synced(self, taken: Sequence[Segment]) -> None:
-        """A sync of those is done. Raises DiskFailed."""
+        """Note that a sync of those segments is done. Raises DiskFailed."""
         for segment in taken:
             segment.syncs -= 1
         for before, segment in pairwise(self.segments):
@@ -287,17 +288,18 @@ class MetadataLog:
         return found
 
     def warm(self, cold: ColdRead, data: memoryview) -> None:
-        """The bytes of a cold read have come; the next `read` of the same place finds them."""
+        """Take the bytes of a cold read; the next `read` of the same place finds them."""
         if cold.cuts == self._cuts:
             self._warm = (cold.base_offset, cold.position, data)
 
     def _cool(self) -> None:
-        """The log is cut: bytes that were read, or are being read, may be of what was cut off."""
+        """Drop bytes that were read, or are being read, from the disk: the log was cut, and they may be of what was cut
+        off."""
         self._warm = None
         self._cuts += 1
 
     def _position(self, segment: Segment, offset: int) -> int:
-        """Where the batch that begins at `offset` lies, or the end of the segment."""
+        """The position of the batch that begins at `offset`, or the end of the segment."""
         position = segment.near(offset)
         while position < segment.file.size:
             data = segment.file.read_cold(position, READ_BYTES + HEADER_SIZE)
@@ -316,10 +318,8 @@ class MetadataLog:
     # -- recovery
 
     def recover(self, now_ms: int, seen: Callable[[Batch, int], None], durable_offset: int = 0) -> list[str]:
-        """Open and check all segments; `seen(batch, attributes)` for each batch. What was cut, in sentences.
-
-        Nothing is cut below `durable_offset`, the durable mark. Raises DamagedFile.
-        """
+        """Open and check all segments, and call `seen(batch, attributes)` for each batch. Returns what was cut, in
+        sentences. Nothing is cut below `durable_offset`, the durable mark. Raises DamagedFile."""
         notices: list[str] = []
         found = [
             (base_offset, name.endswith(AHEAD), name)
@@ -389,7 +389,8 @@ class MetadataLog:
         return place, None
 
     def _torn(self, segment: Segment, position: int, reason: str, durable: int) -> str:
-        """Cut what is torn. `durable`: everything below that offset was durable. Raises DamagedFile."""
+        """Cut what is torn; returns the sentence for the operator. `durable`: everything below that offset was durable.
+        Raises DamagedFile."""
         file = segment.file
         rest = file.read_cold(position, file.size - position)
         follower = _sound_after(rest, self.end_offset)
@@ -408,7 +409,7 @@ class MetadataLog:
 
 
 def _claimed(data: memoryview, place: int) -> int:
-    """Bytes that the batch at `place` says it has."""
+    """How many bytes the batch at `place` says it has."""
     return 12 + int.from_bytes(data[place + 8 : place + 12], "big", signed=True)
 
 
@@ -419,7 +420,7 @@ def _plausible(data: memoryview, place: int, offset: int) -> bool:
 
 
 def _sound_after(rest: Buffer, offset: int) -> int | None:
-    """Position of the first sound batch, beyond the damage at 0, that holds a later offset."""
+    """The position of the first sound batch, beyond the damage at 0, that holds a later offset."""
     data = bytes(rest)
     place = data.find(b"\x02", 17)
     while place >= 0:

@@ -1,4 +1,5 @@
-"""Committed batches on their way to the roles, and when a role hears that this node leads the quorum.
+"""The way of committed batches to the roles of a node, and the moment when a role hears that this node leads the
+quorum.
 
 This file alone decides when a role sees a batch: committed ones only, each once, in order, after the snapshot before them. A
 lost leadership comes first, a gained one last and only when everything below it has been replayed (KIP-631).
@@ -13,39 +14,39 @@ from actors.ports import Batch, Buffer
 from actors.raft import Leadership, SnapshotId
 
 REPLAY_BYTES = 4 << 20
-"""Bytes of committed batches that one turn replays at most."""
+"""The most bytes of committed batches that one turn replays."""
 READ_BYTES = 1 << 20
 
 
 class NodeRole(Protocol):
-    """What a role of the node does with the metadata log."""
+    """A role of the node, as it follows the metadata log."""
 
     def load(self, data: Buffer, snapshot: SnapshotId) -> None: ...
     def replay(self, batch: Batch) -> None: ...
     def committed(self, high_watermark: int) -> None: ...
     def gained(self, epoch: int, next_offset: int) -> None:
-        """This node is the active controller."""
+        """Called when this node is the active controller."""
         ...
 
     def lost(self) -> None:
-        """It is no more."""
+        """Called when this node is no longer the active controller."""
         ...
 
 
 class Replay:
-    """How far the roles of this node have come in the metadata log."""
+    """The progress of this node's roles in the metadata log."""
 
     def __init__(self, runtime: Runtime, store: Store) -> None:
         self._runtime = runtime
         self._store = store
         self.roles: Sequence[NodeRole] = ()
-        """Set before anything is replayed."""
+        """The roles of the node, set before anything is replayed."""
         self.applied = 0
-        """Everything below has been replayed by the roles."""
+        """The offset below which the roles have replayed everything."""
         self.behind = False
-        """There is more to replay in the next turn."""
+        """Whether there is more to replay in the next turn."""
         self.pending: Leadership | None = None
-        """A leadership that begins when what is below it has been replayed."""
+        """The leadership that begins when what is below it has been replayed; None: there is none."""
         self.leads = False
         """Whether the roles know that this node leads."""
 
@@ -57,7 +58,7 @@ class Replay:
         self.applied = snapshot.end_offset
 
     def lost(self, epoch: int) -> None:
-        """This node leads no more."""
+        """Note that this node no longer leads."""
         self.pending = None
         self.leads = False
         self._runtime.log.info(f"no longer leader of the quorum, epoch {epoch}")

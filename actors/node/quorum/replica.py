@@ -36,15 +36,16 @@ class Quorum:
     """This node's replica of the metadata partition: recovers it, and performs what raft wants of it."""
 
     raft: Raft
-    """Who leads, and what is committed. For reading, and from the end of `recover` on."""
+    """The machine of the quorum, which knows the leader and what is committed. For reading, and from the end of
+    `recover` on."""
     transport: Transport
-    """Messages from and to other replicas, from the end of `recover` on."""
+    """The messages from and to other replicas, from the end of `recover` on."""
     _snapshots: StoredSnapshots
     _syncs: Syncs
     _upkeep: Upkeep
 
     def __init__(self, runtime: Runtime, channels: Channels, storage: Storage, id: int) -> None:
-        """`id`: the number of this node among all replicas of the metadata."""
+        """`id` is the number of this node among all replicas of the metadata."""
         self._runtime = runtime
         self._channels = channels
         config = runtime.config
@@ -65,16 +66,18 @@ class Quorum:
             config.value("metadata.log.segment.ms"),
         )
         self.told_leader = ToldLeader(self.identity.addresses) if config.is_pushed else None
-        """Who is active, on a broker that does not pull; None: raft knows."""
+        """The active controller, on a broker that does not pull the metadata log; None: raft knows it."""
         self._limits = _limits(config.value)
         self._auto_join = self._controls and config.value("controller.quorum.auto.join.enable")
         self._replay = Replay(runtime, self.store)
         self.other_use: Callable[[int], str | None] = lambda id: None
-        """What else an id stands for, as the controller of this node says; None: for nothing."""
+        """Tells what else an id stands for, as the controller of this node knows; it returns None if the id stands for
+        nothing else."""
         self._unwritten: Ready | None = None
-        """There is no room for what came; nothing goes on before it is written. Never on a controller."""
+        """A Ready that found no room on the disk; None: there is none. Nothing goes on before it is written. Never on a
+        controller."""
         self._again_ms = 0
-        """When to look for room again."""
+        """The monotonic time to look for room again."""
 
     def _addresses(self, id: int) -> Addresses:
         config = self._runtime.config
@@ -86,11 +89,11 @@ class Quorum:
         return Addresses(config.controller_connect, id, place, place if explicit else None)
 
     def attach(self, roles: Sequence[NodeRole]) -> None:
-        """Who replays what is committed. Before `recover`."""
+        """Set the roles that replay what is committed. Call it before `recover`."""
         self._replay.roles = roles
 
     def leader_address(self) -> Address | None:
-        """Controller listener of the leader; None while there is none or nobody has told where it is."""
+        """The controller listener of the leader; None while there is no leader or its address is not known."""
         if self.told_leader is not None:
             return self.told_leader.address()
         leader_id = self.raft.leader_id
@@ -98,13 +101,13 @@ class Quorum:
 
     @property
     def leader_id(self) -> int:
-        """The active controller, as far as this node knows; -1: it knows of none."""
+        """The id of the active controller, as far as this node knows; -1: it knows of none."""
         return self.raft.leader_id if self.told_leader is None else self.told_leader.id
 
     # -- life
 
     def recover(self) -> None:
-        """Read the directory and take up the quorum where it was left. Raises DamagedFile, DiskFailed."""
+        """Read the directory and go on with the quorum where the last process left it. Raises DamagedFile, DiskFailed."""
         runtime, now = self._runtime, self._runtime.now
         found = self.store.recover(now.mono_ms)
         for sentence in found.notices:
@@ -148,7 +151,7 @@ class Quorum:
         self.advance()
 
     def _own_voter(self) -> Voter | None:
-        """This node as the log should have it, if it votes; None where nobody can know its port."""
+        """The entry that the log should have of this node if it votes; None if its port cannot be known."""
         address = self.identity.addresses.own
         if address is None or address[1] <= 0:
             return None
@@ -162,8 +165,8 @@ class Quorum:
         return files.last_epoch(f"{self.store.directory}/{files.QUORUM_STATE}", EPOCH_MAX)
 
     def _check_connect(self, voters: Voters) -> None:
-        """controller.connect may name the voters, but who votes stands on the disk (A11). Once the log has begun they may
-        change, and the setting is where to ask first."""
+        """Check that controller.connect does not name other voters than the disk, which counts (A11). Once the log has
+        begun the voters may change, and the setting only says where to ask first. Raises DamagedFile."""
         given = self.identity.addresses.given_ids
         if self._controls and len(voters) and given and given != {key.id for key in voters.keys}:
             raise files.DamagedFile(
@@ -180,7 +183,7 @@ class Quorum:
         )
 
     def _say_left(self) -> None:
-        """Of a controller that will not come back by itself."""
+        """Warn that this controller is no voter any more, and will not become one by itself."""
         if self.raft.joined and self.identity.me not in self.identity.voters.voters:
             self._runtime.log.warning(
                 "this controller votes no more, and does not ask for its vote again, since it joins once a disk: stop it, "
@@ -188,23 +191,23 @@ class Quorum:
             )
 
     def resign(self) -> None:
-        """Hand over before a shutdown. Does nothing on a node that does not lead."""
+        """Hand leadership over before a shutdown. Does nothing on a node that does not lead."""
         self.raft.resign()
         self.advance()
 
     def retire(self) -> None:
-        """Whatever must happen before this node ends has happened, save that a leader hands over."""
+        """Finish what must happen before this node ends, except that a leader hands over."""
         self.resign()
         self._runtime.stop(0, "stopped as asked")
 
     def tick(self, now: Now) -> None:
-        """Timers of the quorum."""
+        """Let the timers of the quorum run."""
         if self.raft.tick(now) and self.raft.exhausted:
             self._runtime.stop(1, self._last_epoch())
         self.advance()
 
     def deadline_ms(self) -> int:
-        """When the next turn is due; 0: at once."""
+        """The monotonic time when the next turn is due; 0: at once."""
         if self._unwritten is not None:
             return self._again_ms
         if self._replay.behind or (self._replay.leads and self.raft.change_due):
@@ -212,12 +215,12 @@ class Quorum:
         return self.raft.deadline_ms()
 
     def append(self, batch: Batch) -> None:
-        """The leader's own batch, at the log's end. Raises NotLeader."""
+        """Append the leader's own batch at the log's end. Raises NotLeader."""
         self.raft.append(batch)
 
     def write_change(self) -> bool:
-        """Write the change of the voters that is due, at the end of the log. False: none is, or the roles, which say where
-        the log ends, do not know yet that this node leads."""
+        """Write the change of the voters that is due, at the end of the log. False: no change is due, or the roles,
+        which say where the log ends, do not know yet that this node leads."""
         if not (self.raft.change_due and self._replay.leads):
             return False
         if not self.raft.write_change():
@@ -227,7 +230,8 @@ class Quorum:
         return True
 
     def voters_at(self, end_offset: int) -> batches.Voters | None:
-        """Who votes according to the records below `end_offset`, as a snapshot names them."""
+        """The voters according to the records below `end_offset`, as a snapshot names them; None: the records name
+        nobody."""
         found = self.raft.voters_at(end_offset)
         return None if found is None else record(found)
 
@@ -269,8 +273,8 @@ class Quorum:
             self._upkeep.sweep()
 
     def _perform(self, ready: Ready) -> None:
-        """One Ready, in its order, as far as there is room for what came. One answer at a time is awaited, so it has a part
-        of a snapshot, or a snapshot to load, or batches."""
+        """Perform one Ready, in its order, as far as there is room for what came. One answer at a time is awaited, so
+        it has a part of a snapshot, or a snapshot to load, or batches."""
         if ready.lost:
             self._replay.lost(self.raft.epoch)
         now_ms = self._runtime.now.mono_ms
@@ -288,9 +292,9 @@ class Quorum:
             self._tell(ready)
 
     def _write(self, ready: Ready) -> bool:
-        """Write its part of a snapshot, or append its batches. False: there is no room, and this node is a broker: it waits
-        for some, since clients can still be served, and a broker that falls behind is fenced by who leads. A controller
-        stops, so that another leads."""
+        """Write the part of a snapshot that a Ready has, or append its batches. False: there is no room, and this node
+        is a broker: it waits for some, since clients can still be served, and a broker that falls behind is fenced by
+        the active controller. A controller stops, so that another one leads."""
         log = self.store.log
         batches = [batch for batch in ready.append if batch.base_offset >= log.end_offset]
         try:
@@ -311,7 +315,7 @@ class Quorum:
         return True
 
     def _write_on(self, ready: Ready) -> bool:
-        """Look for room again, not in every turn; go on with `ready` where it was left."""
+        """Look for room again, but not in every turn, and go on with `ready` where it was left."""
         if self._runtime.now.mono_ms < self._again_ms or not self._write(ready):
             return False
         self._unwritten = None
@@ -320,7 +324,7 @@ class Quorum:
         return True
 
     def _tell(self, ready: Ready) -> None:
-        """What comes after the append."""
+        """Perform what a Ready wants after the append."""
         self.transport.tell(ready.send)
         if ready.sync is not None:
             self._syncs.begin(ready)

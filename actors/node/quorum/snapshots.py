@@ -31,7 +31,7 @@ class Snapshotting:
         """End offset of the newest complete snapshot; -1: none (A47)."""
         self._running = False
         self._waiting: tuple[int, int, Buffer] | None = None
-        """(end offset, epoch, content) of one that is encoded and not committed yet."""
+        """(end offset, epoch, content) of a snapshot that is encoded and not committed yet; None: there is none."""
         self._discard = False
         self._epoch = 0
         self._timestamp_ms = 0
@@ -41,11 +41,12 @@ class Snapshotting:
 
     @property
     def busy(self) -> bool:
-        """Whether one is under way."""
+        """Whether a snapshot is under way."""
         return self._running or self._waiting is not None
 
     def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
-        """Fill an empty image from a snapshot, the newest one from now on: what is under way is of an older state."""
+        """Fill an empty image from a snapshot, which is the newest from now on. A snapshot that is under way is
+        dropped, as it is of an older state."""
         self._waiting, self._discard = None, True
         loaded = snapshots.load(data, image, snapshot.end_offset, self._storage.family)
         self._timestamp_ms = loaded.last_timestamp_ms
@@ -53,7 +54,7 @@ class Snapshotting:
         self._offsets, self._totals, self._bytes = [snapshot.end_offset], [0], 0
 
     def replayed(self, batch: Batch) -> None:
-        """A batch is committed."""
+        """Count a committed batch."""
         self._epoch = batch.epoch
         self._timestamp_ms = batches.header(batch.data).max_timestamp
         self._bytes += len(batch.data)
@@ -67,8 +68,8 @@ class Snapshotting:
         return self._bytes - self._totals[place]
 
     def take(self, image: Image, epoch: int | None = None, timestamp_ms: int | None = None) -> None:
-        """Begin one of the state as it is now. `epoch` and `timestamp_ms` of the newest record, where the image holds
-        records that are not committed. Does nothing while one is under way, or when there is nothing new."""
+        """Begin a snapshot of the state as it is now. `epoch` and `timestamp_ms` of the newest record, if the image
+        holds records that are not committed. Does nothing while one is under way, or when there is nothing new."""
         end = image.next_offset
         if self.busy or end <= max(0, self.offset):
             return
@@ -94,14 +95,14 @@ class Snapshotting:
         self._runtime.work(encode, then)
 
     def committed(self, high_watermark: int) -> None:
-        """Hand over what is committed now."""
+        """Hand over a snapshot whose end is committed now."""
         if self._waiting is not None and self._waiting[0] <= high_watermark:
             (end, epoch, data), self._waiting = self._waiting, None
             self._quorum.snapshot(end, epoch, data)
             self.offset = end
 
     def undone(self, next_offset: int) -> None:
-        """The image went back: a snapshot of what is no more is worth nothing."""
+        """Drop a snapshot of a state that was undone, since the image went back to `next_offset`."""
         if self._waiting is not None and self._waiting[0] > next_offset:
             self._waiting = None
         self._discard = True

@@ -27,23 +27,23 @@ from fastpath.records import batch as bytes_of
 NO_SNAPSHOT = SnapshotId(0, 0)
 CONTROL_BIT = 0x20
 SNAPSHOT_RETRY_MS = 10_000
-"""After a checkpoint that found no room the next try comes so much later."""
+"""The time in ms after which a checkpoint that found no room is tried again."""
 
 
 class Recovered(NamedTuple):
-    """What a directory holds."""
+    """The state that a directory of the metadata log holds."""
 
     hard: HardState
     table: EpochTable
     latest: SnapshotId
     voters: VoterHistory
-    """Who votes since which offset."""
+    """The voters, with the offsets from which they count."""
     notices: Sequence[str]
     """Sentences for the operator."""
 
 
 class Store:
-    """All files of the directory. Implements raft's LogReader."""
+    """The files of the metadata log's directory. Implements raft's LogReader."""
 
     def __init__(self, disk: Disk, directory: str, segment_bytes: int, segment_ms: int) -> None:
         self.disk = disk
@@ -52,12 +52,12 @@ class Store:
         self.checkpoints = Checkpoints(disk, directory)
         self.mark = DurableMark(disk, directory)
         self.joined = False
-        """Whether the file `joined` says so of this disk, or is being written."""
+        """Whether the file `joined` says that this disk has been a voter's, or is being written."""
         self.bytes_since_snapshot = 0
         self.taken: tuple[SnapshotId, bytes] | None = None
         """A snapshot written by a role that waits for its end to be committed and durable."""
         self.again_ms = 0
-        """No snapshot is stored before, monotonic: there was no room."""
+        """The monotonic time before which no snapshot is stored, since there was no room."""
         self._bytes_at_taken = 0
         self._storing = False
         self._written_epochs: bytes = b""
@@ -118,8 +118,8 @@ class Store:
         return Recovered(self._quorum_state(), table, newest, VoterHistory(Voters(), voters), notices)
 
     def has_joined(self, directory_id: bytes) -> bool:
-        """Read whether this disk has been a voter's that joined by itself. `directory_id`: of this disk; a file that came
-        here from another one says nothing."""
+        """Read whether this disk has been the disk of a voter that joined by itself. `directory_id` is that of this
+        disk: a file that came here from another one says nothing."""
         self.joined = self._read_small(files.JOINED) == files.joined(directory_id)
         return self.joined
 
@@ -142,7 +142,7 @@ class Store:
         return self._hard
 
     def _read_small(self, name: str) -> bytes | None:
-        """A small file; None: there is none."""
+        """The content of a small file; None: there is no such file."""
         path = f"{self.directory}/{name}"
         if not self.disk.exists(path):
             return None
@@ -176,7 +176,7 @@ class Store:
         return found
 
     def adopt(self, snapshot: SnapshotId, now_ms: int) -> None:
-        """A received checkpoint takes the place of everything."""
+        """Put a received checkpoint in the place of everything."""
         self.checkpoints.adopt_part(snapshot)
         self.log.restart_at(snapshot.end_offset, now_ms)
         self.bytes_since_snapshot = 0
@@ -191,7 +191,8 @@ class Store:
         return self.taken
 
     def stored(self, snapshot: SnapshotId, start: SnapshotId) -> SnapshotId | None:
-        """The checkpoint is durable: where the log starts from now on. None: a newer one was received meanwhile."""
+        """Note that the checkpoint is durable; returns where the log starts from now on. None: a newer one was received
+        meanwhile."""
         self._storing = False
         if self.taken is not None and self.taken[0] == snapshot:
             self.taken = None
@@ -208,18 +209,18 @@ class Store:
         return start
 
     def not_stored(self, now_ms: int) -> None:
-        """There was no room for the checkpoint: it is tried again at `again_ms`, or one that is newer by then."""
+        """Note that there was no room for the checkpoint: it, or a newer one, is tried again at `again_ms`."""
         self._storing = False
         self.again_ms = now_ms + SNAPSHOT_RETRY_MS
 
     def take_garbage(self) -> list[tuple[str, File | None]]:
-        """What may be unlinked now."""
+        """The files that may be unlinked now."""
         garbage = [*self.log.garbage, *self.checkpoints.garbage]
         self.log.garbage, self.checkpoints.garbage = [], []
         return garbage
 
     def unlink(self, garbage: Sequence[tuple[str, File | None]]) -> None:
-        """Blocking."""
+        """Unlink files and close them. Blocking."""
         for path, file in garbage:
             if file is not None:
                 file.close()

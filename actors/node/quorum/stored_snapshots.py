@@ -1,4 +1,4 @@
-"""Snapshots on their way to the disk: those that a role has taken, and those that a leader has sent (KIP-630).
+"""The way of snapshots to the disk: those that a role has taken, and those that a leader has sent (KIP-630).
 
 This file alone decides when a snapshot gets its name: one of our own once everything below its end is committed and durable
 here; a received one once it is durable and was read back whole.
@@ -14,7 +14,7 @@ from actors.ports import Buffer, DiskFull
 from actors.raft import Raft, SnapshotId
 
 HEAD_BYTES = 1 << 20
-"""What is read of a checkpoint to see its first batch, which names the voters."""
+"""How many bytes of a checkpoint are read to see its first batch, which names the voters."""
 
 
 class StoredSnapshots:
@@ -26,7 +26,7 @@ class StoredSnapshots:
         self._raft = raft
 
     def take_in(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
-        """A role has written a checkpoint, whole or in parts: `store` it when it may have its name."""
+        """Take a checkpoint that a role has written, whole or in parts; `store` writes it when it may have its name."""
         whole = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
         self._store.taken = (SnapshotId(end_offset, epoch), whole)
 
@@ -55,8 +55,7 @@ class StoredSnapshots:
         runtime.sync((), [(store.disk, store.checkpoints.path(snapshot), data)], stored)
 
     def verify(self, snapshot: SnapshotId, file: Any) -> None:
-        """The last part of a received file is written: it becomes durable, is checked outside the loop, and raft hears of
-        it."""
+        """Make a received file durable and check it outside the loop, then tell raft. The last part of it is written."""
         runtime, checkpoints = self._runtime, self._store.checkpoints
 
         def checked(result: Any) -> None:

@@ -34,7 +34,7 @@ class _Sync:
 
 
 class Syncs:
-    """Of one replica. Invariant: tokens rise along the queue, and its first one is not done."""
+    """The syncs of one replica. Invariant: tokens rise along the queue, and its first one is not done."""
 
     def __init__(self, runtime: Runtime, store: Store, transport: Transport, raft: Raft, waits_for_room: bool) -> None:
         """`waits_for_room`: a full disk does not stop this node."""
@@ -45,15 +45,15 @@ class Syncs:
         self._waits_for_room = waits_for_room
         self._queue: deque[_Sync] = deque()
         self._newest: dict[str, tuple[Disk, str, bytes]] = {}
-        """Path -> the newest replacement that was submitted."""
+        """The newest replacement that was submitted, by path."""
 
     @property
     def idle(self) -> bool:
-        """Whether none is in flight, so that none can name a file that is unlinked now."""
+        """Whether no sync is in flight, so that none can name a file that is unlinked now."""
         return not self._queue
 
     def begin(self, ready: Ready) -> None:
-        """Make durable what has been written up to here, and what `ready` replaces."""
+        """Begin a sync of what has been written up to here, and of what `ready` replaces."""
         assert ready.sync is not None
         assert not self._queue or self._queue[-1].token < ready.sync, (self._queue[-1].token, ready.sync)
         sync = _Sync(ready.sync, ready.after_sync)

@@ -1,5 +1,6 @@
-"""Which controller is active, for a broker that does not pull the metadata log: it follows no leader of the quorum, so it is
-told by whoever pushes metadata, and asks one controller after the other until then (KIP-291, push mode).
+"""The active controller, as a broker knows it that does not pull the metadata log: it follows no leader of the quorum,
+so it learns the active controller from pushed metadata, and asks one controller after the other until then (KIP-291,
+push mode).
 
 Rules:
 
@@ -12,7 +13,7 @@ from actors.node.quorum.addresses import Address, Addresses
 
 
 class ToldLeader:
-    """The controller to ask. One that is only tried has no id here."""
+    """The controller to ask. A controller that is only tried has no id here."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -24,7 +25,7 @@ class ToldLeader:
         """The controller that is believed to be active; -1: none."""
 
     def told(self, id: int, epoch: int, host: str, port: int) -> None:
-        """Controller `id` pushes under `epoch`, and its listener is there."""
+        """Take over that controller `id` pushes under `epoch`, and that its listener is at `host` and `port`."""
         if epoch >= self.epoch:
             self.epoch = epoch
             if host:
@@ -32,14 +33,15 @@ class ToldLeader:
             self.id = id if self._addresses.find(id) is not None else -1
 
     def failed(self, active: int = -1) -> None:
-        """The controller at `address()` does not answer, or is not active; `active` is, as it says (-1: it says nothing)."""
+        """Note that the controller at `address()` does not answer, or is not active; `active` is the one that it names
+        (-1: it names none)."""
         known = active >= 0 and active != self.id and self._addresses.find(active) is not None
         self.id = active if known else -1
         if not known:
             self._tried += 1
 
     def address(self) -> Address | None:
-        """Where to ask."""
+        """The controller listener to ask; None: no address is known."""
         if self.id >= 0:
             return self._addresses.find(self.id)
         known = [address for id in self._addresses.bootstrap if (address := self._addresses.find(id)) is not None]

@@ -1,4 +1,4 @@
-"""What the replicas of the metadata log say to each other, on its way between raft and the network.
+"""The messages between replicas of the metadata log, on their way between raft and the network.
 
 There are four ways, and each has one direction:
 
@@ -56,12 +56,13 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import BeginQuorumEpochResponse
 
 FINAL = (Error.INVALID_REQUEST, Error.UNSUPPORTED_VERSION, Error.DUPLICATE_VOTER, Error.VOTER_NOT_FOUND)
-"""What refuses a change of this controller's own entry and does not pass with time."""
+"""The errors that refuse a change of this controller's own entry and do not pass with time."""
 PROBE = "probe"
-"""The connection to the endpoint of a voter that is to be written down. It is closed when that is known."""
+"""The purpose of the connection to the endpoint of a voter that is to be written down. It is closed when the answer is
+known."""
 ANSWER_MS = 10_000
-"""A request that raft has not answered by then, or in twice the time that a request in the quorum may take if that is
-longer, never will be; only a mistake leads there."""
+"""The time in ms after which a request that raft has not answered never will be; it is longer if twice the time for a
+request in the quorum is longer. Only a mistake leads there."""
 
 CODECS: dict[type, Any] = {
     VoteRequest: vote,
@@ -74,14 +75,14 @@ CODECS: dict[type, Any] = {
     UpdateVoterRequest: update_raft_voter,
     ProbeRequest: api_versions,
 }
-"""Request -> the module that writes it, and reads its answer."""
+"""The module that writes a request and reads its answer, by the class of the request."""
 
 
 class Transport:
-    """Messages of one replica."""
+    """The messages of one replica."""
 
     def __init__(self, runtime: Runtime, channels: Channels, identity: Identity, timeout_ms: int, raft: Raft) -> None:
-        """`timeout_ms`: for the answer to a request."""
+        """`timeout_ms` is the time for the answer to a request."""
         self._runtime = runtime
         self._channels = channels
         self._identity = identity
@@ -89,19 +90,19 @@ class Transport:
         self._answer_ms = max(ANSWER_MS, 2 * timeout_ms)
         self._raft = raft
         self._calls = 0
-        """Number of the last request from the wire. Raft sends its answer there, as it sends a request to a replica's id;
-        the kind of a message says which of the two its number is."""
+        """The number of the last request from the wire. Raft sends its answer there, as it sends a request to a
+        replica's id; the kind of a message says which of the two its number is."""
         self._fetches_from: int | None = None
         """The replica that was fetched from last."""
         self._strangers: set[int] = set()
         """Controllers that have said that they are of another cluster."""
         self._agreed = False
-        """A controller has once answered as one of this cluster."""
+        """Whether a controller has once answered as one of this cluster."""
 
     # -- a peer asks
 
     def ask(self, codec: Any, asked: Request | Refusal) -> Answer:
-        """Give a request of a peer to raft. Its answer leaves, written by `codec`, when raft has it; where raft has none
+        """Give a request of a peer to raft. Its answer leaves, written by `codec`, when raft has it; if raft has none
         in time, the connection is closed."""
         if isinstance(asked, Refusal):
             return Done(asked.reply)
@@ -116,13 +117,13 @@ class Transport:
         return Asked(self._calls, self._runtime.now.mono_ms + self._answer_ms, then)
 
     def answer(self, call: int, response: Response) -> None:
-        """Raft's answer to a request of a peer."""
+        """Send raft's answer to a request of a peer."""
         self._runtime.waiting.answer(call, response)
 
     def hear_of_leader(
         self, told: BeginQuorumEpochRequest, endpoints: Sequence["BeginQuorumEpochRequestData.LeaderEndpoint"]
     ) -> None:
-        """A leader that this replica would follow says where it is reached."""
+        """Believe the address in the announcement of a leader that this replica would follow."""
         if self._raft.follows(told):
             for endpoint in endpoints[:1]:
                 self._identity.addresses.learn(told.leader_id, endpoint.host, endpoint.port)
@@ -130,7 +131,7 @@ class Transport:
     # -- raft asks
 
     def tell(self, messages: Sequence[tuple[int, Message]]) -> None:
-        """What raft says, in its order: requests to replicas, and answers to calls."""
+        """Send what raft says, in its order: requests to replicas, and answers to calls."""
         for number, message in messages:
             if type(message) in CODECS:
                 self.send(number, message)
@@ -138,7 +139,7 @@ class Transport:
                 self.answer(number, message)  # type: ignore[arg-type]
 
     def send(self, target: int, request: Message) -> None:
-        """Raft's request to another replica."""
+        """Send raft's request to another replica."""
         if isinstance(request, ProbeRequest):
             self._probe(target, request)
             return
@@ -160,8 +161,8 @@ class Transport:
         )
 
     def _probe(self, target: int, request: ProbeRequest) -> None:
-        """Ask who is at a voter's endpoint: first what it supports, then, as its leader, whether it is that voter. By then
-        this replica may lead no more, or another epoch: it says which one it led when it began."""
+        """Ask at a voter's endpoint what the controller there supports, then, as its leader, whether it is that voter.
+        By then this replica may lead no more, or another epoch: it says which one it led when it began."""
         address: Address = request.voter.endpoints[0][1:]
         place = (PROBE, request.serial)
 
@@ -194,7 +195,7 @@ class Transport:
         self._channels.peer(place, address, api_versions.NAME, body, supported, self._timeout_ms, to_controller=True)
 
     def _fetch_from(self, target: int) -> None:
-        """One connection for fetches: watch the one to this leader, drop the one to the last."""
+        """Watch the connection for fetches to this leader, and drop the one to the last leader."""
         last, self._fetches_from = self._fetches_from, target
         if last is not None:
             self._channels.drop((fetch.PURPOSE, last))
@@ -226,8 +227,8 @@ class Transport:
             self._runtime.stop(1, str(sentence))
 
     def _foreign(self, target: int) -> None:
-        """A controller says that it is of another cluster. Who hears that from most, and never anything else, is in the
-        wrong place itself."""
+        """Note that a controller says that it is of another cluster. If most controllers say so, and none ever says
+        otherwise, this node is in the wrong cluster, and stops."""
         identity = self._identity
         if target not in self._strangers:
             self._strangers.add(target)

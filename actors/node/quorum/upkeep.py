@@ -1,4 +1,4 @@
-"""What the files of the metadata log need beside appends: cold reads, the durable mark, and unlinking of old segments
+"""The work on the files of the metadata log beside appends: cold reads, the durable mark, and unlinking of old segments
 and checkpoints.
 
 This file alone decides when these are done. Each is outside the loop, and no request waits for it but those that asked for
@@ -16,16 +16,16 @@ from actors.raft import Raft
 
 
 class Upkeep:
-    """Of the directory of one replica."""
+    """The upkeep of the directory of one replica."""
 
     def __init__(self, runtime: Runtime, store: Store, raft: Raft) -> None:
         self._runtime = runtime
         self._store = store
         self._raft = raft
         self._reading = False
-        """A cold read is under way."""
+        """Whether a cold read is under way."""
         self._mark_timed = False
-        """A timer runs for the durable mark."""
+        """Whether a timer runs for the durable mark."""
 
     def keep_mark(self) -> None:
         """Write down how far the log is durable and committed, now or when it is time."""
@@ -53,7 +53,7 @@ class Upkeep:
         runtime.sync((), [mark.write(safe, runtime.now.mono_ms)], written)
 
     def keep_joined(self, directory_id: bytes) -> None:
-        """Write down that this disk has been a voter's that joined by itself: it never joins by itself again."""
+        """Write down that this disk has been a voter's, of one that joined by itself: it never joins by itself again."""
         runtime, store = self._runtime, self._store
         if store.joined or not self._raft.joined:
             return
@@ -72,7 +72,7 @@ class Upkeep:
         again()
 
     def read_missed(self) -> None:
-        """Fetch from the disk what somebody missed in memory; raft and the replay then look again."""
+        """Read from the disk what was missed in memory; raft and the replay then look again."""
         runtime, raft = self._runtime, self._raft
         log, checkpoints = self._store.log, self._store.checkpoints
         cold, piece = log.missed, checkpoints.missed

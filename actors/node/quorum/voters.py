@@ -1,8 +1,7 @@
-"""Who votes in the metadata quorum, as this node knows it (KIP-853).
+"""The voters of the metadata quorum, as this node knows them (KIP-853).
 
-Raft says who votes, by the newest record in the log. This file alone translates between that and records, and keeps who may
-be reached where.
-"""
+Raft decides who votes, by the newest record in the log. This file alone translates between that and records, and keeps
+where each voter may be reached."""
 
 from collections.abc import Sequence
 
@@ -16,18 +15,18 @@ CONTROL_BYTE, CONTROL_BIT = 22, 0x20
 
 
 def record(voters: Voters) -> batches.Voters:
-    """Voters as a record has them."""
+    """The record that names these voters."""
     return batches.Voters(tuple(batches.Voter(one.key.id, one.key.directory_id, *one[1:]) for one in voters.members))
 
 
 def from_record(found: Sequence[batches.Voter]) -> Voters:
-    """The reverse. Raises ValueError: an id is there twice."""
+    """The voters that a record names. Raises ValueError if an id is there twice."""
     return Voters(Voter(ReplicaKey(one.id, one.directory_id), one.endpoints, one.kraft_versions) for one in found)
 
 
 def voters_in(batch: Batch) -> tuple[int, Voters] | None:
-    """The record in a batch that names the voters, with its offset. None: there is none, or none that can be read; then the
-    replay stops at it."""
+    """The record in a batch that names the voters, with its offset. None: there is none, or none that can be read; in
+    the second case the replay stops at it."""
     if not batch.data[CONTROL_BYTE] & CONTROL_BIT:
         return None
     try:
@@ -43,10 +42,10 @@ class VoterSet:
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
         self.voters = Voters()
-        """As raft has them."""
+        """The voters as raft has them."""
 
     def adopt(self, voters: Voters) -> None:
-        """These vote from now on."""
+        """Take over the voters that count from now on."""
         before = {one.key.id: one for one in self.voters.members}
         self.voters = voters
         self._addresses.record(voters.members)
@@ -56,5 +55,5 @@ class VoterSet:
                 self._addresses.moved(one)
 
     def ids(self) -> Sequence[int]:
-        """Their ids, in order."""
+        """The ids of the voters, in order."""
         return [key.id for key in self.voters.keys]

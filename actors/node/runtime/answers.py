@@ -1,4 +1,4 @@
-"""What a handler answers with, and answers made of answers.
+"""The answers that a handler may return, and answers made of answers.
 
 A handler does not wait and does not call back. What it cannot answer now it returns as `Held`, `Parked`, `Asked`, `Later`,
 `Sliced` or `Forward`, and the node keeps it.
@@ -10,41 +10,45 @@ from typing import Any, NamedTuple
 from actors.ports import WorkKind
 
 MORE_MEMORY = "give the process more (ulimit -v, the limit of its cgroup), or lower queued.max.request.bytes"
-"""What to do where a request finds no memory: it costs its own connection, and nobody else's."""
+"""The advice to an operator if a request finds no memory: it costs its own connection, and no other one."""
 
 
 class Done(NamedTuple):
-    """Answer now. `None`: answer nothing (acks=0)."""
+    """The reply leaves now. `None`: no answer is sent (acks=0)."""
 
     reply: Any | None
 
 
 class Held(NamedTuple):
-    """Answer once the metadata high watermark has passed `offset`; NOT_CONTROLLER if leadership is lost first."""
+    """The reply leaves once the metadata high watermark has passed `offset`; it becomes NOT_CONTROLLER if leadership is
+    lost first."""
 
     offset: int
     reply: Any
 
 
 class Parked(NamedTuple):
-    """Ask again when one of `keys` is signalled, or at `deadline_ms` (monotonic), whichever comes first."""
+    """The request runs again when one of `keys` is signalled, or at `deadline_ms` (monotonic), whichever comes first."""
 
     keys: Sequence[Hashable]
     deadline_ms: int
     again: Callable[[bool], "Answer"]
-    """`again(expired)`; after the deadline it must not park once more."""
+    """Called as `again(expired)`; after the deadline it must not park once more."""
     offsets: Sequence[int] = ()
-    """One for each key, if the request need not be asked before the key has reached it."""
+    """The offset, one for each key, that the key must reach before the request runs again; empty: every signal counts.
+    """
     idle: Callable[[Hashable], bool] | None = None
-    """`idle(key)` is asked before `again(False)`, where that key alone was signalled: whether nothing has come for this
-    request, so that it goes on waiting. Of many who wait for the same, one gets it, and the others stay where they are."""
+    """Called as `idle(key)` before `again(False)` if that key alone was signalled: whether nothing has come for this
+    request, so that it goes on waiting. If many requests wait for the same thing, one gets it, and the others stay
+    where they are."""
     early: bool = False
-    """Whether `again(True)` may be called at any time, and answers with what there is: it waits for more of it only."""
+    """Whether `again(True)` may be called at any time, since the request waits only for more, and answers with what
+    there is."""
 
 
 class Asked(NamedTuple):
-    """Raft was asked, and `call` is the number of what it was asked: go on with `then(its answer)` when there is one, or
-    with `then(None)` at `deadline_ms` (monotonic)."""
+    """The request goes on when raft has answered what it was asked: `call` is the number of the question, then
+    `then(its answer)` runs, or `then(None)` at `deadline_ms` (monotonic)."""
 
     call: int
     deadline_ms: int
@@ -52,10 +56,9 @@ class Asked(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Run `job` outside the loop, then go on with `then(result or exception)`, if the client is still there.
-
-    `seen(result or exception)` comes before that, also where the client has gone: what the job has found out about a disk
-    concerns others."""
+    """A job runs outside the loop, then the request goes on with `then(result or exception)`, if the client is still
+    there. `seen(result or exception)` comes before that, even if the client has gone: what the job has found out about
+    a disk concerns others."""
 
     job: Callable[[], object]
     then: Callable[[object], "Answer"]
@@ -64,7 +67,7 @@ class Later(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """Send the request as it came to the active controller (Envelope, KIP-590) and pass its answer on."""
+    """The request goes to the active controller as it came (Envelope, KIP-590), and its answer goes to the client."""
 
 
 class Sliced(NamedTuple):
@@ -77,14 +80,14 @@ class Sliced(NamedTuple):
 
 
 class Last(NamedTuple):
-    """Answer now, and close the connection behind the answer; `why` goes to the log."""
+    """The reply leaves now, and the connection is closed behind it; `why` goes to the log."""
 
     reply: Any
     why: str
 
 
 class Close(NamedTuple):
-    """Close the connection; `why` goes to the log."""
+    """The connection is closed without a reply; `why` goes to the log."""
 
     why: str
 

@@ -1,4 +1,5 @@
-"""Who asks, and the row of the table that says how: the values between a connection and a handler.
+"""What a handler knows of its caller, and the row of the table that says how an API is served: the values between a
+connection and a handler.
 
 This file alone names the kinds of listener, the lanes of the mailbox and what the order of requests depends on. Which API is
 served where is in `api/table.py`.
@@ -13,14 +14,15 @@ from actors.node.runtime.answers import Answer
 
 
 class Listener(enum.Enum):
-    """Kinds of listener. A broker without a separate inter-broker listener serves both kinds of peer on CLIENT."""
+    """A kind of listener. A broker without a separate inter-broker listener serves both kinds of peer on CLIENT."""
 
     CLIENT = "client"
     INTER_BROKER = "inter-broker"
     CONTROL_PLANE = "control-plane"
     CONTROLLER = "controller"
     BRIDGE = "bridge"
-    """Of a controller, for brokers in ZooKeeper mode and their clients: released Kafka's numbering, whatever the family."""
+    """A controller's listener for brokers in ZooKeeper mode and their clients: released Kafka's numbering, whatever the
+    family."""
 
 
 class Lane(enum.IntEnum):
@@ -36,28 +38,29 @@ class Subject(enum.Flag):
     NOTHING = 0
     RECORDS = enum.auto()
     GROUPS = enum.auto()
-    """Groups and their committed offsets."""
+    """The groups and their committed offsets."""
     METADATA = enum.auto()
-    """Topics, partitions, settings, brokers."""
+    """The topics, partitions, settings and brokers."""
     LOGIN = enum.auto()
-    """Who the peer is: every request reads it."""
+    """The principal of the peer: every request reads it."""
 
 
 class Refusals:
-    """What a request was denied. It is one line of the log, at the end of the step in which something is first denied."""
+    """The rights that a request was denied. They become one line of the log, at the end of the step in which something
+    is first denied."""
 
     __slots__ = ("count", "first", "told")
 
     def __init__(self) -> None:
         self.first: list[Any] = []
-        """The first few."""
+        """The first few that were denied."""
         self.count = 0
-        """How many there are, until they are told."""
+        """How many were denied since the last line of the log."""
         self.told = False
 
 
 class Call(NamedTuple):
-    """Who asks, and how. One a request."""
+    """The caller of a request, and how the request came. There is one for each request."""
 
     connection: int
     listener: Listener
@@ -67,19 +70,20 @@ class Call(NamedTuple):
     client_id: str | None
     client_host: str
     principal: str
-    """`User:ANONYMOUS` on a listener without authentication."""
+    """The principal of the caller; `User:ANONYMOUS` on a listener without authentication."""
     frame: memoryview
     """The request as it came, header included, without the length: what `Forward` puts into an Envelope."""
     forwarded: bool = False
-    """Whether it came in an Envelope: a client's request that a broker has passed on."""
+    """Whether the request came in an Envelope: a client's request that a broker has passed on."""
     by_token: bool = False
     """Whether the principal has logged in with a delegation token (KIP-48)."""
     refusals: Refusals | None = None
-    """Gathered for the request, and for what is in it if it is an Envelope. None: each is told at once."""
+    """The denials of the request, and of what is in it if it is an Envelope. None: each is told at once."""
 
 
 Handler = Callable[[Any, Any, Call], Answer]
-"""(context, request, call) -> answer. The listener decides which context it is: of a broker or of a controller."""
+"""A handler is called with (context, request, call), and returns its answer. The listener decides which context it is:
+of a broker or of a controller."""
 
 
 class Api(NamedTuple):
@@ -88,21 +92,25 @@ class Api(NamedTuple):
     key: int
     name: str
     versions: range
-    """Versions served."""
+    """The versions that are served."""
     advertised: range
-    """Versions that ApiVersions shows; wider than `versions` only for Produce (librdkafka reads features out of it)."""
+    """The versions that ApiVersions shows; wider than `versions` only for Produce (librdkafka reads features out of
+    it)."""
     lane: Lane
     handler: Handler
     reads: Subject
     writes: Subject
-    """A request starts when no earlier one of its connection is under way that writes what it reads or writes."""
+    """What requests of this API write. A request starts when no earlier one of its connection is under way that writes
+    what it reads or writes."""
     pipelined: bool
-    """Requests of this API may start behind one another: what they write is written in their order all the same."""
+    """Whether requests of this API may start before earlier ones have ended: what they write is written in their order
+    all the same."""
     right: Right
-    """What a principal must be allowed to do (`api/security/rights.py`)."""
+    """The right that the principal must have (`api/security/rights.py`)."""
     broken: Callable[[], Any] | None = None
-    """The reply where the handler fails, or would close the connection. None: it is closed. A row has one where requests of
-    many clients come on one connection: it would be closed for all of them, and again when the request is repeated."""
+    """Makes the reply if the handler fails, or would close the connection. None: the connection is closed. A row has
+    one if requests of many clients come on one connection: it would be closed for all of them, and again when the
+    request is repeated."""
 
 
 Served = Mapping[Listener, Mapping[int, Api]]

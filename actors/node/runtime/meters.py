@@ -6,7 +6,8 @@ from typing import ClassVar
 
 
 class Meter:
-    """Events per second: over the whole time and weighted over one, five and fifteen minutes; and their count."""
+    """A count of events, with their rate per second: over the whole time, and weighted over one, five and fifteen
+    minutes."""
 
     WINDOWS_MS: ClassVar[dict[int, int]] = {1: 60_000, 5: 300_000, 15: 900_000}
 
@@ -17,7 +18,7 @@ class Meter:
         self._at_ms = 0
 
     def mark(self, events: int, mono_ms: int) -> None:
-        """`events` have happened."""
+        """Count `events` that have happened now."""
         if self._since_ms is None:
             self._since_ms = self._at_ms = mono_ms
         self._decay(mono_ms)
@@ -26,7 +27,8 @@ class Meter:
         self.count += events
 
     def rate(self, minutes: int, mono_ms: int) -> float:
-        """Exponentially weighted over 1, 5 or 15 minutes, per second; before so much time has passed the plain mean."""
+        """The rate per second, exponentially weighted over 1, 5 or 15 minutes; before so much time has passed, the
+        plain mean."""
         if self._since_ms is None:
             return 0.0
         if mono_ms - self._since_ms < self.WINDOWS_MS[minutes]:
@@ -35,7 +37,7 @@ class Meter:
         return self._rates[minutes]
 
     def mean_rate(self, mono_ms: int) -> float:
-        """Per second since the first event."""
+        """The events per second since the first event."""
         if self._since_ms is None:
             return 0.0
         return self.count * 1000 / max(1000, mono_ms - self._since_ms)
@@ -48,7 +50,7 @@ class Meter:
 
 
 class Histogram:
-    """The newest values, for quantiles."""
+    """The newest values, from which quantiles are read."""
 
     SAMPLES = 1024
 
@@ -57,7 +59,7 @@ class Histogram:
         self._values: deque[float] = deque(maxlen=self.SAMPLES)
 
     def add(self, value: float) -> None:
-        """One more value."""
+        """Add one more value."""
         self.count += 1
         self._values.append(value)
 
@@ -80,7 +82,7 @@ class Idle:
         self._past: deque[tuple[int, int]] = deque()
 
     def note(self, at_ns: int) -> None:
-        """Remember how busy it has been until now; cheap when called often."""
+        """Remember how busy the stage has been until now; cheap when called often."""
         past = self._past
         if not past or at_ns - past[-1][0] >= self.GRAIN_NS:
             past.append((at_ns, self.busy_ns))
@@ -88,7 +90,7 @@ class Idle:
                 past.popleft()
 
     def share(self, at_ns: int) -> float:
-        """0.0 to 1.0; 1.0 before anything was noted."""
+        """The idle share, 0.0 to 1.0; 1.0 before anything was noted."""
         if not self._past or at_ns <= self._past[0][0]:
             return 1.0
         since_ns, busy_ns = self._past[0]

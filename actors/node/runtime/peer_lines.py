@@ -1,4 +1,5 @@
-"""How many lines of the log peers may have, so that none of them hides what is said of others, or of the node.
+"""The bound on the lines of the log that peers cause, so that none of them hides what is said of others, or of the
+node.
 
 This file alone decides that. Rules:
 
@@ -22,31 +23,32 @@ SOURCES_TOLD = 10
 SOURCES_MAX = 1_000
 CHARACTERS_MAX = 1_000
 SOURCE_CHARACTERS_MAX = 100
-"""Of a source in the line that says how much was left out."""
+"""The most characters of a source in the line that says how much was left out."""
 REST = "others"
-"""Stands for the sources behind the first SOURCES_MAX of an interval."""
+"""The name that stands for the sources behind the first SOURCES_MAX of an interval."""
 
 
 class PeerLines:
     """The lines about peers in the present interval."""
 
     def __init__(self, now_ms: Callable[[], int], at: Callable[[int, Callable[[], None]], object]) -> None:
-        """`at(ms, function)`: call it then."""
+        """`now_ms` is the monotonic clock. `at(ms, function)` has the function called at that time."""
         self._now_ms, self._at = now_ms, at
         self._since_ms = -INTERVAL_MS
         self._written: Counter[str] = Counter()
-        """Lines of each source in the interval."""
+        """How many lines of each source were written in the interval."""
         self._same: Counter[str] = Counter()
         """How often each line was written in the interval. Invariant: at most LINES_MAX lines."""
         self._left_out: Counter[str] = Counter()
-        """Those that were not written. Invariant: while there are some, they are told at the interval's end."""
+        """How many lines of each source were not written. Invariant: while there are some, they are told at the
+        interval's end."""
 
     def of_principal(self, write: Callable[[str], None], principal: str, text: str) -> None:
         """Write a line about a principal, or count it. `write`: the log's, at some level."""
         self._tell(write, principal, text, LINES_A_PRINCIPAL)
 
     def of_host(self, write: Callable[[str], None], host: str, text: str) -> None:
-        """The same about a connection of a host."""
+        """Write a line about a connection of a host, or count it. `write`: the log's, at some level."""
         self._tell(write, host, text, LINES_A_HOST)
 
     def _tell(self, write: Callable[[str], None], source: str, text: str, most: int) -> None:

@@ -1,4 +1,5 @@
-"""What every floor of a node needs of a turn: its time, random numbers, waiting, what goes on outside the loop, and the end.
+"""The turn that runs, as every floor of a node needs it: its time, random numbers, waiting, what goes on outside the
+loop, and the end.
 
 This file alone keeps the jobs and syncs that are under way, and why the node stops. Nothing here knows a role, the
 quorum or a connection. What the turn wants done outside gathers here, and the node makes its effects of it.
@@ -19,7 +20,7 @@ from actors.settings.node_config import NodeConfig
 
 
 class Log(Protocol):
-    """Where a node says what an operator should know. One sentence a line."""
+    """The place where a node says what an operator should know. One sentence a line."""
 
     def info(self, text: str) -> None: ...
     def warning(self, text: str) -> None: ...
@@ -30,27 +31,27 @@ class Runtime:
     """The turn that is running. `now` is its time."""
 
     def __init__(self, config: NodeConfig, random: Random, log: Log, stopwatch: Callable[[], int] = lambda: 0) -> None:
-        """`stopwatch`: nanoseconds; it decides how many requests a turn handles, and nothing else."""
+        """`stopwatch` counts nanoseconds; it decides how many requests a turn handles, and nothing else."""
         self.config = config
         self.random = random
         self.log = log
         self.stopwatch = stopwatch
         self.now = Now(0, 0)
         self.ledger = Ledger(config.value("rayft.peer.memory.bytes"), config.value("rayft.peer.memory.principal.bytes"))
-        """What is kept in memory for peers."""
+        """The memory that is kept for peers."""
         self.steps = Steps(log.warning)
-        """Those that take too long."""
+        """The steps of work that take too long."""
         self.waiting = Waiting(stopwatch, self.steps.took)
         self.peer_lines = PeerLines(lambda: self.now.mono_ms, self.waiting.timers.at)
-        """Lines of the log whose number peers decide."""
+        """The bound on lines of the log whose number peers decide."""
         self.syncs: list[Sync] = []
         self.works: list[Work] = []
         self.downloads: list[Download] = []
-        """What this turn wants done outside the loop."""
+        """The downloads that this turn wants done outside the loop."""
         self.zookeeper: list[Request] = []
-        """What this turn wants of ZooKeeper."""
+        """The requests to ZooKeeper of this turn."""
         self.stopped: Stop | None = None
-        """Why the node ends after this turn; the first reason stands."""
+        """The reason why the node ends after this turn; the first reason stands."""
         self._completions: deque[tuple[int, object]] = deque()
         self._then: dict[int, Callable[[Any], None]] = {}
         self._next_token = 0
@@ -62,7 +63,7 @@ class Runtime:
         then: Callable[[Any], None],
         kind: SyncClass = SyncClass.DATA,
     ) -> None:
-        """Make files durable and replace small ones; `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
+        """Make files durable and replace small ones; later `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
         self.syncs.append(Sync(self._token(then), files, replacements, kind))
 
     def work(
@@ -81,19 +82,19 @@ class Runtime:
         self.downloads.append(Download(self._token(then), url, trusted, bytes_max))
 
     def read_zookeeper(self, reads: Sequence[Read], watch: bool, then: Callable[[Any], None]) -> None:
-        """Read znodes; `then(results)` or `then(exception)` in a later turn."""
+        """Read znodes; later `then(results)` or `then(exception)` in another turn."""
         self.zookeeper.append(Reads(self._token(then), reads, watch))
 
     def change_zookeeper(self, changes: Sequence[Change], then: Callable[[Any], None]) -> None:
-        """Change znodes, all or none; `then(results)` or `then(exception)` in a later turn."""
+        """Change znodes, all or none; later `then(results)` or `then(exception)` in another turn."""
         self.zookeeper.append(Multi(self._token(then), changes))
 
     def done(self, token: int, result: object) -> None:
-        """A sync or a job has ended; `result` is its value or the exception."""
+        """Take the end of a sync or a job; `result` is its value or the exception."""
         self._completions.append((token, result))
 
     def complete(self) -> None:
-        """Tell whoever waits for what has ended."""
+        """Call those that wait for the syncs and jobs that have ended."""
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
@@ -106,7 +107,7 @@ class Runtime:
             self.stopped = Stop(code, sentence)
 
     def taken(self) -> tuple[list[Sync], list[Work], list[Download]]:
-        """What this turn wants done outside; the next one begins with nothing."""
+        """The syncs, jobs and downloads that this turn wants done outside; the next turn begins with none."""
         found = self.syncs, self.works, self.downloads
         self.syncs, self.works = [], []
         if self.downloads:
@@ -114,7 +115,7 @@ class Runtime:
         return found
 
     def taken_zookeeper(self) -> list[Request]:
-        """What this turn wants of ZooKeeper; the next one begins with nothing."""
+        """The requests to ZooKeeper of this turn; the next turn begins with none."""
         found, self.zookeeper = self.zookeeper, []
         return found
 

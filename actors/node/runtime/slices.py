@@ -17,7 +17,7 @@ from actors.node.runtime.calls import Call
 from actors.node.runtime.steps import AT_ONCE_MAX, COUNTED
 
 ENTRIES_A_SLICE = 300
-"""An entry takes 2 to 15 microseconds."""
+"""The entries of a slice. An entry takes 2 to 15 microseconds."""
 
 Steps = Generator[None, None, Answer]
 """Work that yields at the end of a slice, and returns the answer."""
@@ -28,7 +28,7 @@ C = TypeVar("C")
 E = TypeVar("E")
 """An entry."""
 K = TypeVar("K", str, tuple[str, int])
-"""What names something."""
+"""The type of a name: a text, or a text with a number."""
 
 
 def in_slices(handler: Callable[[C, Any, Call], Steps]) -> Callable[[C, Any, Call], Answer]:
@@ -42,7 +42,7 @@ def in_slices(handler: Callable[[C, Any, Call], Steps]) -> Callable[[C, Any, Cal
 
 
 def go_on(steps: Steps) -> Answer:
-    """Do one slice; the answer, if it was the last."""
+    """Do one slice; returns the answer if it was the last."""
     try:
         next(steps)
     except StopIteration as end:
@@ -57,20 +57,19 @@ def portions(entries: Sequence[E], first: int = 0) -> Iterator[Sequence[E]]:
 
 
 class Pace:
-    """Counts the entries of a slice: those that are looked at, whether or not anything is kept or said of them.
-
-    A step that goes on behind the end of its slice is found here (`steps.py`), and costs nothing where a slice does not end.
-    """
+    """A count of the entries of a slice: those that are looked at, whether or not anything is kept or said of them. A
+    step that goes on behind the end of its slice is found here (`steps.py`), and costs nothing as long as no slice
+    ends."""
 
     __slots__ = ("_at", "_left")
 
     def __init__(self) -> None:
         self._left = ENTRIES_A_SLICE
         self._at = -1
-        """How many slices had been given up when this one's last ended."""
+        """How many slices of all handlers had ended when the last slice counted here ended; -1: none has."""
 
     def over(self, entries: int = 1) -> bool:
-        """Count entries that were looked at; whether the slice is over. Then the next one has begun."""
+        """Count entries that were looked at. True: the slice is over, and the next one has begun."""
         self._left -= entries
         if self._left > 0:
             return False
@@ -83,7 +82,7 @@ class Pace:
 
 
 def put_in_order(names: Iterable[K], pace: Pace) -> Generator[None, None, list[K]]:
-    """Names, sorted and each once. However many these are, no slice sorts or compares more than its part."""
+    """The names, sorted and each once. However many these are, no slice sorts or compares more than its part."""
     runs: list[list[K]] = []
     run: list[K] = []
     for name in names:
@@ -105,7 +104,7 @@ def put_in_order(names: Iterable[K], pace: Pace) -> Generator[None, None, list[K
 
 
 def joined(answers: Sequence[Answer], finish: Callable[[list[Any]], Generator[None, None, Any]]) -> Answer:
-    """One answer of several, each Done or Parked: its reply is `finish` of theirs, once the last of them is known."""
+    """One answer made of several, each Done or Parked: its reply is `finish` of theirs, once the last of them is known."""
     return go_on(_joined(list(answers), [], finish))
 
 

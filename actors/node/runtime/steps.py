@@ -1,4 +1,4 @@
-"""Which steps of work take too long, told by what is measured and by what is counted.
+"""Steps of work that take too long, found by what is measured and by what is counted.
 
 A node has one thread: a step that goes on keeps everybody else waiting. This file alone decides what becomes of one that is
 too long. Rules:
@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 LONG_NS = 4_000_000
 TOLD_NS = 100_000_000
 AT_ONCE_MAX = 3_000
-"""Entries that a step may count in one go: ten slices. More than that is a loop that does not look at the time."""
+"""The most entries that a step may count in one go: ten slices. More than that is a loop that does not look at the
+time."""
 
 
 class Counted:
-    """What the steps of this process have counted. It belongs to the source, as the functions do: nodes that share a process
-    share it."""
+    """The counts of all steps of this process. They belong to the source, as the functions do: nodes that share a
+    process share them."""
 
     __slots__ = ("overruns", "slices")
 
@@ -35,7 +36,7 @@ class Counted:
         """Function -> the most entries that it has counted without giving up a slice."""
 
     def overran(self, function: str, entries: int) -> None:
-        """A function has counted so many entries and has not given up its slice."""
+        """Note that a function has counted so many entries without giving up its slice."""
         self.overruns[function] = max(entries, self.overruns.get(function, 0))
 
 
@@ -43,7 +44,7 @@ COUNTED = Counted()
 
 
 class Long(NamedTuple):
-    """Long steps of one name."""
+    """The long steps of one name."""
 
     times: int
     longest_ns: int
@@ -53,18 +54,18 @@ class Steps:
     """The long steps of a node, by name."""
 
     def __init__(self, warn: Callable[[str], None], counted: Counted = COUNTED) -> None:
-        """`warn`: writes a line of the log."""
+        """`warn` writes a line of the log."""
         self._warn = warn
         self._counted = counted
         self.long: dict[str, Long] = {}
         self.longest_turn_ns = 0
-        """Of those that are handed in."""
+        """The longest of the turns that are handed in."""
         self._told: set[str] = set()
         self._named = False
         """Whether a step of this turn was handed in."""
 
     def took(self, name: str, spent_ns: int) -> None:
-        """A step took `LONG_NS` or more."""
+        """Note that a step took `LONG_NS` or more."""
         self._named = True
         times, longest_ns = self.long.get(name, (0, 0))
         self.long[name] = Long(times + 1, max(longest_ns, spent_ns))
@@ -76,14 +77,14 @@ class Steps:
             )
 
     def turn_took(self, last: Callable[..., Any] | None, spent_ns: int) -> None:
-        """A turn took `LONG_NS` or more. `last`: what was called last in it of what has waited."""
+        """Note that a turn took `LONG_NS` or more. `last`: the last waiter that was called in it."""
         self.longest_turn_ns = max(self.longest_turn_ns, spent_ns)
         if not self._named:
             self.took("Turn" if last is None else f"Turn:{called(last)}", spent_ns)
         self._named = False
 
     def look(self) -> None:
-        """Tell of functions that have overrun by what they count. Called about once a second."""
+        """Tell of functions that have overrun by what they count. It is called about once a second."""
         for function, entries in self._counted.overruns.items():
             if function not in self._told:
                 self._told.add(function)
@@ -91,7 +92,7 @@ class Steps:
 
 
 def called(function: Callable[..., Any]) -> str:
-    """The name of what is called: the API's if it goes on with a request, else that of the function."""
+    """The name of a function that is called: the API's if it goes on with a request, else its own."""
     slot = getattr(function, "__self__", None)
     api = getattr(slot, "api", None)
     name = getattr(api, "name", None)

@@ -14,21 +14,22 @@ class Storage(NamedTuple):
 
     cluster_id: str
     family: str
-    """`drafts` or `released`: the record family, fixed for good when the storage is formatted."""
+    """The record family, `drafts` or `released`, fixed for good when the storage is formatted."""
     format_level: int
-    """`metadata.format` that the first leader writes into an empty log (1 = v19, 2 = v28)."""
+    """The level of `metadata.format` that the first leader writes into an empty log (1 = v19, 2 = v28)."""
     disks: Sequence[Disk]
     directory_ids: Sequence[bytes]
-    """16 bytes each, from meta.properties."""
+    """The directory ids, 16 bytes each, from meta.properties."""
     paths: Sequence[str]
-    """Where each is, for sentences to the operator."""
+    """The path of each directory, for sentences to the operator."""
     transaction_version: int = 0
-    """`transaction.version` that the first leader writes into an empty log; 0 writes none."""
+    """The level of `transaction.version` that the first leader writes into an empty log; 0 writes none."""
     bootstrap: bytes = b""
-    """bootstrap.checkpoint: what else it writes there (`metadata/bootstrap.py`). Empty: nothing."""
+    """The content of bootstrap.checkpoint, which the first leader writes into an empty log too
+    (`metadata/bootstrap.py`). Empty: nothing."""
     group_version: int = 0
-    """`group.version`, as `transaction_version`."""
+    """The level of `group.version` that the first leader writes into an empty log; 0 writes none."""
     share_version: int = 0
-    """`share.version`, as `transaction_version`."""
+    """The level of `share.version` that the first leader writes into an empty log; 0 writes none."""
     streams_version: int = 0
-    """`streams.version`, as `transaction_version`."""
+    """The level of `streams.version` that the first leader writes into an empty log; 0 writes none."""

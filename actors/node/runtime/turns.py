@@ -21,17 +21,17 @@ class Turns(Generic[T]):
         self.hosts: OrderedDict[str, OrderedDict[int, deque[T]]] = OrderedDict()
 
     def put(self, host: str, conn: int, entry: T) -> None:
-        """Behind the others of its connection."""
+        """Put an entry behind the others of its connection."""
         self._of(host, conn).append(entry)
 
     def put_back(self, host: str, conn: int, entry: T) -> None:
-        """Before all others: the one that was taken is taken next."""
+        """Put an entry that was taken before all others, so that it is taken next."""
         self._of(host, conn).appendleft(entry)
         self.hosts[host].move_to_end(conn, last=False)
         self.hosts.move_to_end(host, last=False)
 
     def take(self) -> T:
-        """The next one; the line must not be empty."""
+        """Take the next entry; the line must not be empty."""
         host, connections = next(iter(self.hosts.items()))
         conn, queue = next(iter(connections.items()))
         entry = queue.popleft()
@@ -46,7 +46,7 @@ class Turns(Generic[T]):
         return entry
 
     def drop(self, host: str, conn: int) -> list[T]:
-        """Take out what a connection has."""
+        """Take out the entries of a connection."""
         connections = self.hosts.get(host)
         if connections is None or conn not in connections:
             return []
@@ -56,7 +56,7 @@ class Turns(Generic[T]):
         return list(queue)
 
     def firsts(self) -> Iterator[T]:
-        """The first entry of each connection, whose line is not to be changed meanwhile."""
+        """The first entry of each connection. The line must not be changed while the caller iterates."""
         for connections in self.hosts.values():
             for queue in connections.values():
                 yield queue[0]

@@ -1,4 +1,5 @@
-"""What waits, waits here: for a metadata offset, for a key to be signalled, for the answer to a call, for a time.
+"""All requests and functions of a node that wait: for a metadata offset, for a key to be signalled, for the answer to a
+call, for a time.
 
 Nothing else in a node keeps a list of waiters. A waiter is a function that is called once, in the turn in which its
 reason arrives; it may come back by waiting anew. Rules:
@@ -29,20 +30,21 @@ FAR_NS = 1 << 62
 WAIT_MS_MAX = 600_000
 """The longest wait for data that a client gets: behind it the answer leaves with what there is."""
 FORGOTTEN_KEYS = 5_000
-"""Keys of forgotten waiters that are looked at in one turn."""
+"""How many keys of forgotten waiters are looked at in one turn."""
 SWEPT_FROM = 1024
-"""Timers below this number are not worth looking for cancelled ones."""
+"""The number of timers from which on it is worth looking for cancelled ones."""
 
 
 class Asker(Protocol):
-    """Whose request waits: a connection, and the host that it comes from."""
+    """The connection whose request waits, and the host that it comes from."""
 
     id: int
     peer_host: str
 
 
 class Timer:
-    """One function at one monotonic time. `cancel()` is cheap: the entry stays in the heap and is skipped, or swept out."""
+    """A function that waits for one monotonic time. `cancel()` is cheap: the entry stays in the heap and is skipped, or
+    swept out."""
 
     __slots__ = ("function",)
 
@@ -50,12 +52,12 @@ class Timer:
         self.function: Callable[[], None] | None = function
 
     def cancel(self) -> None:
-        """Never call the function. Idempotent."""
+        """Never call the function. A second call does nothing."""
         self.function = None
 
 
 class _Timed(Protocol):
-    """What a time may come for. `function` is None once it was called or cancelled."""
+    """An entry that a time may come for. `function` is None once it was called or cancelled."""
 
     function: Callable[..., None] | None
 
@@ -68,12 +70,12 @@ class Times(Generic[T]):
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, int, T]] = []
-        """Read only, by those who ask in every turn."""
+        """The heap of (time, arrival, entry). Read only, for callers that ask in every turn."""
         self._sequence = 0
         self._sweep_at = SWEPT_FROM
 
     def put(self, mono_ms: int, timed: T) -> None:
-        """`timed` is due at `mono_ms`, unless it is cancelled before."""
+        """Add an entry that is due at `mono_ms`, unless it is cancelled before."""
         if len(self.heap) >= self._sweep_at:
             # Nearly all are cancelled long before their time, which for some never comes.
             self.heap = [entry for entry in self.heap if entry[2].function is not None]
@@ -83,7 +85,7 @@ class Times(Generic[T]):
         heapq.heappush(self.heap, (mono_ms, self._sequence, timed))
 
     def due(self, mono_ms: int) -> list[T]:
-        """Take out what is due and was not cancelled."""
+        """Take out the entries that are due and were not cancelled."""
         due = []
         heap = self.heap
         while heap and heap[0][0] <= mono_ms:
@@ -110,7 +112,8 @@ class Timers(Times[Timer]):
         return timer
 
     def run(self, mono_ms: int) -> None:
-        """Call what is due. What a function schedules for now runs in the next turn, so that a turn ends."""
+        """Call the functions that are due. What a function schedules for now runs in the next turn, so that a turn
+        ends."""
         for timer in self.due(mono_ms):
             function = timer.function
             if function is not None:
@@ -134,64 +137,64 @@ class _Entry:
         self.keys = keys
         self.function: Callable[[bool], None] | None = function
         self.connection = connection
-        """Whose request it is; None: the node's own."""
+        """The connection whose request waits; None: the node itself waits."""
         self.idle = idle
         self.late = False
-        """Whether it stands in the line of those that are late."""
+        """Whether the waiter stands in the line of those that are late."""
         self.expired = False
-        """Whether its time came while it stood there."""
+        """Whether the waiter's time came while it stood there."""
 
     def stays(self, key: Hashable) -> bool:
-        """Whether the signal of that key has brought nothing for it."""
+        """Whether the signal of that key has brought nothing for the waiter."""
         return self.idle is not None and self.idle(key)
 
 
 class Waiting:
-    """The one place. `held` waits for an offset, `parked` for keys or time, `asked` for an answer or time, `timers` for time
-    alone."""
+    """The one place where requests and functions wait. `held` waits for an offset, `parked` for keys or time, `asked`
+    for an answer or time, `timers` for time alone."""
 
     def __init__(
         self, stopwatch: Callable[[], int] = lambda: 0, long: Callable[[str, int], None] = lambda name, ns: None
     ) -> None:
-        """`stopwatch`: nanoseconds; it decides how many requests that waited a turn calls, and nothing else. `long(name,
-        nanoseconds)`: told of calls that took `LONG_NS` or more, where they are measured."""
+        """`stopwatch` counts nanoseconds; it decides how many requests that waited a turn calls, and nothing else.
+        `long(name, nanoseconds)`: told of calls that took `LONG_NS` or more, where they are measured."""
         self.stopwatch = stopwatch
         self._long = long
         self.last: Callable[..., None] | None = None
-        """What was called last in this turn."""
+        """The waiter that was called last in this turn."""
         self.timers = Timers()
         self._held: list[tuple[int, int, Callable[[bool], None]]] = []
         self._sequence = 0
         self._parked: dict[Hashable, dict[_Entry, int]] = {}
-        """By key, the waiters and the offset that each needs; those that are late are among them."""
+        """The waiters by key, with the offset that each needs; those that are late are among them."""
         self._asked: dict[int, Any] = {}
-        """By call that waits for its answer, that answer; None: it has not come. Such a call is parked, and its number is
-        the key, which nobody outside this file signals."""
+        """The answers to calls, by the number of the call; None: the answer has not come. Such a call is parked, and
+        its number is the key, which nothing outside this file signals."""
         self._deadlines: Times[_Entry] = Times()
         self._signalled: dict[Hashable, int | None] = {}
-        """Keys that changed, and what offset each has reached; None: something else changed too."""
+        """The keys that changed, and what offset each has reached; None: something else changed too."""
         self._late: Turns[_Entry] = Turns()
-        """Waiters that a turn had no time for. The node's own count as those of one host."""
+        """The waiters that a turn had no time for. Those of the node itself count as those of one host."""
         self._forgotten: deque[tuple[_Entry, Iterator[Hashable]]] = deque()
-        """Waiters that nobody calls any more, with the keys that have not let go of them yet."""
+        """The waiters that are not called any more, with the keys that have not let go of them yet."""
         self._left_ns = FAR_NS
-        """What requests that waited have left of this turn."""
+        """The time in ns that requests which waited have left of this turn."""
         self._called = False
         """Whether this turn has called one of them."""
 
     def hold(self, offset: int, release: Callable[[bool], None]) -> None:
-        """`release(True)` once the metadata high watermark has passed `offset`; `release(False)` if leadership is lost
-        before."""
+        """Keep `release` for an offset: `release(True)` is called once the metadata high watermark has passed `offset`,
+        `release(False)` if leadership is lost before."""
         self._sequence += 1
         heapq.heappush(self._held, (offset, self._sequence, release))
 
     def committed(self, high_watermark: int) -> None:
-        """Release whatever waits for an offset below the high watermark (the first offset that is not committed)."""
+        """Release every waiter for an offset below the high watermark (the first offset that is not committed)."""
         while self._held and self._held[0][0] < high_watermark:
             heapq.heappop(self._held)[2](True)
 
     def lost(self) -> None:
-        """Leadership is gone: nothing held will be committed by this node."""
+        """Release all held waiters with False: leadership is gone, and this node commits nothing of theirs."""
         held, self._held = sorted(self._held, key=lambda entry: entry[:2]), []
         for _, _, release in held:
             release(False)
@@ -205,12 +208,10 @@ class Waiting:
         offsets: Sequence[int] = (),
         idle: Callable[[Hashable], bool] | None = None,
     ) -> Callable[[], None]:
-        """`again(False)` when one of `keys` is signalled, `again(True)` at `deadline_ms`; whichever comes first.
-
-        `connection`: whose request waits. `offsets`: one for each key that the key must reach; without them, every signal
-        counts. `idle(key)`: asked before `again(False)` where that key alone was signalled; true: it stays parked. The
-        result forgets it all; it does nothing once `again` was called.
-        """
+        """Keep `again` for keys and a time: `again(False)` is called when one of `keys` is signalled, `again(True)` at
+        `deadline_ms`; whichever comes first. `connection`: whose request waits. `offsets`: one for each key that the
+        key must reach; without them, every signal counts. `idle(key)`: asked before `again(False)` where that key alone
+        was signalled; true: it stays parked. The result forgets it all; it does nothing once `again` was called."""
         entry = _Entry(keys, again, connection, idle)
         parked = self._parked
         first = offsets[0] if offsets else 0
@@ -230,28 +231,27 @@ class Waiting:
         return partial(self._forget, entry)
 
     def ask(self, call: int, deadline_ms: int, then: Callable[[Any], None], connection: Asker | None = None) -> None:
-        """`then(answer)` at the end of the turn in which `answer` is called for that call, `then(None)` at `deadline_ms`;
-        whichever comes first. `connection`: as in `park`."""
+        """Keep `then` for the answer to a call: `then(answer)` is called at the end of the turn in which `answer` is
+        called for that call, `then(None)` at `deadline_ms`; whichever comes first. `connection`: as in `park`."""
         assert call not in self._asked, call
         self._asked[call] = None
         self.park((call,), deadline_ms, lambda expired: then(self._asked.pop(call)), connection)
 
     def answer(self, call: int, answer: object) -> None:
-        """The answer to a call. It is dropped if the call does not wait any more."""
+        """Take the answer to a call. It is dropped if the call does not wait any more."""
         if call in self._asked:
             assert self._asked[call] is None, f"call {call} is answered twice"
             self._asked[call] = answer
             self.signal(call)
 
     def waits(self, key: Hashable) -> bool:
-        """Whether anybody waits for `key`."""
+        """Whether a request waits for `key`."""
         return key in self._parked
 
     def signal(self, key: Hashable, reached: int | None = None) -> None:
-        """Something about `key` changed; its waiters look again at the end of the turn. Cheap when nobody waits.
-
-        `reached`: nothing has changed but that the key has come to this offset. Who needs a later one is left alone.
-        """
+        """Note that something about `key` changed; its waiters look again at the end of the turn. This is cheap if the
+        key has no waiters. `reached`: nothing has changed but that the key has come to this offset; waiters that need a
+        later one are left alone."""
         if key in self._parked:
             if reached is not None and key in self._signalled:
                 before = self._signalled[key]
@@ -259,7 +259,7 @@ class Waiting:
             self._signalled[key] = reached
 
     def begin_turn(self, budget_ns: int) -> None:
-        """In this turn the requests that waited may take so many nanoseconds."""
+        """Begin a turn in which the requests that waited may take so many nanoseconds."""
         self._left_ns = budget_ns
         self._called = False
         if self._forgotten:
@@ -278,7 +278,7 @@ class Waiting:
                 self._call(due, True)
 
     def run(self) -> bool:
-        """Let everybody look again whose key was signalled, and who is late; whether anyone did."""
+        """Call the waiters whose key was signalled, and those that are late. Returns whether any was called."""
         called = False
         while self._signalled or (self._late.hosts and (self._left_ns > 0 or not self._called)):
             if self._signalled:
@@ -295,14 +295,15 @@ class Waiting:
         return called
 
     def deadline_ms(self) -> int:
-        """When something is due, FAR_MS if nothing is; 0: somebody is late, or was signalled after `run`."""
+        """The time when the next waiter is due, FAR_MS if there is none; 0: a waiter is late, or was signalled after
+        `run`."""
         if self._late.hosts or self._signalled or self._forgotten:
             return 0
         timers_ms, requests_ms = self.timers.deadline_ms(), self._deadlines.deadline_ms()
         return timers_ms if timers_ms < requests_ms else requests_ms
 
     def _found(self) -> list[_Entry]:
-        """Who waits for what was signalled, in order."""
+        """The waiters for what was signalled, in order."""
         signalled, self._signalled = self._signalled, {}
         if len(signalled) == 1:
             ((key, reached),) = signalled.items()
@@ -322,8 +323,8 @@ class Waiting:
         return list(found)
 
     def _call(self, entries: list[_Entry], expired: bool, key: Hashable | None = None) -> bool:
-        """Let them look, as long as the turn has time; the others are late. Whether anyone did. `key`: they were found by
-        that one alone."""
+        """Call waiters as long as the turn has time; the others are late. Returns whether any was called. `key`: they
+        were found by that one alone."""
         if len(entries) == 1 and not self._late.hosts:  # nearly always; nobody has to wait for it
             if key is not None and entries[0].stays(key):
                 return False
@@ -355,7 +356,7 @@ class Waiting:
         entry.late = True
 
     def _spent(self, spent_ns: int) -> None:
-        """What was called last has taken so long."""
+        """Note how long the last call of a waiter has taken."""
         self._left_ns -= spent_ns
         if spent_ns >= LONG_NS and self.last is not None:
             self._long(called(self.last), spent_ns)
@@ -376,7 +377,7 @@ class Waiting:
             self._forgotten.append((entry, iter(keys)))
 
     def _let_go(self) -> None:
-        """Let some keys go of waiters that are forgotten."""
+        """Take forgotten waiters out of some of their keys."""
         left = FORGOTTEN_KEYS
         while self._forgotten and left > 0:
             entry, keys = self._forgotten[0]

@@ -46,12 +46,12 @@ def read_request(own: Identity, request: "AddRaftVoterRequest", version: int) ->
 
 
 def write_reply(own: Identity, response: ChangeResponse) -> "AddRaftVoterResponse":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     return message("AddRaftVoterResponse")(error_code=response.error, error_message=shared.sentence(response))
 
 
 def write_request(own: Identity, request: AddVoterRequest) -> "AddRaftVoterRequest":
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("AddRaftVoterRequest")
     return cls(
         cluster_id=own.cluster_id,

@@ -14,11 +14,11 @@ NAME = "ApiVersions"
 PURPOSE = "voters"
 FEATURE = "kraft.version"
 VOTE = 52
-"""Only controllers' listeners serve it. A broker that was named as a voter would never vote."""
+"""The API key of Vote. Only controllers' listeners serve it: a broker that was named as a voter would never vote."""
 
 
 def write_request(own: Identity, request: ProbeRequest) -> "ApiVersionsRequest":
-    """The request as it travels."""
+    """The request as a Kafka message."""
     return message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
 
 

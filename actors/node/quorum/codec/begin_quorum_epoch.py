@@ -38,7 +38,7 @@ def read_request(
 
 
 def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> "BeginQuorumEpochResponseData":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     cls = message("BeginQuorumEpochResponse")
     partition = cls.PartitionData(
         partition_index=0, error_code=response.error, leader_id=response.leader_id, leader_epoch=response.epoch
@@ -50,7 +50,7 @@ def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> "BeginQuor
 
 
 def write_request(own: Identity, request: BeginQuorumEpochRequest) -> "BeginQuorumEpochRequestData":
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("BeginQuorumEpochRequest")
     partition = cls.PartitionData(
         partition_index=0,
@@ -79,7 +79,8 @@ def read_reply(
 
 
 def read_who(request: BeginQuorumEpochRequest, reply: "BeginQuorumEpochResponseData") -> str | None:
-    """Who answers there, if it is not the voter that the request names. Its key is compared before anything else."""
+    """What answers at the endpoint, if it is not the voter that the request names; None: it is. The voter's key is
+    compared before anything else."""
     if reply.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
         return "a controller of another cluster"
     found = [one.error_code for topic in reply.topics for one in topic.partitions]

@@ -37,7 +37,7 @@ def read_request(own: Identity, request: "EndQuorumEpochRequestData", version: i
 
 
 def write_reply(own: Identity, response: EndQuorumEpochResponse) -> "EndQuorumEpochResponseData":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     cls = message("EndQuorumEpochResponse")
     partition = cls.PartitionData(
         partition_index=0, error_code=response.error, leader_id=response.leader_id, leader_epoch=response.epoch
@@ -49,7 +49,7 @@ def write_reply(own: Identity, response: EndQuorumEpochResponse) -> "EndQuorumEp
 
 
 def write_request(own: Identity, request: EndQuorumEpochRequest) -> Any:
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("EndQuorumEpochRequest")
     partition = cls.PartitionData(
         partition_index=0,

@@ -62,7 +62,7 @@ def read_request(
 
 
 def write_reply(own: Identity, response: FetchResponse) -> "FetchResponseData":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     cls = message("FetchResponse")
     partition = cls.PartitionData(
         partition_index=0,
@@ -86,7 +86,7 @@ def write_reply(own: Identity, response: FetchResponse) -> "FetchResponseData":
 
 
 def write_request(own: Identity, request: FetchRequest) -> "FetchRequestData":
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("FetchRequest")
     partition = cls.FetchPartition(
         partition=0,

@@ -48,7 +48,7 @@ def read_request(own: Identity, request: "FetchSnapshotRequestData", version: in
 
 
 def write_reply(own: Identity, response: FetchSnapshotResponse) -> "FetchSnapshotResponseData":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     cls = message("FetchSnapshotResponse")
     partition = cls.PartitionSnapshot(
         index=0,
@@ -66,7 +66,7 @@ def write_reply(own: Identity, response: FetchSnapshotResponse) -> "FetchSnapsho
 
 
 def write_request(own: Identity, request: FetchSnapshotRequest) -> "FetchSnapshotRequestData":
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("FetchSnapshotRequest")
     partition = cls.PartitionSnapshot(
         partition=0,

@@ -1,4 +1,5 @@
-"""What the RPCs of the quorum share on the wire: one topic, one partition, a cluster id, addresses of the leader."""
+"""The parts that the RPCs of the quorum share on the wire: one topic, one partition, a cluster id, addresses of the
+leader."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import BeginQuorumEpochRequest
 
 ENDPOINTS_MAX = 100
-"""An answer names one leader; a quorum has a few voters."""
+"""The most endpoints of an answer that are read: it names one leader, and a quorum has a few voters."""
 
 
 class Refusal(NamedTuple):
@@ -20,7 +21,7 @@ class Refusal(NamedTuple):
 
 
 def foreign(own: Identity, request: Any) -> bool:
-    """Whether a request names another cluster. Naming none is fine."""
+    """Whether a request names another cluster. It may name none."""
     return request.cluster_id is not None and request.cluster_id != own.cluster_id
 
 
@@ -34,13 +35,13 @@ def partition(own: Identity, topics: Sequence[Any], name: str, number: str) -> A
 
 
 def endpoints(own: Identity, cls: type[Any], leader_id: int) -> list[Any]:
-    """NodeEndpoints of an answer: the leader, where it is known."""
+    """The NodeEndpoints of an answer: the leader's, if it is known."""
     address = own.addresses.find(leader_id) if leader_id >= 0 else None
     return [] if address is None else [cls(node_id=leader_id, host=address[0], port=address[1])]
 
 
 def own_endpoints(own: Identity, cls: type[Any]) -> list["BeginQuorumEpochRequest.LeaderEndpoint"]:
-    """LeaderEndpoints of a request: this node's controller listener."""
+    """The LeaderEndpoints of a request: this node's controller listener."""
     address = own.addresses.own
     if address is None:
         return []
@@ -48,7 +49,7 @@ def own_endpoints(own: Identity, cls: type[Any]) -> list["BeginQuorumEpochReques
 
 
 def learn(own: Identity, reply: Any, leader_id: int = -1) -> None:
-    """Believe the addresses of voters in an answer; of anybody, as long as this node does not know who votes. The
+    """Believe the addresses of voters in an answer; of all replicas, as long as this node does not know the voters. The
     leader that the answer names is remembered even if it is no voter here: the voters may have changed."""
     known = {key.id for key in own.voters.voters.keys}
     for endpoint in (reply.node_endpoints or ())[:ENDPOINTS_MAX]:
@@ -59,5 +60,5 @@ def learn(own: Identity, reply: Any, leader_id: int = -1) -> None:
 
 
 def error(code: int) -> Error | None:
-    """The quorum's error of that code; None for one that it does not know."""
+    """The quorum's error of that code; None: the quorum does not know the code."""
     return Error(code) if code in Error._value2member_map_ else None

@@ -34,12 +34,12 @@ def read_request(own: Identity, request: "RemoveRaftVoterRequest", version: int)
 
 
 def write_reply(own: Identity, response: ChangeResponse) -> "RemoveRaftVoterResponse":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     return message("RemoveRaftVoterResponse")(error_code=response.error, error_message=shared.sentence(response))
 
 
 def write_request(own: Identity, request: RemoveVoterRequest) -> Any:
-    """The request as it travels."""
+    """The request as a Kafka message."""
     key = request.voter
     cls = message("RemoveRaftVoterRequest")
     return cls(cluster_id=own.cluster_id, voter_id=key.id, voter_directory_id=key.directory_id)

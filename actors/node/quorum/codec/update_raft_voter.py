@@ -41,7 +41,7 @@ def read_request(own: Identity, request: "UpdateRaftVoterRequest", version: int)
 
 
 def write_reply(own: Identity, response: ChangeResponse) -> "UpdateRaftVoterResponse":
-    """The answer as it travels: it names the leader and says where it is."""
+    """The answer as a Kafka message: it names the leader and its address."""
     cls = message("UpdateRaftVoterResponse")
     address = own.addresses.find(response.leader_id) if response.leader_id >= 0 else None
     host, port = address or ("", 0)
@@ -50,7 +50,7 @@ def write_reply(own: Identity, response: ChangeResponse) -> "UpdateRaftVoterResp
 
 
 def write_request(own: Identity, request: UpdateVoterRequest) -> Any:
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("UpdateRaftVoterRequest")
     lowest, highest = request.voter.kraft_versions
     return cls(

@@ -1,4 +1,4 @@
-"""Vote (52), versions 0 to 2: who should lead the metadata quorum (KIP-595, KIP-996).
+"""Vote (52), versions 0 to 2: a voter asks for votes to lead the metadata quorum (KIP-595, KIP-996).
 
 Version notes: 1 voter key and directory ids (KIP-853), 2 pre-votes.
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
@@ -44,7 +44,7 @@ def read_request(own: Identity, request: "VoteRequestData", version: int) -> Vot
 
 
 def write_reply(own: Identity, response: VoteResponse) -> "VoteResponseData":
-    """The answer as it travels."""
+    """The answer as a Kafka message."""
     cls = message("VoteResponse")
     partition = cls.PartitionData(
         partition_index=0,
@@ -60,7 +60,7 @@ def write_reply(own: Identity, response: VoteResponse) -> "VoteResponseData":
 
 
 def write_request(own: Identity, request: VoteRequest) -> "VoteRequestData":
-    """The request as it travels."""
+    """The request as a Kafka message."""
     cls = message("VoteRequest")
     partition = cls.PartitionData(
         partition_index=0,

@@ -1,4 +1,5 @@
-"""What the RPCs that change the voters share on the wire (KIP-853): a voter with listeners, the sentence of an answer."""
+"""The parts that the RPCs which change the voters share on the wire (KIP-853): a voter with listeners, the sentence of
+an answer."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,14 +13,14 @@ L = TypeVar("L")
 """The class of a listener in a request."""
 
 LISTENERS_MAX = 16
-"""Listeners of a voter; all of them are written into the log."""
+"""The most listeners of a voter; all of them are written into the log."""
 NAME_CHARACTERS_MAX = 255
-"""Of a listener's name or host."""
+"""The most characters of a listener's name or host."""
 
 
 def endpoints(listeners: Any) -> tuple[tuple[str, str, int], ...] | None:
-    """Listeners of a request; None: too many, too long, without a port, or at an address that stands for every interface:
-    whoever dials that reaches its own machine."""
+    """The listeners of a request; None: too many, too long, without a port, or at an address that stands for every
+    interface, at which a node would reach its own machine."""
     found = tuple((one.name, one.host, one.port) for one in listeners)
     if len(found) > LISTENERS_MAX or len({name for name, _, _ in found}) < len(found):
         return None
@@ -29,18 +30,18 @@ def endpoints(listeners: Any) -> tuple[tuple[str, str, int], ...] | None:
 
 
 def first(found: tuple[tuple[str, str, int], ...], listener: str) -> tuple[tuple[str, str, int], ...]:
-    """The same with the endpoint of that listener first: it is the one that the quorum dials. Empty: it is not there."""
+    """The endpoints with that of `listener` first: it is the one that the quorum dials. Empty: it is not among them."""
     own = tuple(one for one in found if one[0] == listener)
     return own + tuple(one for one in found if one[0] != listener) if own else ()
 
 
 def listeners(cls: Callable[..., L], voter: Voter) -> list[L]:
-    """The listeners of a voter as they travel."""
+    """The listeners of a voter as parts of a Kafka message."""
     return [cls(name=name, host=host, port=port) for name, host, port in voter.endpoints]
 
 
 def sentence(response: ChangeResponse) -> str | None:
-    """Why a change was not made; Apache Kafka's own sentence for the code where raft has none."""
+    """Why a change was not made; Apache Kafka's own sentence for the code if raft has none."""
     if response.error is Error.NONE:
         return None
     return response.reason or text(response.error)

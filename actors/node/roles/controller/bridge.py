@@ -1,4 +1,4 @@
-"""The bridge from ZooKeeper on the active controller: one job after another, and what each asks for.
+"""The bridge from ZooKeeper on the active controller: it runs one job after another, and does what each asks for.
 
 What a job does, `actors/bridge/` decides. This file alone decides which job runs when, and what becomes of one that
 fails. Rules:
@@ -63,22 +63,22 @@ from actors.ports.zookeeper import (
 
 AGAIN_MS = 1000
 SUSPECT_BYTES = 32_768
-"""A request below this is never too large."""
+"""The size in bytes below which a request is never too large for ZooKeeper."""
 STEPS_A_TURN = 20
-"""Asks that are answered at once."""
+"""How many asks of a job are answered in one turn."""
 UNFORESEEN = (ValueError, LookupError, TypeError, RecursionError)
 WAITS = object()
-"""The answer to an ask comes later."""
+"""Stands for the answer to an ask that comes later."""
 FIRST = (CONTROLLER, BROKER_IDS)
-"""Before anything else: whether the claim holds, and who has died."""
+"""The paths that are looked at before anything else: whether the claim holds, and which brokers have died."""
 WORKS_OFF = frozenset({Stage.DRIVING})
 FOLLOWS_BROKERS = frozenset({Stage.WRITING, Stage.DRIVING})
-"""Where a job is held for a broker that has come or gone: before, brokers are not registered; behind, they are told
-nothing."""
+"""The stages in which a job is held for a broker that has come or gone: before them brokers are not registered; after
+them they are told nothing."""
 
 
 class Controller(Protocol):
-    """Whose brokers these are."""
+    """The controller whose brokers the bridge drives."""
 
     image: Image
     soft: Soft
@@ -111,32 +111,32 @@ class Bridge:
         self._endpoints = endpoints
         self.stage = Stage.AWAY
         self._here: Here | None = None
-        """None: this controller is not active, or needs no ZooKeeper."""
+        """What the jobs know of this controller; None: it is not active, or needs no ZooKeeper."""
         self._job: Job | None = None
         self._again: Callable[[], None] = lambda: None
-        """What to do after a pause, if the job that runs fails."""
+        """Called after a pause, if the job that runs fails."""
         self._answer: Any = None
         """What the job is sent next; an exception is raised there. WAITS: it is not known yet."""
         self._held: tuple[Job, Any, Callable[[], None]] | None = None
-        """Job, answer and `_again` of a job that goes on when it is known who is there (rule 6)."""
+        """Job, answer and `_again` of a job that goes on when the list of brokers was read (rule 6)."""
         self._settles = -1
         """Offset below which everything has to be committed before the job goes on; -1: it does not wait for that."""
         self._changed: dict[str, None] = {}
-        """Paths of ZooKeeper to look at again, oldest first."""
+        """The paths of ZooKeeper to look at again, oldest first."""
         self._subjects: dict[Subject, None] = {}
-        """What was committed and ZooKeeper has to be told of, oldest first."""
+        """The subjects that were committed and that ZooKeeper has to be told of, oldest first."""
         self._turn_over = False
         self._request_bytes = REQUEST_BYTES_MAX
-        """See `Here`."""
+        """The most bytes of a request; see `Here.request_bytes`."""
         self._in_flight = 0
-        """Size of the changes that are asked for and not answered."""
+        """The bytes of the changes that are asked for and not answered."""
         self._lost_with = 0
-        """Size of those, SUSPECT_BYTES at least, with which the connection was lost last."""
+        """The bytes of the changes, SUSPECT_BYTES at least, with which the connection was lost last."""
 
     # ---- what the role calls
 
     def gained(self, controllers: frozenset[int]) -> None:
-        """This controller is the active one."""
+        """Begin a session, since this controller is the active one now."""
         if progress(self._role.image) == Progress.POST_MIGRATION:
             self.stage = Stage.LET_GO
             return
@@ -156,14 +156,14 @@ class Bridge:
         self._runtime.zookeeper.append(self._open)
 
     def lost(self) -> None:
-        """It is active no more."""
+        """End the session, since this controller is no longer active."""
         if self._here is not None:
             self._runtime.zookeeper.append(Close())
         self._drop()
         self._here, self.stage = None, Stage.AWAY
 
     def happened(self, event: Event) -> None:
-        """ZooKeeper says something."""
+        """Take an event of the session with ZooKeeper."""
         if self._here is None:
             return
         if isinstance(event, Changed):
@@ -183,7 +183,7 @@ class Bridge:
         self._begin(take_over(self._here), self._start_anew)
 
     def committed(self, ops: list[Op]) -> None:
-        """These ops are committed; the image has them."""
+        """Take ops that are committed; the image has them."""
         if self._here is None or self.stage not in (Stage.WRITING, *WORKS_OFF):
             return
         for op in ops:
@@ -198,17 +198,17 @@ class Bridge:
                     self._subjects[subject] = None
 
     def given_up(self, name: str) -> None:
-        """Brokers have given up a topic that is deleted."""
+        """Take the news that brokers have given up a topic that is deleted."""
         if self.wants_ops:
             self._subjects[Subject("topic", name)] = None
 
     @property
     def wants_ops(self) -> bool:
-        """Whether `committed` has to be told."""
+        """Whether `committed` has to be called."""
         return self._here is not None and self.stage in (Stage.WRITING, *WORKS_OFF)
 
     def end(self) -> None:
-        """End of a turn of the active controller: let the job go on."""
+        """Let the job go on, at the end of a turn of the active controller."""
         self._turn_over = False
         for _ in range(STEPS_A_TURN):
             if self._turn_over or not self.ready:
@@ -219,7 +219,7 @@ class Bridge:
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to do at once."""
+        """Whether the bridge has something to do at once."""
         if self._here is None:
             return False
         if self._settles >= 0 and self._quorum.raft.high_watermark >= self._settles:
@@ -258,8 +258,8 @@ class Bridge:
             self._answer = answered
 
     def _next(self) -> None:
-        """The next subject: whether the claim holds, who is there, then what is committed, what has changed in ZooKeeper,
-        and last the states of partitions."""
+        """Begin the job of the next subject: whether the claim holds, which brokers are there, then what is committed,
+        what has changed in ZooKeeper, and last the states of partitions."""
         here = self._here
         assert here is not None
         first = next((one for one in FIRST if one in self._changed), None)
@@ -323,8 +323,9 @@ class Bridge:
             self._begin(take_over(self._here), self._start_anew)
 
     def _lost_in_flight(self) -> None:
-        """ZooKeeper closes the connection of a request that is larger than it takes (jute.maxbuffer), and does not say so:
-        what was lost twice in a row with the same large request is not sent a third time."""
+        """Note what was in flight when the connection was lost. ZooKeeper closes the connection of a request that is
+        larger than it takes (jute.maxbuffer), and does not say so: what was lost twice in a row with the same large
+        request is not sent a third time."""
         size, self._in_flight = self._in_flight, 0
         if size < SUSPECT_BYTES:
             return
@@ -347,7 +348,7 @@ class Bridge:
             self._here.unswept.clear()
 
     def _gone(self, op: Op) -> None:
-        """A topic is deleted: only its id is known, so ZooKeeper's name of it counts."""
+        """Note that a topic is deleted: only its id is known, so the name that ZooKeeper has counts."""
         assert isinstance(op, TopicGone) and self._here is not None
         name = self._here.names.pop(op.id, None)
         if name is not None:

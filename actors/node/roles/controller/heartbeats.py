@@ -1,4 +1,4 @@
-"""Controllers among themselves: heartbeats of standbys, and the snapshot that the active one coordinates (KIP-631).
+"""The traffic among controllers: heartbeats of standbys, and the snapshot that the active one coordinates (KIP-631).
 
 A standby reports its newest snapshot and starts one when told. The active controller enters its own report without an
 RPC; when it is its own turn, level 1 makes it hand over first, once (A46), level 2 does not.
@@ -22,7 +22,7 @@ FEATURES = tuple((name, low, high) for name, (low, high) in sorted(OURS.items())
 
 
 class Controller(Protocol):
-    """Whose heartbeats these are."""
+    """The controller whose heartbeats these are."""
 
     active: bool
     image: Image
@@ -38,7 +38,7 @@ class Controller(Protocol):
 
 
 class ControllerHeartbeats:
-    """Runs on every controller; what it does depends on who is active."""
+    """The heartbeats of one controller. Every controller runs them; what they do depends on whether it is active."""
 
     def __init__(self, channels: Channels, quorum: Quorum, role: Controller) -> None:
         self._channels = channels
@@ -50,11 +50,11 @@ class ControllerHeartbeats:
         """Snapshot offset for which this controller has handed over already: one attempt (A46)."""
 
     def deadline_ms(self) -> int:
-        """When the next heartbeat, or look at the quorum, is due."""
+        """The monotonic time of the next heartbeat, or of the next look at the quorum."""
         return self._due_ms
 
     def tick(self, now: Now) -> None:
-        """At the interval: report, or judge the reports."""
+        """At the interval, report as a standby, or judge the reports as the active controller."""
         if now.mono_ms < self._due_ms:
             return
         self._due_ms = now.mono_ms + self._role.options.heartbeat_ms(self._role.committed_level)

@@ -1,4 +1,5 @@
-"""Brokers in ZooKeeper mode say which versions of the pushed requests they serve, before they are told anything.
+"""The first question to brokers in ZooKeeper mode: which versions of the pushed requests they serve, before they are
+told anything.
 
 They are asked by ApiVersions on the connection on which they are told (`pusher.py`), once for each broker epoch: an upgraded
 broker has a new znode. This file alone decides when one is asked again: after a pause, where no answer came or the broker is
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import ApiVersionsResponse
 
 VERSION = 3
-"""Of ApiVersions: 2.4 and later serve it, and answer a newer one in another layout."""
+"""The version of ApiVersions: 2.4 and later serve it, and answer a newer one in another layout."""
 AGAIN_MS = 1000
 
 
 class Introductions:
-    """What is known of the brokers that one controller tells."""
+    """The versions that brokers serve, of those that one controller tells."""
 
     def __init__(self, runtime: Runtime, channels: Channels) -> None:
         self._runtime = runtime
@@ -31,7 +32,7 @@ class Introductions:
         """Broker -> (its incarnation, how it is spoken to; None: it is asked, or will be asked again after a pause)."""
 
     def speech(self, id: int, process: Legacy, address: tuple[str, int], listener: str) -> Speech | None:
-        """How to speak to a process; None: not known yet. Asks for it at `address`, if that is not done yet."""
+        """The versions to speak to a process; None: not known yet. Asks for them at `address`, if that is not done yet."""
         known = self._known.get(id)
         if known is None or known[0] != process.incarnation_id:
             self._known[id] = process.incarnation_id, None
@@ -40,7 +41,7 @@ class Introductions:
         return known[1]
 
     def forget(self, id: int) -> None:
-        """A broker is told nothing more."""
+        """Forget a broker, which is told nothing more."""
         self._known.pop(id, None)
 
     def _ask(self, id: int, incarnation_id: bytes, address: tuple[str, int], listener: str) -> None:

@@ -1,5 +1,5 @@
-"""Telling brokers that do not pull the metadata log what is committed (KIP-291, push mode): LeaderAndIsr, UpdateMetadata and
-StopReplica on their way.
+"""Tells brokers that do not pull the metadata log what is committed (KIP-291, push mode): LeaderAndIsr, UpdateMetadata
+and StopReplica on their way.
 
 What a broker is told, and in which order, `controller/pushes/pushes.py` decides. This file alone decides when something
 is sent, where to, and when it is sent again. Rules:
@@ -43,14 +43,14 @@ from actors.settings.listeners import PROTOCOLS
 from actors.wire.errors import ErrorCode
 
 RETRY_MS = 100
-"""The pause after a lost connection or an answer that did not come."""
+"""The pause in ms after a lost connection or an answer that did not come."""
 REFUSED_MS = 1000
-"""The pause after an answer with an error."""
+"""The pause in ms after an answer with an error."""
 REQUEST_MS = 30_000
 
 
 class Controller(Protocol):
-    """Whose brokers these are."""
+    """The controller whose brokers are told."""
 
     epoch: int
     image: Image
@@ -66,7 +66,7 @@ class Controller(Protocol):
 
 
 class Pusher:
-    """What the active controller tells brokers that do not pull."""
+    """The news that the active controller tells brokers that do not pull."""
 
     def __init__(
         self, runtime: Runtime, channels: Channels, quorum: Quorum, storage: Storage, role: Controller
@@ -83,33 +83,33 @@ class Pusher:
         )
         self._introductions = Introductions(runtime, channels)
         self.image: Image | None = None
-        """Committed metadata; None: nobody has to be told, or it is not there yet."""
+        """The image of committed metadata; None: no broker has to be told, or the image is not made yet."""
         self._pin: Pin | None = None
-        """The image is being made from this state of the controller's."""
+        """The state of the controller from which the image is being made; None: none is being made."""
         self._made: Image | None = None
-        """It is made, and shows what may not be committed yet."""
+        """The image that is made, but shows what may not be committed yet."""
         self._waiting: list[Batch] = []
-        """Batches that were committed meanwhile."""
+        """The batches that were committed while the image was made."""
         self._outboxes: dict[int, Outbox] = {}
         self._paused: set[Outbox] = set()
-        """Those that wait before they send again."""
+        """The outboxes that wait before they send again."""
         self._unreachable: set[Outbox] = set()
-        """Those without an endpoint to dial, as the log says."""
+        """The outboxes of brokers without an endpoint to dial, as the log says."""
         self._ending: dict[bytes, Ending] = {}
-        """Rule 6, by topic id."""
+        """The deleted topics that a broker may still have, by topic id (rule 6)."""
 
     # ---- what the controller tells
 
     def replay(self, batch: Batch) -> None:
-        """One batch is committed."""
+        """Take one committed batch."""
         if self.image is not None:
             self._replay(self.image, batch)
         elif self._pin is not None and batch.last_offset >= self._pin.next_offset:
             self._waiting.append(batch)
 
     def end(self, cut: Callable[[], None]) -> None:
-        """End of a turn of the active controller: follow who is there, and send what there is to say. `cut`: end the batch
-        that is being written, so that an image of the present state ends where a batch does."""
+        """Follow which brokers are there and send what there is to say, at the end of a turn of the active controller.
+        `cut`: end the batch that is being written, so that an image of the present state ends where a batch does."""
         legacy = self._role.soft.legacy
         if not legacy and not self._outboxes and self._pin is None:
             return
@@ -133,12 +133,12 @@ class Pusher:
             self._drop(id)
 
     def stop(self) -> None:
-        """Another controller tells: no connection, no image and no deletion stays."""
+        """Stop telling, since another controller does: no connection, no image and no deletion stays."""
         self._fall_silent()
         self._ending = {}
 
     def _fall_silent(self) -> None:
-        """Nobody has to be told any more."""
+        """Drop the connections and the image, since no broker has to be told any more."""
         for id in list(self._outboxes):
             self._drop(id)
         if self._pin is not None:
@@ -149,7 +149,7 @@ class Pusher:
     # ---- the image
 
     def _begun(self, cut: Callable[[], None]) -> bool:
-        """Whether the image is there; if it is not, it is begun."""
+        """Whether the image is there; if not, it is begun."""
         made = self._made
         if made is not None:
             if self._quorum.raft.high_watermark < made.next_offset:
@@ -215,8 +215,8 @@ class Pusher:
             del legacy[id]
 
     def _follow(self, image: Image, id: int, process: Legacy) -> Outbox | None:
-        """The outbox of the newest process of a broker, under the epoch that the committed metadata has for it. None: it is
-        one in ZooKeeper mode that cannot be told yet."""
+        """The outbox of the newest process of a broker, under the epoch that the committed metadata has for it. None:
+        the broker is in ZooKeeper mode and cannot be told yet."""
         outbox = self._outboxes.get(id)
         if outbox is not None and outbox.incarnation_id != process.incarnation_id:
             self._drop(id)
@@ -272,11 +272,12 @@ class Pusher:
         return [one.name for one in self._ending.values()]
 
     def forget_deletions(self) -> None:
-        """Another controller may have driven the brokers in ZooKeeper mode, and used names again."""
+        """Forget which topics were deleted: another controller may have driven the brokers in ZooKeeper mode, and used
+        names again."""
         self._ending = {}
 
     def _deleted(self, image: Image, op: TopicGone) -> Ending | None:
-        """What is to be remembered of a topic that is about to be deleted; None: nobody in ZooKeeper mode is told."""
+        """What to remember of a topic that is about to be deleted; None: no broker in ZooKeeper mode is told."""
         topic = image.topic_by_id(op.id)
         if topic < 0 or self._role.soft.zookeeper_epoch is None:
             return None
@@ -286,7 +287,7 @@ class Pusher:
         return Ending(op.id, image.topic_name(topic), replicas, brokers)
 
     def _remember(self, ending: Ending) -> frozenset[int]:
-        """Those who still have to give a topic up, whose name is not in use."""
+        """The brokers that still have to give up a topic whose name is not in use."""
         topic_id = ending.topic_id
         known = self._ending.get(topic_id, ending)
         told = [one for one in self._outboxes.values() if not one.speech.of_quorum]
@@ -370,7 +371,7 @@ class Pusher:
             self._pause(outbox, REFUSED_MS)
 
     def _pause(self, outbox: Outbox, ms: int) -> None:
-        """Go on after a while: with what was in flight, if anything was."""
+        """Go on after `ms`: with the request in flight, if there is one."""
         self._paused.add(outbox)
         self._runtime.waiting.timers.at(self._runtime.now.mono_ms + ms, lambda: self._go_on(outbox))
 

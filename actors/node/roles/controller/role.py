@@ -57,17 +57,17 @@ from actors.wire.errors import ErrorCode
 
 _dialect = cache(dialect)
 QUOTA = "quota"
-"""The kind of entities that say what clients may do how fast."""
+"""The kind of entity that holds client quotas."""
 FAR_MS = 1 << 62
 SILENT_MS = 500
-"""Beyond a heartbeat interval: by then a living broker has turned to a new active controller."""
+"""The time in ms, beyond a heartbeat interval, by which a living broker has turned to a new active controller."""
 UNTOLD_MAX = 1000
 WAIT_MS = 20_000
-"""How long a request waits for a fencing to end."""
+"""How long in ms a request waits for a fencing to end."""
 
 
 class ControllerRole:
-    """One controller, active or standby."""
+    """The controller role of a node, active or standby."""
 
     def __init__(
         self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
@@ -85,7 +85,7 @@ class ControllerRole:
         }
         self._bootstrap = storage.bootstrap
         self.image = Image()
-        """Active: at the log end. Standby: at the high watermark."""
+        """The metadata image: at the log end on the active controller, at the high watermark on a standby."""
         quorum.other_use = lambda id: "a registered broker" if self.image.is_registered(id) else None
         self.soft = Soft()
         self.options = options(runtime.config, storage.cluster_id)
@@ -94,29 +94,31 @@ class ControllerRole:
         self.snapshotting = Snapshotting(runtime, quorum, storage)
         self.heartbeats = ControllerHeartbeats(channels, quorum, self)
         self.pusher = Pusher(runtime, channels, quorum, storage, self) if self.options.pushes else None
-        """Tells brokers that do not pull; None: nobody is told anything (rayft.metadata.push.enable)."""
+        """Tells brokers that do not pull the metadata log; None: no broker is told anything
+        (rayft.metadata.push.enable)."""
         self.bridge = self._bridge(storage.cluster_id)
-        """Takes a cluster with ZooKeeper over; None: there is none (rayft.bridge.zookeeper.connect)."""
+        """Takes over a cluster with ZooKeeper; None: there is none (rayft.bridge.zookeeper.connect)."""
         self._znodes: Sequence[LiveBroker] | None = None
-        """Brokers in ZooKeeper mode, as this controller has heard last while it is active; None: it has heard nothing."""
+        """Brokers in ZooKeeper mode, as this controller has heard last while it is active; None: it has heard nothing.
+        """
         self._untold: set[int] = set()
-        """Brokers of which the log says that they want to be told, and are not."""
+        """Brokers that want to be told and are not; the log has said so."""
         self.controllers: frozenset[int] = frozenset()
         """Ids of the quorum's controllers, this one among them."""
         self._writer: BatchWriter | None = None
         self.written_ms: int | None = None
         """Time of the newest record that this controller wrote as the active one; None: it has written none yet."""
         self._flushed: deque[tuple[int, int, int]] = deque()
-        """(next offset, records, mono ms) of own batches on their way to commit."""
+        """Own batches on their way to commit: (next offset, records, monotonic ms)."""
         self._committed_level = 0
         self._level_offset = 0
-        """Behind the newest record by which this controller, as the active one, has changed the level."""
+        """The offset behind the newest record by which this controller, as the active one, has changed the level."""
         self._old_leases_ms = 0
-        """When the last lease that may have been granted at the level before has ended."""
+        """The monotonic time when the last lease that may have been granted at the level before has ended."""
         self._levels: dict[int, int] = {}
-        """Per inbound connection the level that its answers are laid out in (A02)."""
+        """The level that answers are laid out in, by inbound connection (A02)."""
         self._heartbeats: dict[int, int] = {}
-        """Per broker the connection of its newest heartbeat."""
+        """The connection of each broker's newest heartbeat."""
         self._ticked_ms = 0
         self._due_ms = FAR_MS
         self.requests = Meter()
@@ -137,7 +139,7 @@ class ControllerRole:
     # ---- Role: what the quorum and the node call
 
     def start(self) -> None:
-        """The quorum has recovered; nothing is left to do here."""
+        """Begin after the recovery of the quorum; nothing is left to do here."""
 
     def load(self, data: Buffer, snapshot: Any) -> None:
         """Replace the image by a snapshot."""
@@ -149,7 +151,7 @@ class ControllerRole:
         self._committed_level = self._level()
 
     def replay(self, batch: Batch) -> None:
-        """One committed batch, in order. What this controller wrote itself is in the image already."""
+        """Take one committed batch, in order. What this controller wrote itself is in the image already."""
         image = self.image
         end = batch.last_offset + 1
         if batch.base_offset >= image.next_offset:
@@ -169,7 +171,7 @@ class ControllerRole:
             self.bridge.committed([op for _, op in _dialect(self._level()).decode(batch)])
 
     def committed(self, high_watermark: int) -> None:
-        """The high watermark, after the replays of this turn."""
+        """Take the high watermark, after the replays of this turn."""
         now = self._runtime.now
         while self._flushed and self._flushed[0][0] <= high_watermark:
             _, records, since_ms = self._flushed.popleft()
@@ -183,7 +185,7 @@ class ControllerRole:
         self.snapshotting.committed(high_watermark)
 
     def gained(self, epoch: int, next_offset: int) -> None:
-        """This controller is the active one: its first record is committed and replayed."""
+        """Begin as the active controller: its first record is committed and replayed."""
         assert self.image.next_offset == next_offset, (self.image.next_offset, next_offset)
         now, level = self._runtime.now, self._level()
         self.active, self.epoch, self.written_ms = True, epoch, None
@@ -208,7 +210,8 @@ class ControllerRole:
         self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))
 
     def lost(self) -> None:
-        """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
+        """End as the active controller: back to what is committed. The node asks every held request anew, which is
+        refused then."""
         self.image.undo(self._quorum.raft.high_watermark)
         self._writer = self._znodes = None
         self._level_offset = 0
@@ -226,7 +229,7 @@ class ControllerRole:
         self.snapshotting.undone(self.image.next_offset)
 
     def tick(self, now: Now) -> None:
-        """Leases that have ended, one portion of bulk work, snapshots."""
+        """Do what is due: leases that have ended, one portion of bulk work, snapshots."""
         if self.active:
             leases.credit(self.soft, max(self._due_ms, self._ticked_ms), now)
             for broker in leases.expired(self.soft, now):
@@ -239,7 +242,7 @@ class ControllerRole:
         self._due_ms = self.deadline_ms()
 
     def deadline_ms(self) -> int:
-        """When the next tick is due; 0: at once."""
+        """The monotonic time when the next tick is due; 0: at once."""
         if not self.active:
             return self.heartbeats.deadline_ms()
         if self._pending() or self._writer is not None or self.soft.rebalance_row >= 0:
@@ -249,7 +252,7 @@ class ControllerRole:
         return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS), self.soft.rebalance_due_ms)
 
     def flush(self) -> Sequence[Batch]:
-        """The turn's batches; the quorum appends them."""
+        """The batches of this turn, which the quorum appends."""
         writer, self._writer = self._writer, None
         if writer is None:
             return ()
@@ -260,14 +263,15 @@ class ControllerRole:
         return batches
 
     def passed(self, end_offset: int) -> None:
-        """The quorum has written a record of its own behind this controller's: who votes."""
+        """Note that the quorum has written a record of its own behind this controller's, which names the voters."""
         assert self._writer is None, "what was written before belongs in front of it"
         self.image.advance(end_offset)
         self.controllers = self._quorum_ids()
 
     def snapshot(self) -> None:
-        """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or who
-        loads it would skip the rest of that batch: what this turn has written so far becomes a batch of its own."""
+        """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or a
+        node that loads it would skip the rest of that batch: what this turn has written so far becomes a batch of its
+        own."""
         self._cut()
         if self.written_ms is None:
             self.snapshotting.take(self.image)
@@ -275,12 +279,12 @@ class ControllerRole:
             self.snapshotting.take(self.image, self.epoch, self.written_ms)
 
     def _cut(self) -> None:
-        """What is written from now on is a batch of its own."""
+        """End the batch of this turn, so that what is written from now on is a batch of its own."""
         if self._writer is not None:
             self._writer.cut()
 
     def end(self) -> None:
-        """The turn is over."""
+        """End the turn."""
         turn_ended(self.soft)
         if self.bridge is not None and self.active:
             self.bridge.end()
@@ -291,11 +295,11 @@ class ControllerRole:
 
     @property
     def me(self) -> int:
-        """This controller's id."""
+        """The id of this controller."""
         return self._runtime.config.controller_id
 
     def state(self) -> State:
-        """What an operation reads."""
+        """The state that an operation reads."""
         return State(
             self.image,
             self.soft,
@@ -311,10 +315,10 @@ class ControllerRole:
         return frozenset(self._quorum.identity.voters.ids()) | {self.me}
 
     def submit(self, operation: Operation, request: Any, call: Call, cut: Cut | None = None) -> Answer:
-        """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby, or has
-        stood still for so long that another controller may be active and count leases by itself (A22); on the listeners for
-        brokers in ZooKeeper mode also where ZooKeeper has another controller. `cut`: how a long request comes apart; others
-        run between its portions."""
+        """Run an operation for a request of this listener's API; returns its answer. NOT_CONTROLLER where this is a
+        standby, or has stood still for so long that another controller may be active and count leases by itself (A22);
+        on the listeners for brokers in ZooKeeper mode also where ZooKeeper has another controller. `cut`: how a long
+        request comes apart; others run between its portions."""
         self.requests.mark(1, self._runtime.now.mono_ms)
         if not self.active or self._quorum.raft.overdue(self._runtime.now):
             return self._not_active(request, self._quorum.raft.leader_id)
@@ -336,8 +340,8 @@ class ControllerRole:
         return answered_in_pieces(request, lambda piece: refusal(piece, ErrorCode.NOT_CONTROLLER, active))
 
     def mutation_quota(self, call: Call, strict_from: int) -> MutationQuota | None:
-        """What a client may have made and deleted; None: whatever it likes. `strict_from`: the first version of the API that
-        knows THROTTLING_QUOTA_EXCEEDED."""
+        """The quota for what a client has made and deleted; None: it has none. `strict_from`: the first version of the
+        API that knows THROTTLING_QUOTA_EXCEEDED."""
         if not (self.active and call.forwarded):
             return None
         return self.soft.mutations.quota(
@@ -367,7 +371,7 @@ class ControllerRole:
         return Held(self.image.next_offset - 1, reply)
 
     def _run(self, operation: Operation, request: Any) -> Result:
-        """Run an operation, and do what it wants."""
+        """Run an operation, and do what its result wants."""
         result = operation(self.state(), request, self._runtime.now, self._runtime.random)
         self._apply(result)
         for item in result.ops:
@@ -390,7 +394,7 @@ class ControllerRole:
 
     @property
     def committed_level(self) -> int:
-        """`metadata.format` as far as it is committed; the level of the format before anything is."""
+        """The level of `metadata.format` as far as it is committed; the level of the format before anything is."""
         return self._committed_level or self._format_level
 
     def finalized(self) -> tuple[int, dict[str, int]]:
@@ -401,13 +405,13 @@ class ControllerRole:
     # ---- brokers' connections
 
     def heard(self, broker: int, call: Call) -> None:
-        """A heartbeat of `broker` came on this connection; should it end, the broker is looked after at once."""
+        """Note the connection of a heartbeat of `broker`; should it end, the broker is looked after at once."""
         if self.active and self._heartbeats.get(broker) != call.connection:
             self._heartbeats[broker] = call.connection
             self._requests.when_closed(call.connection, "heartbeat", lambda: self._closed(broker, call.connection))
 
     def cannot_tell(self, broker: int) -> None:
-        """`broker` wants to be told of metadata, and this controller tells nobody: the log says so once."""
+        """Log, once, that `broker` wants to be told of metadata and this controller tells no broker."""
         if self.active and self.pusher is None and broker not in self._untold:
             if len(self._untold) == UNTOLD_MAX:
                 self._untold.clear()
@@ -418,28 +422,30 @@ class ControllerRole:
             )
 
     def apply(self, result: Result) -> None:
-        """Write what somebody else has decided for the active controller: the bridge."""
+        """Write the ops that the bridge has decided on for the active controller."""
         assert self.active, "only the active controller writes"
         self._apply(result)
 
     def follow_zookeeper(self, live: Sequence[LiveBroker]) -> None:
-        """These are all brokers that ZooKeeper has now. To be called on the active controller, after each change."""
+        """Take the list of all brokers that ZooKeeper has now. It is called on the active controller, after each
+        change."""
         assert self.active, "only the active controller decides who is registered"
         self._znodes = live
         self._run(follow, live)
 
     def replicas_answered(self, said: AnsweredReplicas) -> None:
-        """A broker in ZooKeeper mode has said which of its replicas it can read."""
+        """Take what a broker in ZooKeeper mode says of which replicas it can read."""
         if said.broker in self.soft.leases:
             self._run(offline_replicas, said)
 
     def topic_given_up(self, name: str) -> None:
-        """No broker in ZooKeeper mode has a replica of this deleted topic any more."""
+        """Note that no broker in ZooKeeper mode has a replica of this deleted topic any more."""
         if self.bridge is not None:
             self.bridge.given_up(name)
 
     def _send_away(self) -> None:
-        """Brokers that were told from here look for the next active controller at once, and not at their next heartbeat."""
+        """Close the connections of brokers that were told from here, so that they look for the next active controller
+        at once, and not at their next heartbeat."""
         for broker in self.soft.legacy:
             connection = self._requests.connections.get(self._heartbeats.get(broker, 0))
             if connection is not None:
@@ -451,8 +457,8 @@ class ControllerRole:
             self.broker_link_lost(broker)
 
     def broker_link_lost(self, broker: int) -> None:
-        """The connection of a broker's heartbeats is gone. If its listener refuses a bare connect, its lease ends now
-        and not in twenty seconds (DESIGN section 5); a timeout says nothing."""
+        """Look after a broker whose heartbeat connection is gone. If its listener refuses a bare connect, its lease
+        ends now and not in twenty seconds (DESIGN section 5); a timeout says nothing."""
         registered, lease = self.image.broker(broker), self.soft.leases.get(broker)
         if not self.active or registered is None or registered.zookeeper or lease is None:
             return
@@ -461,8 +467,8 @@ class ControllerRole:
         self._channels.probe((endpoint.host, endpoint.port), lambda refused: self._probed(broker, lease, refused))
 
     def _look_for_silent(self, epoch: int) -> None:
-        """A broker that died together with the last active controller broke no connection here: who has not been heard of
-        since the takeover is looked after as if one had ended."""
+        """Look after brokers that have not been heard of since the takeover, as if their connection had ended: one that
+        died together with the last active controller broke no connection here."""
         if self.active and self.epoch == epoch:
             for broker in [id for id in self.soft.leases if id not in self._heartbeats]:
                 self.broker_link_lost(broker)
@@ -482,7 +488,8 @@ class ControllerRole:
         return any(one.moved_offset < 0 for one in soft.stopping.values())
 
     def _work(self, now: Now) -> None:
-        """As much as fits into a turn: departures first, since others wait for them, then shutdowns, then returns."""
+        """Do as much bulk work as fits into a turn: departures first, since others wait for them, then shutdowns, then
+        returns."""
         left = fencing.SLICE_ROWS
         while left > 0 and self._pending():
             before = self.image.next_offset
@@ -491,7 +498,7 @@ class ControllerRole:
             left -= max(1, written, looked * fencing.SLICE_ROWS // fencing.ROWS_LOOKED_AT)
 
     def _portion(self, now: Now) -> int:
-        """One slice of bulk work; how many partitions it has looked at one by one."""
+        """Do one slice of bulk work. Returns how many partitions it has looked at one by one."""
         soft = self.soft
         moving = (broker for broker, shutdown in soft.stopping.items() if shutdown.moved_offset < 0)
         operation: Operation
@@ -524,7 +531,7 @@ class ControllerRole:
             self.soft.rebalance_due_ms = now.mono_ms + self.options.rebalance_ms
 
     def _rebalance(self, now: Now) -> None:
-        """One slice a turn, behind all other bulk work."""
+        """Do one slice of a rebalance a turn, behind all other bulk work."""
         soft = self.soft
         if now.mono_ms >= soft.rebalance_due_ms:
             soft.rebalance_row = 0
@@ -535,8 +542,8 @@ class ControllerRole:
             soft.rebalance_row = result.reply
 
     def _schedule_sweep(self, epoch: int) -> None:
-        """Look for delegation tokens whose time is over, for as long as this controller is the active one. The bridge
-        brings tokens without a key too, and no broker in ZooKeeper mode removes any while it drives."""
+        """Have delegation tokens removed whose time is over, for as long as this controller is the active one. The
+        bridge brings tokens without a key too, and no broker in ZooKeeper mode removes any while it drives."""
         if self.options.token_key is not None or self.bridge is not None:
             due_ms = self._runtime.now.mono_ms + self.options.token_sweep_ms
             self._runtime.waiting.timers.at(due_ms, lambda: self._sweep(epoch))
@@ -554,12 +561,12 @@ class ControllerRole:
         return self.image.feature(METADATA_FORMAT) or self._format_level
 
     def _note_level(self, before: int) -> None:
-        """Records were replayed: if the level is another one now, leases of the length before may live for as long."""
+        """Note a new level after records were replayed: leases of the length before may live for as long."""
         if self._level() != before:
             self._old_leases_ms = self._runtime.now.mono_ms + self.options.lease_ms(before)
 
     def _apply(self, result: Result) -> None:
-        """Encode and replay what an operation wants."""
+        """Encode and replay the ops of a result."""
         if not result.ops:
             return
         if result.atomic:
@@ -591,7 +598,8 @@ class ControllerRole:
                 self._look_for_unclean(op)
 
     def _look_for_unclean(self, op: ConfigSet) -> None:
-        """Partitions without a leader may be given one that lacks records, or may not any more."""
+        """Search for partitions without a leader after a change of unclean.leader.election.enable: they may be given
+        one that lacks records, or may not any more."""
         if op.resource_type != TOPIC_RESOURCE:
             self.soft.electing.update(dict.fromkeys(self.soft.leases))
         elif (topic := self.image.topic(op.resource_name)) >= 0:
