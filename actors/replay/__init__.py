@@ -1,4 +1,4 @@
-"""Logs and snapshots as Arrow, for Python, Spark, Ray Data and the command line: the reader's API.
+"""Reads logs and snapshots as Arrow, for Python, Spark, Ray Data and the command line: the reader's API.
 
     from actors import replay                                     # or: import rayft; rayft.replay
     source = replay.open(path, table=None, topics=(), family=None)          -> Source

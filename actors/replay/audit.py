@@ -53,7 +53,7 @@ Times = tuple[datetime.datetime, datetime.datetime]
 
 
 class Audit(NamedTuple):
-    """The result, as Spark frames."""
+    """The result of an audit, as Spark frames."""
 
     history: Any
     partitions: Any

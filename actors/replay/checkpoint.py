@@ -43,8 +43,8 @@ class Compacted(NamedTuple):
         return sum(len(part) for part in self.parts)
 
     def write(self, path: Path) -> Path:
-        """Write it into this file, or under its name into this directory. The file appears whole or not at all. Only its
-        owner can read it, since it has credentials and tokens."""
+        """Write the snapshot into this file, or under its name into this directory. The file appears whole or not at
+        all. Only its owner can read it, since it has credentials and tokens."""
         path = path / self.name if path.is_dir() else path
         descriptor, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # of its owner alone
         try:

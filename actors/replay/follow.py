@@ -1,4 +1,4 @@
-"""Following a directory that nodes write into: positions, the end of each turn, and the splits between two positions.
+"""Follows a directory that nodes write into: positions, the end of each turn, and the splits between two positions.
 
 This file alone decides what a position is: `{"topic-0@<topic id>": next offset, ...}`, a form that any checkpoint can hold.
 Rules:
@@ -94,7 +94,7 @@ class Followed:
             raise ValueError(f"until={self.until}: files do not say how far a metadata log is committed, write files")
 
     def opened(self) -> Source:
-        """The logs that exist now. A topic that does not exist yet has none."""
+        """The logs that exist now. If a topic does not exist yet, it has no log here."""
         return self._opened(self.options)
 
     def _opened(self, options: ReadOptions) -> Source:
@@ -231,7 +231,7 @@ class Followed:
             self._lost(f"{_told(name)}: the log ends at {behind}, below {seen}, up to where it was seen: {why}")
 
     def _made_again(self, name: str, known: "Known") -> None:
-        """A log that no entry fits: is there one of another topic of that name?"""
+        """Warn or raise DataLoss if a log that no entry fits belongs to a topic that was deleted and made again."""
         other = known.other(name)
         if other is not None:
             old, new = other.partition("@")[2], name.partition("@")[2]
@@ -282,7 +282,7 @@ def after(entry: Entry) -> int:
 
 
 def further(one: Position, other: Position) -> Position:
-    """Of each log, the entry that reaches further."""
+    """The entry of each log that reaches further, out of two positions."""
     both = {**one, **other}
     return {name: max(entry, one.get(name, entry), key=after) for name, entry in both.items()}
 

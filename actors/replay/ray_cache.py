@@ -26,7 +26,7 @@ SPREAD = "SPREAD"
 
 
 def _decode(options: ReadOptions, split: Split, columns: tuple[str, ...], schema: pa.Schema) -> tuple[pa.Table, int]:
-    """The task: a split as a table, and the id of the process that decoded it."""
+    """Decode a split in a Ray task. Returns its table, and the id of the process that decoded it."""
     return pa.Table.from_batches(scan(options, split, columns), schema=schema), os.getpid()
 
 
@@ -88,6 +88,6 @@ def share(read: ReadOptions | None = None, **options: str) -> str:
 
 
 def close(handle: str) -> None:
-    """End the holder. Its batches are freed when no reader uses them any more."""
+    """End the holder of a handle. Its batches are freed when no reader uses them any more."""
     name = handle.removeprefix("ray:").partition("@")[0]
     ray.kill(ray.get_actor(name, namespace=NAMESPACE))

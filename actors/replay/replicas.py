@@ -87,7 +87,7 @@ class Verdict(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether there is no problem. A replica that is behind does not count as one."""
+        """Whether the replicas have no problem. A replica that is behind does not count as one."""
         return not [one for one in self.problems if one.problem != "behind"]
 
     def __str__(self) -> str:
@@ -178,8 +178,8 @@ class _Judge:
         self.high = high
         self.nodes = nodes
         self.last = last
-        """The base offset of the last segment of a node's log. If that segment is empty, as retention can leave it, the
-        log ends there."""
+        """The base offset of the last segment of each node's log. If that segment is empty, as retention can leave it,
+        the log ends there."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         key = (table.column("topic")[0].as_py(), table.column("partition")[0].as_py())

@@ -27,7 +27,7 @@ PARTS_MIN = 8
 
 
 class Shared(Protocol):
-    """Batches in parts."""
+    """Batches that were decoded before, in parts."""
 
     schema: pa.Schema
     parts: int
@@ -92,7 +92,7 @@ class _File:
         self.parts = min(self._count, max(PARTS_MIN, path.stat().st_size // PART_BYTES))
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
-        """See Shared.batches."""
+        """The batches of a part, as in Shared.batches."""
         for index in range(self._count * part // self.parts, self._count * (part + 1) // self.parts):
             with self._sound():
                 batch = self._reader.get_batch(index)
@@ -101,7 +101,7 @@ class _File:
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """What Arrow says of a file that is cut or altered, it says as one or the other."""
+        """Turn what Arrow says of a file that is cut or altered into one error that names the file."""
         try:
             yield
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Splits: a path cut into pieces that any process can read by itself, so that each record is read once.
+"""Splits of a path, which any process can read by itself, so that each record is read once.
 
 This file alone decides where files are cut and what is wanted of each piece. Rules:
 
@@ -36,7 +36,7 @@ from fastpath.records.scan import resync, scan
 
 SPLIT_BYTES = 64 << 20
 Key = tuple[str, int]
-"""(topic, partition)"""
+"""The name of a log: (topic, partition)."""
 
 
 class Split(NamedTuple):
@@ -48,7 +48,7 @@ class Split(NamedTuple):
     topic: str
     partition: int
     table: str
-    """`records` or `log`"""
+    """The table that the split is of: `records` or `log`."""
     family: str
     """family of a metadata log: `drafts` or `released`; else empty"""
     base_offset: int
@@ -62,9 +62,9 @@ class Split(NamedTuple):
     end_offset: int = -1
     """end of the wanted offsets, exclusive; -1: to the end"""
     fingerprint: int = -1
-    """of its batches (`replaced.mark`); -1: not known"""
+    """The fingerprint of its batches (`replaced.mark`); -1: not known."""
     topic_id: bytes = b""
-    """of the topic; empty: not known"""
+    """The id of the topic; empty: not known."""
 
 
 class Source(NamedTuple):
@@ -152,7 +152,8 @@ class Source(NamedTuple):
 
 
 def _still(log: Partition) -> bytes | None:
-    """The topic id in the directory of a log. Raises FileNotFoundError if it is another one than when the log was listed."""
+    """The topic id in the directory of a log. Raises FileNotFoundError if it is another one than when the log was
+    listed."""
     now = files.topic_id(log.directory)
     if log.topic_id and now is not None and now != log.topic_id:
         raise _made_again(log)

@@ -1,4 +1,5 @@
-"""The Spark source: `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data Source API.
+"""The Spark source `rayft`, for `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data Source
+API.
 
     from actors.replay import spark
     session = spark.session()                       # or spark.register(your own session)
@@ -56,7 +57,7 @@ class Piece(api.InputPartition):
 
 
 class Rayft(api.DataSource):
-    """The source `rayft`."""
+    """The data source `rayft` of Spark."""
 
     @classmethod
     def name(cls) -> str:
@@ -114,7 +115,7 @@ def spark_schema(schema: StructType) -> pa.Schema:
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same buffers with Spark's names and nullability."""
+    """A batch with the same buffers, and Spark's names and nullability."""
     if batch.schema.equals(schema):
         return batch
     columns = [batch.column(field.name) for field in schema]
@@ -163,8 +164,8 @@ SIGNS = {
 
 
 class FilteringReader(Reader):
-    """The same for programs in which Spark hands filters down. Filters that read_options.py can express exactly are not
-    checked again."""
+    """Reads files in splits, for programs in which Spark hands filters down. Filters that read_options.py can express
+    exactly are not checked again."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Apply the filters that can be applied, and return the others."""
@@ -193,7 +194,7 @@ class MaterializedReader(api.DataSourceReader):
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """A single one."""
+        """The single partition that reads the whole log."""
         return [Piece(0)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -211,7 +212,7 @@ class SharedReader(api.DataSourceReader):
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """One for each part."""
+        """One partition for each part of the shared batches."""
         return [Piece(index) for index in range(shared.attach(self.handle).parts)] or [Piece(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -296,7 +297,7 @@ class _Limited(_Stream, _Now):
         return self.followed.latest(start, getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends after the records that exist now."""
+        """Let the query end after the records that exist now."""
         self.followed.freeze()
 
     def reportLatestOffset(self) -> follow.Position:

@@ -1,4 +1,4 @@
-"""SQL over the tables, by duckdb.
+"""Runs SQL over the tables, by duckdb.
 
 This file alone decides what a query sees: the tables that duckdb says it reads. A table's name inside a text or as an
 alias does not count. A long table (`records`, `changes`, `log`) is streamed if its name occurs once. It is held in

@@ -31,7 +31,7 @@ from actors.replay.logs.files import (
 
 
 class OtherTopic(UserWarning):
-    """A directory has the name of a topic's partition, and is of another topic."""
+    """A directory has the name of a topic's partition, and belongs to another topic."""
 
 
 def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition]:
@@ -46,7 +46,7 @@ def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition
 
 
 def tell_deleted(path: str | Path, logs: Sequence[Partition]) -> None:
-    """Warn of logs whose topic the metadata under a path do not have, if there are any."""
+    """Warn of logs whose topic the metadata under a path do not have."""
     known = set(_known(path).values()) if any(log.topic_id for log in logs) else set()
     strange: dict[str, list[Path]] = {}
     for log in logs:

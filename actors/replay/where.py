@@ -56,7 +56,8 @@ def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.dat
 
 
 def bound(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
-    """The same, for an option that bounds what is read. Raises ValueError for an offset that no log can have, too."""
+    """The offset or time of WHEN for an option that bounds what is read. Raises ValueError, also for an offset that no
+    log can have."""
     found = as_of(text, end)
     if isinstance(found, int) and found > OFFSET_MAX:
         raise ValueError(f"{text} is beyond the highest offset that a log can have, {OFFSET_MAX}.")
@@ -156,5 +157,5 @@ def _scalar(column: str, kind: pa.DataType, given: str, end: End) -> pa.Scalar:
 
 
 def _microseconds(time: datetime.datetime) -> int:
-    """Since 1970, without the rounding of a float."""
+    """The microseconds since 1970 of a time, without the rounding of a float."""
     return (time - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)

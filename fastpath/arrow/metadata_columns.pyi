@@ -21,7 +21,8 @@ class BadRecord(ValueError):
     reason: str
 
 class Program:
-    """Plans by (slot, version): tuples (code, column, nullable, tag, fallback, element, children, tagged)."""
+    """The plans that decode records, by (slot, version): tuples (code, column, nullable, tag, fallback, element,
+    children, tagged)."""
 
     columns: int
     released: bool

@@ -1,1 +1,1 @@
-"""Bytes: numbers, checksums, and memory for them."""
+"""The bytes of numbers, checksums, and memory for them."""

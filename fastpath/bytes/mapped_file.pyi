@@ -1,15 +1,11 @@
 class MappedFile:
-    """The bytes that a file had when it was mapped, as a read-only buffer, read in order.
-
-    A page that lies behind the file's end, because somebody has truncated the file since, reads as zeros and is counted; it
-    does not end the process.
-    """
+    """The bytes that a file had when it was mapped, as a read-only buffer, read in order. A page that lies behind the
+    file's end, because another process has truncated the file since, reads as zeros and is counted; it does not end the
+    process."""
 
     def __init__(self, descriptor: int, size: int) -> None:
-        """Map the first `size` bytes of an open file, whose descriptor the caller may close afterwards.
-
-        ValueError: `size` is not above 0. OSError: the file cannot be mapped.
-        """
+        """Map the first `size` bytes of an open file, whose descriptor the caller may close afterwards. Raises
+        ValueError if `size` is not above 0, OSError if the file cannot be mapped."""
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     @property

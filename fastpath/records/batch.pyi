@@ -7,9 +7,9 @@ from typing_extensions import Buffer
 from fastpath.records.builder import Builder as Builder
 
 HEADER_SIZE: int
-"""61: bytes of a batch before its first record."""
+"""The bytes of a batch before its first record: 61."""
 OUTPUT_BYTES_MAX: int
-"""100 MiB: the default limit of what `records` decompresses."""
+"""The default limit of what `records` decompresses: 100 MiB."""
 HEADER_DTYPE: np.dtype[np.void]
 """A header as a numpy structure. The fields are those of `Header`."""
 
@@ -19,7 +19,7 @@ class CorruptBatch(ValueError):
     position: int
     reason: str
     of_records: bool
-    """The batch is sound, but one of its records is refused: it lacks a key, or its time is not accepted."""
+    """Whether the batch is sound, but one of its records is refused: it lacks a key, or its time is not accepted."""
     def __init__(self, position: int, reason: str) -> None: ...
 
 class InvalidRecord(CorruptBatch):
@@ -31,7 +31,7 @@ class InvalidRecords(InvalidRecord):
     errors: tuple[tuple[int, str], ...]
     """(index of the record, reason) of the first ones."""
     mistimed: bool
-    """Whether one of them is refused for its timestamp."""
+    """Whether one of the records is refused for its timestamp."""
     def __init__(self, reason: str, errors: tuple[tuple[int, str], ...], mistimed: bool) -> None: ...
 
 class Header(NamedTuple):
@@ -39,11 +39,11 @@ class Header(NamedTuple):
 
     position: int
     size: int
-    """The whole batch in bytes."""
+    """The bytes of the whole batch."""
     base_offset: int
     last_offset: int
     epoch: int
-    """Partition leader epoch."""
+    """The partition leader epoch."""
     magic: int
     crc: int
     attributes: int
@@ -54,10 +54,10 @@ class Header(NamedTuple):
     producer_epoch: int
     base_sequence: int
     count: int  # type: ignore[assignment]
-    """Number of records; after compaction fewer than offsets, and possibly 0."""
+    """The number of records; after compaction fewer than offsets, and possibly 0."""
 
 class Accepted(NamedTuple):
-    """The result of `accept`."""
+    """What `accept` has found in produced batches."""
 
     next_offset: int
     """The offset after the last batch; the given base offset when there was none."""
@@ -72,17 +72,18 @@ class Record(NamedTuple):
 
     offset: int
     timestamp: int
-    """ms; the batch's max_timestamp when the log decides the time."""
+    """The time in ms; the batch's max_timestamp when the log decides the time."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[bytes, bytes | None], ...]
 
 def header(data: Buffer, pos: int = 0) -> Header:
-    """The header at `pos`; the CRC is not checked. CorruptBatch when the batch is cut off or its numbers are
+    """The header at `pos`; the CRC is not checked. Raises CorruptBatch when the batch is cut off or its numbers are
     invalid."""
 
 def verify(data: Buffer, pos: int = 0) -> Header:
-    """As `header`, but the CRC is checked too. The GIL is released for batches of 64 KiB and more."""
+    """The header at `pos`, after a check of the CRC too. The GIL is released for batches of 64 KiB and more. Raises
+    CorruptBatch as `header`."""
 
 def headers(data: Buffer, pos: int = 0, end: int | None = None) -> list[Header]:
     """Headers of all whole batches in `[pos, end)`; CRCs are not checked. A last batch that is cut off is left out.
@@ -93,7 +94,7 @@ def headers(data: Buffer, pos: int = 0, end: int | None = None) -> list[Header]:
 def columns(
     data: Buffer, pos: int = 0, end: int | None = None, fields: Iterable[str] = ...
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """As `headers`, as one contiguous array for each of the fields of `Header`.
+    """The headers of all whole batches in `[pos, end)`, as one contiguous array for each of the fields of `Header`.
 
     int64: position, size, base_offset, last_offset, base_timestamp, max_timestamp, producer_id; int32: epoch,
     last_offset_delta, base_sequence, count; uint32: crc; int16: attributes, producer_epoch; int8: magic.
@@ -133,11 +134,11 @@ def claimed(data: Buffer) -> Header:
     """
 
 def retime(data: Buffer, pos: int, max_timestamp: int) -> None:
-    """Write the largest timestamp (ms) of the batch at `pos` and its CRC, if the timestamp differs. CorruptBatch as
-    `header`."""
+    """Write the largest timestamp (ms) of the batch at `pos` and its CRC, if the timestamp differs. Raises CorruptBatch
+    as `header`."""
 
 def patch(data: Buffer, pos: int, base_offset: int, epoch: int) -> None:
-    """Write base offset and leader epoch of the batch at `pos`, outside its CRC. CorruptBatch as `header`."""
+    """Write base offset and leader epoch of the batch at `pos`, outside its CRC. Raises CorruptBatch as `header`."""
 
 def records(data: Buffer, pos: int = 0, *, output_bytes_max: int = ...) -> Iterator[Record]:
     """The records of the batch at `pos`, decompressed when needed; the CRC is not checked.

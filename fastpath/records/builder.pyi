@@ -4,7 +4,7 @@ class Builder:
     """Builds one record batch. After `build` any further use is a ValueError."""
 
     count: int
-    """Number of records so far."""
+    """The number of records so far."""
 
     def __init__(
         self,
@@ -16,12 +16,12 @@ class Builder:
         base_sequence: int = -1,
         timestamp_ms: int = 0,
     ) -> None:
-        """`attributes`: the 16 bits; a codec in bits 0-2 compresses. `timestamp_ms`: that of records without their
+        """`attributes` are the 16 bits; a codec in bits 0-2 compresses. `timestamp_ms`: that of records without their
         own."""
 
     @property
     def size(self) -> int:
-        """Bytes so far, header included, before compression."""
+        """The bytes so far, header included, before compression."""
 
     def append(
         self,
@@ -30,8 +30,8 @@ class Builder:
         timestamp_ms: int | None = None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> None:
-        """Add a record at the next offset. OverflowError past 2 GiB, TypeError unless both are bytes or None; then
-        nothing is added."""
+        """Add a record at the next offset. Raises OverflowError past 2 GiB, TypeError unless key and value are bytes or
+        None; then nothing is added."""
 
     def build(self) -> bytearray:
-        """The finished batch, CRC included. ValueError without a record."""
+        """The finished batch, CRC included. Raises ValueError without a record."""

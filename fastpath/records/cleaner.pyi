@@ -11,7 +11,7 @@ class Aborted(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
-    """Of its marker."""
+    """The offset of the transaction's marker."""
 
 class LastBatch(NamedTuple):
     """What a log remembers of a producer that is active: its last batch must not go without a trace."""
@@ -19,7 +19,7 @@ class LastBatch(NamedTuple):
     producer_id: int
     producer_epoch: int
     last_offset: int
-    """-1: it has written no data in this epoch, only a marker."""
+    """The offset of the producer's last data; -1: it has written none in this epoch, only a marker."""
 
 class Transactions:
     """What one pass over a log knows of its transactions. A pass begins at the log's start, and goes to the end of what is
@@ -27,8 +27,8 @@ class Transactions:
 
     def __init__(self, aborted: Iterable[Aborted] = ()) -> None: ...
     def take_kept(self) -> list[Aborted]:
-        """Aborted transactions of which a batch was met, up to the last marker that was met: an index of the cleaned log
-        needs these and no others. Those that were not taken before."""
+        """The aborted transactions of which a batch was met, up to the last marker that was met: an index of the
+        cleaned log needs these and no others. Each is returned once."""
 
 def fill(
     offsets: OffsetMap,
@@ -40,11 +40,10 @@ def fill(
     *,
     output_bytes_max: int,
 ) -> tuple[int, bool]:
-    """Enter the keys of the whole batches in `[pos, end)`, from `start_offset` on; (position behind them, map is full).
-
-    A batch that is cut by `end` is left. When the map is full its `latest_offset` says how far it knows the log. Records of
-    control batches and of aborted transactions do not count. Raises CorruptBatch with the position of the batch.
-    """
+    """Enter the keys of the whole batches in `[pos, end)`, from `start_offset` on. Returns (position behind them,
+    whether the map is full). A batch that is cut by `end` is left. When the map is full its `latest_offset` says how
+    far it knows the log. Records of control batches and of aborted transactions do not count. Raises CorruptBatch with
+    the position of the batch."""
 
 class Cleaner:
     """One pass that keeps the last record of each key. Compressed batches are decompressed whole."""
@@ -52,11 +51,11 @@ class Cleaner:
     records_read: int
     records_kept: int
     keyless: int
-    """Records without a key, which go."""
+    """How many records without a key were met, which are left out."""
     bytes_read: int
     bytes_written: int
     tombstones: int
-    """That went, because their time was over."""
+    """How many tombstones were left out because their time was over."""
     max_timestamp: int
     def __init__(
         self,
@@ -68,9 +67,7 @@ class Cleaner:
         delete_retention_ms: int,
         output_bytes_max: int,
     ) -> None:
-        """`now_ms`: wall clock."""
+        """`now_ms` is the wall clock."""
     def clean(self, data: Buffer, pos: int, end: int, last_offset: int) -> tuple[memoryview, int]:
-        """What is left of the whole batches in `[pos, end)`, and the position behind them.
-
-        A batch that ends at `last_offset` leaves at least its header. Raises CorruptBatch with the position of the batch.
-        """
+        """(what is left of the whole batches in `[pos, end)`, the position behind them). A batch that ends at
+        `last_offset` leaves at least its header. Raises CorruptBatch with the position of the batch."""

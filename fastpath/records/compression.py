@@ -1,4 +1,4 @@
-"""Record compression: the codecs that the three bits of a batch's attributes name.
+"""The compression of records, by the codecs that the three bits of a batch's attributes name.
 
 This file alone decides how a compressed batch body becomes bytes and back. Rules:
 
@@ -50,8 +50,8 @@ _COMPRESSOR_BYTES = 512 * 1024  # window, tables and one block of zlib, lz4 or s
 _LZ4_SEARCH_FROM = 3  # the lowest level at which the library does more than its fast compressor
 _SPARE_MAX, _SPARE_WINDOW_BYTES = 8, 8 << 20
 _SPARE: list[zstandard.ZstdDecompressor] = []
-"""Decoders that nobody uses now: a new one costs more than a small batch. Taken out and put back in one step each, so that
-two threads never have the same one."""
+"""Decoders that are not in use: a new one costs more than a small batch. Taken out and put back in one step each, so
+that two threads never have the same one."""
 _DAMAGED: tuple[Any, ...] = (cramjam.DecompressionError, gunzip.error, zstandard.ZstdError, RuntimeError)
 
 
@@ -164,13 +164,13 @@ _COMPRESS: Mapping[int, Callable[[Any], Any]] = {
 
 
 class Compressor(Protocol):
-    """Bytes go in piece by piece, and what comes out is one body in the codec's form."""
+    """A codec that takes bytes piece by piece; what comes out is one body in the codec's form."""
 
     def compress(self, data: Bytes) -> Bytes:
-        """What is ready after these bytes; it may be nothing."""
+        """The output that is ready after these bytes; it may be empty."""
 
     def flush(self) -> Bytes:
-        """The rest. Nothing goes in after that."""
+        """The rest of the output. No bytes go in after that."""
 
 
 class _Plain:
@@ -294,8 +294,8 @@ def pieces(codec: int, data: Bytes, bytes_max: int) -> Iterator[Piece]:
 
 
 def decompress_into(codec: int, data: Bytes, out: memoryview) -> int:
-    """Decompress into existing memory. Returns the number of bytes filled. CompressionError also when `out` is too
-    small."""
+    """Decompress into existing memory. Returns the number of bytes filled. Raises CompressionError also when `out` is
+    too small."""
     filled = 0
     for piece in pieces(codec, data, len(out)):
         out[filled : filled + len(piece)] = piece
@@ -312,7 +312,7 @@ def decompress(codec: int, data: Bytes, bytes_max: int) -> memoryview:
 
 
 def compress(codec: int, data: Bytes) -> bytes:
-    """A batch body in the codec's form. `codec` is 1 to 4, else CompressionError."""
+    """A batch body in the codec's form. `codec` is 1 to 4, else it raises CompressionError."""
     if codec not in _COMPRESS:
         raise CompressionError(f"no compression codec has the number {codec}")
     return bytes(_COMPRESS[codec](data))

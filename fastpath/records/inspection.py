@@ -25,7 +25,7 @@ class Rules(NamedTuple):
 
     keyed: bool = False
     append_time: bool = False
-    """The log decides the time of each record."""
+    """Whether the log decides the time of each record."""
     oldest_ms: int = BEFORE
     newest_ms: int = AFTER
     output_bytes_max: int = 100 << 20
@@ -104,9 +104,9 @@ def _walk(head: Header, rules: Rules) -> Walk:
 
 
 def _stamp_error(head: Header, rules: Rules) -> InvalidRecords | None:
-    """Why all records of a batch are refused that claims the time of another log for them. A mirror passes such batches on.
-    The claim is dropped, and the records keep the times that they were produced with, however old; the claimed time must be
-    one that the topic accepts, and no record's may be later than that."""
+    """The error if a batch claims the time of another log for all its records, and that time is not acceptable; None:
+    it is. A mirror passes such batches on. The claim is dropped, and the records keep the times that they were produced
+    with, however old; the claimed time must be one that the topic accepts, and no record's may be later than that."""
     if not head.attributes & LOG_APPEND_TIME:
         return None
     if rules.append_time:

@@ -18,19 +18,19 @@ from fastpath.records.compression import Piece
 from fastpath.records.inspection import CODEC, LOG_APPEND_TIME, Bytes, Rules, inspect
 
 LENGTH, CRC, ATTRIBUTES, MAX_TIMESTAMP = 8, 17, 21, 35
-"""Where they are in a batch; see batch.pyx."""
+"""The positions of these fields in a batch; see batch.pyx."""
 UNCOUNTED = 12
-"""Base offset and length: bytes that the length does not count."""
+"""The size of base offset and length: the bytes that the length does not count."""
 
 
 class Target(NamedTuple):
     """The form that a batch is to have."""
 
     codec: int
-    """0: not compressed."""
+    """The codec, as in a batch's attributes; 0: not compressed."""
     level: int
     bytes_max: int
-    """Of the whole batch, its header included."""
+    """The most bytes of the whole batch, its header included."""
 
 
 class Outgrown(ValueError):

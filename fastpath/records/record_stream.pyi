@@ -12,15 +12,15 @@ class Walk:
     """One pass over the records of a batch. `feed` it with the records' bytes, in any pieces and in order."""
 
     index: int  # type: ignore[assignment]
-    """Number of records read so far."""
+    """The number of records read so far."""
     latest: int
-    """Largest timestamp of a record whose offset delta is at least `from_delta`, ms; -1: none."""
+    """The largest timestamp of a record whose offset delta is at least `from_delta`, ms; -1: none."""
     latest_delta: int
-    """Offset delta of the first record that has it; -1: none."""
+    """The offset delta of the first record that has it; -1: none."""
     errors: int
-    """Number of records without a key where one is needed, or with a time that is not accepted."""
+    """The number of records without a key where one is needed, or with a time that is not accepted."""
     mistimed: bool
-    """Whether one of them has a time that is not accepted."""
+    """Whether one of those records has a time that is not accepted."""
     found: Found | None
     """The first record from `from_ms` on whose offset delta is at least `from_delta`. Records after it are not read."""
 
@@ -51,5 +51,5 @@ class Walk:
         """The first 100 `errors`: (index of the record, whether its key is missing)."""
 
     def feed(self, piece: Buffer) -> str | None:
-        """Read one piece. Returns a sentence when the records are invalid. Pieces of 16 KiB and more are read without
-        the GIL."""
+        """Read one piece of the records. Returns a sentence when the records are invalid. Pieces of 16 KiB and more are
+        read without the GIL."""

@@ -23,6 +23,5 @@ def scan(
     """
 
 def resync(data: Buffer, pos: int, end: int) -> int:
-    """The first position from `pos` on where a sound batch starts (header and CRC); `end` when there is none. The work is
-    in proportion to the bytes, whatever they are. ValueError: `[pos, end)` does not lie within the data.
-    """
+    """The first position from `pos` on where a sound batch starts (header and CRC); `end` when there is none. The work
+    is in proportion to the bytes, whatever they are. Raises ValueError if `[pos, end)` does not lie within the data."""

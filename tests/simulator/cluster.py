@@ -24,7 +24,7 @@ PUSHES = {
     "control.plane.listener.name": "CP",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CP:PLAINTEXT",
 }
-"""Of controllers that push metadata."""
+"""The settings of controllers that push metadata."""
 
 
 def is_pushed(id: int) -> dict[str, str]:
@@ -45,7 +45,7 @@ STOLEN = 77
 
 
 def node_principal(id: int) -> str:
-    """Whom a node's certificate names."""
+    """The principal that a node's certificate names."""
     return f"User:rayft-node-{id}"
 
 
@@ -73,10 +73,11 @@ class Cluster:
         share_version: int = 0,
         streams_version: int = 0,
     ) -> None:
-        """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log directories a broker has.
-        `transaction_version`, `group_version`, `share_version`, `streams_version`: the cluster begins with them.
-        `guarded`: access rules decide who may do what; nodes and operators are super users, and each node's certificate
-        names it. `pushed`: brokers that do not pull the metadata log; controllers push it to their control planes."""
+        """`config` are settings of the nodes; `{id}` in a value is the node's id. `directories`: how many log
+        directories a broker has. `transaction_version`, `group_version`, `share_version`, `streams_version`: the
+        cluster begins with them. `guarded`: access rules decide who may do what; nodes and operators are super users,
+        and each node's certificate names it. `pushed`: brokers that do not pull the metadata log; controllers push it
+        to their control planes."""
         self.transaction_version = transaction_version
         self.group_version = group_version
         self.share_version = share_version
@@ -129,7 +130,7 @@ class Cluster:
                 process.principal = node_principal(id)
 
     def start(self) -> None:
-        """Start every process."""
+        """Start the processes of all nodes."""
         for process in (*self.controllers.values(), *self.brokers.values()):
             process.start()
 

@@ -63,7 +63,7 @@ class Coordinated:
         return self.client.call(f"b{self.coordinator(group)}", name, version, request)
 
     def commit(self, group: str, offset: int) -> None:
-        """Commit an offset. Repeat until it is accepted."""
+        """Commit an offset of a group. It is repeated until it is accepted."""
         kind = message("OffsetCommitRequest")
         partition = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = kind.OffsetCommitRequestTopic(name="t", partitions=[partition])

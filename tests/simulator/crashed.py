@@ -39,8 +39,8 @@ class Crashed(Simulation):
     def __init__(
         self, seed: int, looks: int, look: Callable[["Crashed"], None], first_ms: int = 0, *, dead: bool = False
     ) -> None:
-        """`first_ms`: how long faults last before the first look. `dead`: the only fault is that a broker is killed in the
-        middle of its work and stays away: what it has not been told is what it would be asked about."""
+        """`first_ms` is how long faults last before the first look. `dead`: the only fault is that a broker is killed
+        in the middle of its work and stays away: what it has not been told is what it would be asked about."""
         super().__init__(seed)
         self._first_ms, self._dead = first_ms, dead
         self._looks, self._look = looks, look
@@ -93,7 +93,7 @@ class Crashed(Simulation):
         return {name: topic for name, topic in names.items() if not name.startswith("__")}
 
     def judge(self, topic: str, topic_id: bytes, rows: Sequence[Row]) -> Iterator[str]:
-        """What is wrong with what was shown of a topic, in sentences."""
+        """Faults in what was shown of a topic, in sentences."""
         places = [(row.partition, row.offset) for row in rows]
         if places != sorted(set(places)):
             yield f"{topic}: offsets come twice, or out of order"

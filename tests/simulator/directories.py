@@ -90,7 +90,7 @@ class FailingDirectories:
             self._later(self.first_ms, self._fail)
 
     def end(self) -> None:
-        """No further failure. A failed directory comes back soon."""
+        """Let no further directory fail. A failed one comes back soon."""
         self._left = 0
         if self._failed is not None:
             self._restart(self._failed, self._back)

@@ -49,10 +49,10 @@ class Change:
 
     def __init__(self, number: int, old: str, new: str | None) -> None:
         self.number = number
-        """Rises: of two that give the same name to two files the later one has its way."""
+        """The place of the change in their order: of two that give the same name to two files the later one counts."""
         self.old = old
         self.new = new
-        """None: the file is removed, or another one has got its name."""
+        """The new name; None: the file is removed, or another one has got its name."""
         self.directory = old.rpartition("/")[0]
         """Which has to be synced."""
 
@@ -68,7 +68,8 @@ class Change:
 
 
 class Inode:
-    """One file's bytes. Invariant: a power cut leaves at least `durable`; None if not even the name is durable."""
+    """The bytes and the name of one file. Invariant: a power cut leaves at least `durable`; None if not even the name
+    is durable."""
 
     __slots__ = ("changes", "cut", "data", "durable", "ends", "modified_ms", "named", "path")
 
@@ -77,7 +78,7 @@ class Inode:
         self.named: str | None = path
         """The path that is durable, as far as it is not the present one: see `changes`."""
         self.changes: list[Change] = []
-        """Of its name, since that was durable."""
+        """Changes of the file's name since that was durable."""
         self.data = bytearray()
         self.modified_ms: int | None = None
         """This disk has no clock: a test says when it was written."""
@@ -95,7 +96,7 @@ class Inode:
 
 
 class VirtualFile:
-    """A handle; several may share a file."""
+    """A handle of a file; several may share a file."""
 
     __slots__ = ("closed", "disk", "failed", "inode")
 
@@ -116,7 +117,7 @@ class VirtualFile:
 
     @property
     def path(self) -> str:
-        """The present path. A rename changes it."""
+        """The present path of the file. A rename changes it."""
         return self.inode.path
 
     @property
@@ -224,7 +225,7 @@ class VirtualDisk:
     """One log directory in memory."""
 
     def __init__(self, room: int | None = None) -> None:
-        """`room`: bytes that may still be appended; None: no limit."""
+        """`room` is how many bytes may still be appended; None: no limit."""
         self.id: bytes | None = None
         """The directory id of a disk that replaced a lost one."""
         self.files = Files()
@@ -262,7 +263,7 @@ class VirtualDisk:
         self.kept_size = 0
         """Bytes that are kept back while `room` is limited; 0: none, and what is removed gives nothing back."""
         self.kept = 0
-        """Those that are kept back now."""
+        """The bytes that are kept back now."""
         self.unsettled: list[Change] = []
         """Changes of names that are not durable, in their order."""
         self._replaced: list[Inode] = []
@@ -270,7 +271,7 @@ class VirtualDisk:
         self._changes = 0
 
     def step(self, operation: str, path: str) -> None:
-        """An operation begins. Raises what the adversary wants."""
+        """Begin an operation. Raises what the adversary wants."""
         self.steps += 1
         number = self.fault(operation, path) if self.fault is not None else 0
         if number:
@@ -307,7 +308,7 @@ class VirtualDisk:
         return not self.gone and self.holds(path)
 
     def holds(self, path: str) -> bool:
-        """Whether there is such a file or directory, also while the node does not find it."""
+        """Whether the disk has that file or directory, even while the node does not find it."""
         return path in self.files or self.files.below[path] > 0
 
     def rename(self, old: str, new: str) -> None:
@@ -482,7 +483,7 @@ class VirtualDisk:
         self.room, self.kept_size, self.kept = room, kept, kept
 
     def unlimited(self) -> None:
-        """There is room for everything."""
+        """Let there be room for everything."""
         self.room, self.kept_size, self.kept = None, 0, 0
 
     @property
@@ -515,8 +516,8 @@ class VirtualDisk:
             self.room += size
 
     def crash(self, random: Random | None = None, keeps: Callable[[Change], bool] | None = None) -> None:
-        """Cut the power. Handles opened before are worthless after. `keeps`: which changes of names that were not synced
-        have reached the device; without it all have, or, with a `random`, some."""
+        """Cut the power of the disk. Handles opened before are worthless after. `keeps`: which changes of names that
+        were not synced have reached the device; without it all have, or, with a `random`, some."""
         page = random.choice(PAGE_BYTES) if random is not None else 0
         if keeps is None:
             keeps = self._coin if random is not None else lambda change: True
@@ -542,7 +543,7 @@ class VirtualDisk:
             self.files[path] = inode
 
     def _coin(self, change: Change) -> bool:
-        """The same for every run of a world, and none of the draws that decide about the rest of it."""
+        """A coin that is the same for every run of a world, and none of the draws that decide about the rest of it."""
         return bool(hash((change.number, len(change.old), self.appended_bytes)) >> 3 & 1)
 
     def corrupt(self, path: str, position: int, mask: int = 0xFF) -> None:

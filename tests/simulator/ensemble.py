@@ -37,7 +37,7 @@ class Ensemble:
         self.data = ZooKeeper()
         self.is_up = True
         self.bytes_max = 1 << 20
-        """jute.maxbuffer: a larger request is not answered, and its connection breaks."""
+        """The value of jute.maxbuffer: a larger request is not answered, and its connection breaks."""
         self.slow_us = 0
         """How much longer each request takes."""
         self._lines: dict[str, Line] = {}
@@ -71,7 +71,7 @@ class Ensemble:
         self.world.at(at, lambda: self._arrived(line, request))
 
     def _arrived(self, line: Line, request: Reads | Multi) -> None:
-        """It reaches the ensemble, if it still can; the answer comes back, if it still can."""
+        """Let a request reach the ensemble, if it still can; the answer comes back, if it still can."""
         if self._lines.get(line.process.name) is not line or not line.up or not self.is_up:
             self._told(line.process, line.life, request.token, Away("lost"))
             return
@@ -89,13 +89,13 @@ class Ensemble:
     # ---- what happens to it
 
     def stop(self) -> None:
-        """It is away: every connection breaks."""
+        """Stop the ensemble, so that every connection breaks."""
         self.is_up = False
         for line in list(self._lines.values()):
             self._break(line)
 
     def start(self) -> None:
-        """It is back, with all sessions."""
+        """Bring the ensemble back, with all sessions."""
         self.is_up = True
         for line in list(self._lines.values()):
             self.world.after(self.world.random.randint(CONNECT_US, 10 * CONNECT_US), lambda line=line: self._back(line))

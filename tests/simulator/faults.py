@@ -74,7 +74,7 @@ class Faults:
         self.rotten: dict[tuple[str, str], VirtualDisk] = {}
         """(process, directory of a partition) with a damaged segment -> the disk it was on."""
         self._flipped: dict[tuple[str, str], list[tuple[VirtualDisk, str, int, int, int]]] = {}
-        """The same -> (disk, path, position, bits, value after it) of every byte that rotted."""
+        """(disk, path, position, bits, value after it) of every byte that rotted, under the same keys."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
         self.directories = FailingDirectories(self)
@@ -87,7 +87,7 @@ class Faults:
         self.directories.begin()
 
     def end(self) -> None:
-        """No new faults. All that are still on end."""
+        """End all faults, and begin no new one."""
         self.over = True
         self.world.heal()
         self._down.clear()
@@ -156,7 +156,7 @@ class Faults:
         return bool(self.guarded)
 
     def _known(self, process: Process) -> bool:
-        """Whether it runs and is meant to go on, most of its lease is left, and the controller has registered its
+        """Whether a broker runs and is meant to go on, most of its lease is left, and the controller has registered its
         present process."""
         broker = process.node.broker if process.node is not None else None
         registration = self.metadata.image.broker(int(process.name[1:]))
@@ -188,7 +188,7 @@ class Faults:
             raise Violation("restarts_succeed", f"{process.name} does not start: {error!r}") from error
 
     def kill(self) -> bool:
-        """kill -9."""
+        """Kill some processes with kill -9."""
         free = self._free()
         if not free:
             return False
@@ -198,7 +198,7 @@ class Faults:
         return True
 
     def restart(self) -> bool:
-        """An orderly shutdown."""
+        """Restart some process with an orderly shutdown."""
         free = [process for process in self._free() if not process.frozen]
         if not free:
             return False
@@ -265,7 +265,7 @@ class Faults:
         return {member for member in image.isr(row) if not self.is_rotten(f"b{member}", directory)}
 
     def _reliable(self, row: int) -> set[int]:
-        """Those of them that will not leave the ISR because of a fault that has already happened."""
+        """The sound members of an ISR that will not leave it because of a fault that has already happened."""
         return {member for member in self._sound(row) if self._known(self.cluster.brokers[member])}
 
     def is_rotten(self, name: str, directory: str) -> bool:
@@ -312,7 +312,7 @@ class Faults:
         return True
 
     def _freeze(self, process: Process) -> Callable[[], None]:
-        """SIGSTOP. Returns the function that sends SIGCONT."""
+        """Freeze a process, as SIGSTOP does. Returns the function that thaws it, as SIGCONT does."""
         if self.over:
             return lambda: None
         process.freeze()
@@ -335,7 +335,8 @@ class Faults:
         return True
 
     def _roll(self, process: Process) -> None:
-        """It is this broker's turn. If it may not be hurt yet, it stops a little later."""
+        """Restart a broker whose turn it is in a rolling restart. If it may not be hurt yet, that is tried again a
+        little later."""
         if process in self._free_brokers():
             self._shutdown(process)
         elif process.alive and not self.over:

@@ -125,12 +125,12 @@ class History:
             function(group, topic, partition, member, time_us)
 
     def released(self, group: str, topic: str, partition: int, member: str) -> None:
-        """It uses the partition no more."""
+        """Note that a member uses a partition no more."""
         for function in self.hooks.released:
             function(group, topic, partition, member)
 
     def left(self, group: str, topic: str, member: str) -> None:
-        """It uses nothing any more."""
+        """Note that a member uses no partition any more."""
         for function in self.hooks.left:
             function(group, topic, member)
 

@@ -265,7 +265,8 @@ AS_A_NODE: dict[bool, Draws] = {
     ),
     False: (Impostors.replicates,),
 }  # fmt: skip
-"""Whether it is sent to a controller -> what somebody sends who is a node, and not the one for which it speaks."""
+"""What an impostor sends that has a node's key, and speaks for another node; the key says whether it sends to a
+controller."""
 ANYTHING: dict[bool, Draws] = {
     True: (
         *TO_A_CONTROLLER, *AS_A_NODE[True], Impostors.changes, Impostors.disguised, Impostors.any_body_to_a_controller,
@@ -278,7 +279,7 @@ ANYTHING: dict[bool, Draws] = {
 
 
 class PushyImpostors(Impostors):
-    """They come all the time."""
+    """Impostors that come all the time."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

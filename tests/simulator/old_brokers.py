@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 class OldBroker:
-    """One broker; it lives and dies with its session."""
+    """A broker in ZooKeeper mode; it lives and dies with its session."""
 
     def __init__(self, world: Any, ensemble: Ensemble, id: int) -> None:
         self.world, self.ensemble, self.id = world, ensemble, id
@@ -49,7 +49,7 @@ class OldBroker:
         self.controller = -1
         self.parts: dict[tuple[str, int], Part] = {}
         self.leaders: dict[tuple[str, int], int] = {}
-        """From UpdateMetadata."""
+        """The leaders that UpdateMetadata has named."""
         self.live: frozenset[int] = frozenset()
         self.stopped: list[tuple[str, int]] = []
         """Partitions that it was told to delete."""
@@ -67,7 +67,7 @@ class OldBroker:
         return self.node is not None
 
     def start(self) -> None:
-        """A new process: a session, a znode, nothing in memory but its partitions."""
+        """Start a new process: a session, a znode, nothing in memory but its partitions."""
         self.life += 1
         self.node = self
         self.answering = self.listening = {"PLAINTEXT"}

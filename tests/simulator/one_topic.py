@@ -26,7 +26,7 @@ class OneTopic:
         directories: int = 1,
         seed: int = 1,
     ) -> None:
-        """`replicas`: None for all three brokers, in an order that the controller chooses. `settings`: of the topic.
+        """`replicas` is None for all three brokers, in an order that the controller chooses. `settings`: of the topic.
         `config`: of the nodes. `directories`: how many log directories a broker has."""
         self.settings = settings
         self.world = World(seed)
@@ -48,14 +48,14 @@ class OneTopic:
         self.world.run_for(1_000)
 
     def drop(self) -> None:
-        """Delete the topic."""
+        """Delete the topic `t`."""
         kind = message("DeleteTopicsRequest")
         request = kind(topics=[kind.DeleteTopicState(name="t")], timeout_ms=5_000)
         assert self.client.call("b1", "DeleteTopics", 6, request).responses[0].error_code == 0
         self.world.run_for(1_000)
 
     def reassign(self, replicas: Sequence[int] | None) -> None:
-        """Begin a reassignment; None: cancel the one that is under way."""
+        """Begin a reassignment of the partition; None: cancel the one that is under way."""
         kind = message("AlterPartitionReassignmentsRequest")
         wanted = None if replicas is None else list(replicas)
         partition = kind.ReassignablePartition(partition_index=0, replicas=wanted)
@@ -74,7 +74,7 @@ class OneTopic:
         assert self.world.run_until(condition, milliseconds_max)
 
     def stop(self, broker: int) -> None:
-        """A clean stop."""
+        """Stop a broker in an orderly way."""
         process = self.cluster.brokers[broker]
         assert process.node is not None
         process.node.shutdown()
@@ -121,8 +121,8 @@ class OneTopic:
         return self.client.call(f"b{self.leader}", name, version, request)
 
     def send(self, *values: bytes, acks: int = -1, leader: int | None = None, **producer: int) -> Any:
-        """Produce one batch. Returns the partition's answer; None: no answer. `leader`: the broker asked. `producer`:
-        fields of the batch's header."""
+        """Produce one batch of these values. Returns the partition's answer; None: no answer. `leader`: the broker
+        asked. `producer`: fields of the batch's header."""
         kind = message("ProduceRequest")
         builder = batches.Builder(timestamp_ms=1_600_000_000_000, **producer)
         for value in values:

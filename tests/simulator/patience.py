@@ -1,4 +1,5 @@
-"""Every turn ends: a node that computes for ever inside one turn is a violation, and the run does not hang.
+"""The rule that every turn ends: a node that computes for ever inside one turn is a violation, and the run does not
+hang.
 
 Virtual time stands still inside a turn, so only this file looks at processor time. When a limit of it has gone by
 without a single turn, the running code is interrupted wherever it is.

@@ -1,4 +1,4 @@
-"""What must hold in a raft world whose voters change (KIP-853). It is checked after every event.
+"""The rules of a raft world whose voters change (KIP-853). It is checked after every event.
 
 VotersFollowLog       who votes for a replica is who the newest record in its log says, or its snapshot
 OneChangeAtATime      in a leader's log at most one record of voters is not committed, and it moves one voter

@@ -98,7 +98,7 @@ def _new_voter_without_sync() -> Any:
 
 
 def _id_alone() -> Any:
-    """Whoever has the id of a voter counts as that voter, on whichever disk."""
+    """A replica with the id of a voter counts as that voter, on whichever disk."""
     fetch = leading.fetch
 
     def lenient(core: Core, source: int, request: Any) -> None:
@@ -119,7 +119,7 @@ def _unknowing_voter_refuses() -> Any:
 
 
 def _removed_replica_does_not_stand() -> Any:
-    """Who has the only record of its own removal leaves the election to the others."""
+    """A replica with the only record of its own removal leaves the election to the others."""
     return patch.object(Core, "stands", property(lambda core: core.is_voter))
 
 

@@ -1,4 +1,4 @@
-"""What must hold in the raft world. It is checked after every event, only where something changed.
+"""The rules of the raft world. It is checked after every event, only where something changed.
 
 The names are those of Kafka's RaftEventSimulationTest where that has the same: SingleLeader, MonotonicEpoch,
 MonotonicHighWatermark,

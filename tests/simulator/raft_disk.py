@@ -150,7 +150,7 @@ class Disk:
         self.durable.hard = hard
 
     def crash(self, random: Random) -> None:
-        """Only the durable part is certain to survive. Some of the rest may be there too."""
+        """Crash the disk: the durable part survives, and some of the rest may be there too."""
         kept = self.durable.copy()
         if random.random() < 0.5 and self.page.start == kept.start:
             same = 0

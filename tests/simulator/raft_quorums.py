@@ -1,4 +1,4 @@
-"""Quorums that change (KIP-853): one seed of a raft world in which clients add and remove voters, and disks are lost.
+"""A quorum that changes (KIP-853): one seed of a raft world in which clients add and remove voters, and disks are lost.
 
 A quorum of one to three begins among five or six controllers. Parts of a run:
 
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def run(seed: int, trace: bool = False) -> Outcome:
-    """Run a seed. Raises Violation."""
+    """Run the world of a seed. Raises Violation."""
     world = quorum(seed, trace)
     try:
         return story(world)
@@ -66,7 +66,7 @@ def story(world: World) -> Outcome:
 
 
 def _client(world: World) -> None:
-    """Whoever believes that it leads is asked for a change, at times for two, or for a wrong one."""
+    """Ask each replica that believes that it leads for a change, at times for two, or for a wrong one."""
     if world.random.random() > 120 / CHAOS_CHANGE_MS:
         return
     for replica in world.replicas.values():
@@ -160,7 +160,7 @@ def _voters(world: World) -> Voters:
 
 
 def _replace(world: World) -> None:
-    """Each voter without its disk goes; who came back with another disk is added."""
+    """Remove each voter without its disk, and add a replica that came back with another disk."""
     for key in _voters(world).keys:
         now = world.replicas[key.id].key
         if now != key:

@@ -31,7 +31,7 @@ LIMITS = Limits()
 
 
 class Node(NamedTuple):
-    """One replica."""
+    """The state of one replica."""
 
     epoch: int = 0
     voted: int = -1
@@ -39,7 +39,7 @@ class Node(NamedTuple):
     log: Log = ()
     high_watermark: int = 0
     known: tuple[int, ...] = ()
-    """Of a leader: the log end of each replica as of its last fetch; -1: it has not fetched in this epoch."""
+    """The log end of each replica as of its last fetch, as a leader knows it; -1: it has not fetched in this epoch."""
 
 
 class State(NamedTuple):
@@ -150,7 +150,7 @@ class Search:
         return change.objection(core, request) is not None
 
     def _is_removed(self, me: int, log: Log) -> bool:
-        """Whether it makes a difference that it forgets how far its log is committed."""
+        """Whether it makes a difference that the replica forgets how far its log is committed."""
         return any(mask and not mask >> me & 1 for _, mask in log)
 
     # -- steps

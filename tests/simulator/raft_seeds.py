@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def run(seed: int, trace: bool = False) -> Outcome:
-    """Run a seed. Raises Violation."""
+    """Run the world of a seed. Raises Violation."""
     world = World(seed, trace)
     try:
         return story(world)
@@ -56,7 +56,8 @@ def story(world: World) -> Outcome:
 
 
 def chaos(world: World, clients: Sequence[Act], faults: Sequence[Act]) -> None:
-    """Faults and clients. `clients`: others than those that propose records; `faults`: one of them is drawn each time."""
+    """Begin faults and clients. `clients`: others than those that propose records; `faults`: one of them is drawn each
+    time."""
     random = world.random
     world.chaos = True
     world.loss = random.choice((0.0, 0.0, 0.01, 0.05, 0.15))
@@ -170,7 +171,7 @@ FAULTS = (*COMMON_FAULTS, _lose_disk)
 
 
 def end_faults(world: World) -> None:
-    """All faults end."""
+    """End the faults that are under way."""
     world.note("peace")
     world.cut.clear()
     world.refusing.clear()

@@ -1,4 +1,4 @@
-"""What a checker of the raft world raises."""
+"""The exception that a checker of the raft world raises."""
 
 
 class Violation(AssertionError):

@@ -53,7 +53,7 @@ class Chance:
 
 
 CLIENT = 0
-"""Who asks for changes of the voters: the answers go there."""
+"""The id of the client that asks for changes of the voters: the answers go there."""
 VOTERS = b" voters "
 
 
@@ -101,7 +101,7 @@ class Replica:
         """Bytes of the snapshot in transfer."""
 
     def history(self) -> VoterHistory:
-        """Who votes according to its disk: the newest snapshot, and the log behind it."""
+        """The voters according to a replica's disk: the newest snapshot, and the log behind it."""
         world, page = self.world, self.disk.page
         if not world.changing:
             return VoterHistory(world.voters)
@@ -268,7 +268,7 @@ class World:
         self.limits = Limits(fetch_bytes_max=self.random.choice(FETCH_BYTES_MAX), snapshot_bytes_max=SNAPSHOT_BYTES_MAX)
         keys = [ReplicaKey(1 + i, self.random.randbytes(16)) for i in range(voter_count + observer_count)]
         self.voters = Voters(keys[:voter_count])
-        """Who votes, in a world in which that never changes."""
+        """The voters, in a world in which they never change."""
         self.changing = changing
         self.snapshot_voters = {SnapshotId(0, 0): self.voters} if changing else {}
         self.answers: list[Message] = []
@@ -276,7 +276,7 @@ class World:
         self.replicas = {key.id: Replica(self, key) for key in keys}
         self.cut: set[tuple[int, int]] = set()
         self.refusing: set[tuple[int, int]] = set()
-        """(from, to): the target looks dead from there, although it lives."""
+        """Pairs (from, to): the target looks dead from there, although it lives."""
         self.loss = 0.0
         self.sniper = 0.0
         self.ambush = 0.0
@@ -296,7 +296,7 @@ class World:
         self.at(self.now.mono_ms + delay_ms, act, *arguments)
 
     def run_until(self, mono_ms: int, done: Callable[[], bool] | None = None) -> bool:
-        """Run events. True once `done` holds, else False at the given time."""
+        """Run the events up to a time. True once `done` holds, else False at the given time."""
         queue = self.queue
         while queue and queue[0][0] <= mono_ms:
             time_ms, _, act, arguments = heapq.heappop(queue)

@@ -1,4 +1,4 @@
-"""One world: what a seed decides, how it runs, and its result.
+"""One world of the simulator: what a seed decides, how it runs, and its result.
 
 A run has four parts. The cluster comes up. Clients work while faults come and go. The faults end, and the cluster must
 become healthy within a bounded time (liveness). Everything committed is read back, and late clients are served. Every
@@ -189,13 +189,13 @@ class Shape(NamedTuple):
     classic_members: int = 0
     """Classic members of the same group: whenever the last of the others has left, it is a classic group."""
     share_consumers: int = 0
-    """Who takes records of a share group, and is no member of it; with any, share.version is 1."""
+    """How many clients take records of a share group without being its members; with any, share.version is 1."""
     share_members: int = 0
     """Members of the share group, with all that a membership is; with any, share.version is 1."""
     streams_members: int = 0
     """Members of a group of KIP-1071; with any, streams.version is 1."""
     guarded: bool = False
-    """Whether access rules, which change, decide who may do what."""
+    """Whether access rules, which change, decide what each client may do."""
     pushed: tuple[int, ...] = ()
     """Brokers that do not pull the metadata log: controllers push it."""
     stating: bool = False

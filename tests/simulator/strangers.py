@@ -21,7 +21,7 @@ from tests.simulator.world import Process, World, frames
 from tests.unit.wire.generator import random_message
 
 Told = Iterator[tuple[str, int, Any]]
-"""Requests: name, version, body."""
+"""The requests that a stranger tells a node, as (name, version, body)."""
 HOST = "10.0.0.66"
 TOPIC = TOPICS["drafts"]
 LARGEST, LARGEST_LONG = (1 << 31) - 1, (1 << 63) - 1
@@ -46,7 +46,7 @@ class Connection:
     host = HOST
 
     def __init__(self, world: World, process: Process, listener: str, principal: str | None = None) -> None:
-        """`principal`: whom its certificate names; None: it shows none."""
+        """`principal` is the one that the stranger's certificate names; None: it shows none."""
         self.process = process
         self.principal = principal
         self.open = True
@@ -75,7 +75,7 @@ class Connection:
             process.input(lambda: process.node and process.life == life and process.node.received(self.conn, data))
 
     def ask(self, name: str, version: int, body: Any) -> None:
-        """Deliver a request."""
+        """Deliver a request to the process."""
         self._asked += 1
         self.tell(b"".join(framing.encode_request(name, version, self._asked, "stranger", body))[4:])
 
@@ -158,7 +158,7 @@ class Strangers:
         self._next()
 
     def _drawn(self, to_a_controller: bool) -> tuple[str | None, Told]:
-        """Who sends what."""
+        """(the principal of the next stranger, its requests)."""
         return None, self.choose.choice(TO_A_CONTROLLER if to_a_controller else TO_A_BROKER)(self)
 
     def _connection(self, process: Process, principal: str | None) -> Connection:

@@ -55,7 +55,7 @@ class Lab:
     """Three controllers with a bridge, and three old brokers whose own controller is the first of them."""
 
     def __init__(self, seed: int = 1, controllers: int = 3, **more: str) -> None:
-        """`more`: settings of the controllers, with _ for each dot."""
+        """`more` are settings of the controllers, with _ for each dot."""
         self.world = World(seed, keep_log=True)
         self.ensemble = Ensemble(self.world)
         self.data = self.ensemble.data
@@ -302,7 +302,8 @@ def test_the_next_active_controller_goes_on_under_a_higher_epoch() -> None:
 
 
 def test_a_broker_of_rayft_names_the_controller_that_old_brokers_name() -> None:
-    """It hears of it with its heartbeats, and names the one before until the next one drives."""
+    """A broker of rayft hears of the controller with its heartbeats, and names the one before until the next one
+    drives."""
     lab = begun()
     settings = {
         "process.roles": "broker",
@@ -866,7 +867,7 @@ def test_the_old_cluster_goes_on_with_a_deletion_that_waits() -> None:
 
 
 def test_brokers_are_driven_on_where_the_way_back_is_wanted_no_more() -> None:
-    """Also with a deletion that waits, which would forbid a takeover from the beginning."""
+    """Brokers are driven on even with a deletion that waits, which would forbid a takeover from the beginning."""
     lab = begun()
     deleted_while_away(lab)
     true, begun_back = returning.agree, []

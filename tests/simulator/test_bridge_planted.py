@@ -89,7 +89,7 @@ def who_is_there_is_asked_behind_what_takes_long() -> Sequence[Patch]:
 
 @caught_by(stories.test_a_session_that_expires_makes_no_gap)
 def a_new_session_is_taken_for_the_old_one() -> Sequence[Patch]:
-    """Nothing is read again, and nothing is watched."""
+    """In a new session no znode is read again, and none is watched."""
     true = Bridge.happened
 
     def happened(self: Any, event: Any) -> None:
@@ -182,7 +182,7 @@ def a_write_leaves_the_base_of_before() -> Sequence[Patch]:
 
 @caught_by(what_is_acknowledged)
 def what_is_taken_leaves_the_base_of_before() -> Sequence[Patch]:
-    """What is taken over from ZooKeeper is not agreed on."""
+    """The bases do not hold what is taken over from ZooKeeper."""
     return [instead(bases, "write", nothing), instead(bases, "announce", lambda *_: iter(()))]
 
 

@@ -1,5 +1,5 @@
-"""Client quotas in a whole cluster in virtual time: who waits and how long, that others do not, and that quotas outlive
-their controllers (KIP-13, 124, 219, 257, 599, 612)."""
+"""Client quotas in a whole cluster in virtual time: which client waits and how long, that others do not, and that
+quotas outlive their controllers (KIP-13, 124, 219, 257, 599, 612)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -67,7 +67,7 @@ class Scene:
         return kind(acks=acks, timeout_ms=3000, topic_data=[data])
 
     def produce(self, name: str, size: int, wait_ms: int = 60_000) -> tuple[int, int]:
-        """Send one batch; (throttle time, how long the answer took)."""
+        """Send one batch. Returns (throttle time, how long the answer took), in ms."""
         began = self.now_ms()
         reply = self.client(name).call(f"b{self.t.leader}", "Produce", 9, self.produce_request(size), wait_ms)
         assert reply.responses[0].partition_responses[0].error_code == 0
@@ -430,7 +430,8 @@ def test_a_control_plane_is_not_charged() -> None:
 
 @pytest.mark.parametrize("quota", [None, 1.0])
 def test_topics_that_are_made_because_a_client_names_them_are_charged_to_it(quota: float | None) -> None:
-    """As if it had asked for them: what it owes is refused, and another client's are made."""
+    """Topics that a client causes by naming them are charged to it as if it had asked for them: what it owes is
+    refused, and another client's are made."""
     scene = Scene({"num.partitions": "10"})
     if quota is not None:
         assert scene.alter("controller_mutation_rate", quota, client_id="loud").error_code == 0

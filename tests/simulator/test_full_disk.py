@@ -1,4 +1,4 @@
-"""A full disk: the broker waits for room, and then makes durable what it could not before."""
+"""A full disk, on which the broker waits for room, and then makes durable what it could not before."""
 
 import pytest
 

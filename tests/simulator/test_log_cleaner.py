@@ -117,7 +117,8 @@ def test_bytes_a_second_are_kept_to() -> None:
 
 
 def test_a_sync_of_a_cleaning_that_fails_is_final() -> None:
-    """Nobody knows what of the new segment is on the disk, and the old ones may be gone: the broker stops."""
+    """A broker stops over such a sync, since it cannot know what of the new segment is on the disk, and the old ones
+    may be gone."""
     t = OneTopic(settings=COMPACT, config=CONFIG | {"log.cleaner.io.max.bytes.per.second": "3000"})
     write(t, 120, keys=120)
     t.until(lambda: bool(cleaner(t, 1)._running) and bool(temporary(t, 1)))

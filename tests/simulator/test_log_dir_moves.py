@@ -164,7 +164,8 @@ def test_bytes_a_second_are_kept_to_and_may_be_changed() -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_it_arrives_although_records_come_all_the_time(flushed: bool) -> None:
-    """With flush.messages=1 also: every append asks for a flush, of which no more may be promised than was copied."""
+    """The move also arrives with flush.messages=1: every append asks for a flush, of which no more may be promised than
+    was copied."""
     t = filled(settings=SMALL | ({"flush.messages": "1"} if flushed else {}))
     there = 1 - home(t, 1)
     acknowledged: list[int] = []
@@ -453,7 +454,7 @@ def test_without_room_it_waits_and_the_replica_is_served() -> None:
 
 
 def test_a_copy_that_finds_no_room_is_made_again() -> None:
-    """It may have to make an index anew, to find what is to be read."""
+    """The copy may have to make an index anew, to find what is to be read."""
     t = filled()
     here = home(t, 1)
     disk, came = disks(t, 1)[here], list[str]()

@@ -131,7 +131,7 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
 
 
 def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> None:
-    """Its directories are newer than the snapshot: a topic may have been created again under its name."""
+    """The broker's directories are newer than the snapshot: a topic may have been created again under its name."""
     t = OneTopic([1], {}, {BETWEEN: "3000"})
     quorum = t.cluster.brokers[1].node.quorum
     client = message("CreateTopicsRequest")

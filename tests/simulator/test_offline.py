@@ -114,7 +114,7 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
 
 
 def test_a_directory_that_cannot_say_how_much_room_it_has_goes_offline() -> None:
-    """It was said to fail (KAFKA_STORAGE_ERROR) by a broker that went on with it: seed 6000015."""
+    """The directory was said to fail (KAFKA_STORAGE_ERROR) by a broker that went on with it: seed 6000015."""
     t, _, home = led_by_the_first({})
     process = t.cluster.brokers[1]
     home.fail(reads=False)
@@ -198,7 +198,7 @@ def test_a_broker_that_cannot_open_a_log_starts_without_it(number: int) -> None:
 
 
 def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
-    """Its leader knew it as caught up, and proposed it again after every heartbeat that removed it."""
+    """The leader knew the follower as caught up, and proposed it again after every heartbeat that removed it."""
     t, home = in_one_of_two([2, 1, 3])
     home.fail(reads=False)
     t.until(lambda: 1 not in t.isr)  # the next checkpoint meets the failure

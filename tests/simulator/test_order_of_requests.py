@@ -38,7 +38,7 @@ class Impatient:
         """The number of pairs in which both answers were without error."""
 
     def run(self) -> None:
-        """Raises Violation."""
+        """Run the clients under disturbances. Raises Violation."""
         asked = [self._commit_and_fetch, self._produce_and_list]
         for number in range(ROUNDS):
             self._disturb()

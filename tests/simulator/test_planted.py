@@ -13,7 +13,7 @@ from tests.simulator.simulation import Result
 
 RECORDED = recorded()
 LONG_MS = 6_000
-"""Virtual time: a mistake that is caught later than that is tried by `make test-slow`."""
+"""The virtual time in ms beyond which a mistake that is caught is tried by `make test-slow`."""
 
 
 def slow(virtual_ms: int) -> tuple[pytest.MarkDecorator, ...]:
@@ -29,7 +29,7 @@ def mistaken(name: str) -> Result:
 
 
 def sound(world: str, seed: int, virtual_ms: int) -> Result:
-    """The same world without a mistake, for as long as the slowest catch in it took."""
+    """The result of a world without the mistake, for as long as the slowest catch in it took."""
     return run(WORLDS[world], seed, virtual_ms)
 
 

@@ -154,7 +154,7 @@ def test_r291_62_a_broker_is_registered_only_when_it_has_answered_everything_and
 def test_r291_62_a_new_process_takes_the_id_over_at_either_level_before_the_lease_of_the_old_one_ends(
     level: int,
 ) -> None:
-    """It is refused until it is told everything, and stays in its first phase meanwhile."""
+    """The new process is refused until it is told everything, and stays in its first phase meanwhile."""
     lab = Lab((1, 2, 3), level=level)
     lab.create("t")
     lab.until(lab.agree)
@@ -462,7 +462,8 @@ def _without(given: Any) -> dict[str, str]:
 
 
 def test_r291_26_39_40_round_one_the_endpoint_is_there_and_nothing_is_sent_to_it() -> None:
-    """Round 1: brokers have the endpoint, and nobody's setting names it: what is pushed takes the one between brokers."""
+    """In round 1 brokers have the endpoint, and no node's setting names it: what is pushed takes the one between
+    brokers."""
     lab = rolled(plane=True, setting=False, controllers=False)
     lab.until(lab.cluster.ready, 60_000)
     lab.create("t")
@@ -471,8 +472,8 @@ def test_r291_26_39_40_round_one_the_endpoint_is_there_and_nothing_is_sent_to_it
 
 
 def test_r291_41_42_round_two_takes_the_new_endpoint_node_by_node_without_an_outage() -> None:
-    """Round 2: every node is restarted with the setting. Restarted controllers use the control plane at once; those that do
-    not know it yet, and brokers that do, go together."""
+    """In round 2 every node is restarted with the setting. Restarted controllers use the control plane at once; those
+    that do not know it yet, and brokers that do, go together."""
     lab = rolled(plane=True, setting=False, controllers=False)
     lab.until(lab.cluster.ready, 60_000)
     lab.create("t", 3)

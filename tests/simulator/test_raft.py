@@ -16,8 +16,8 @@ FOLLOWED_MS_MAX = 1000
 
 @pytest.mark.timeout(1800)
 def test_seeds() -> None:
-    """No checker objects. After the leader is killed, a new one needs one epoch (99 of 100 seeds) and well under a
-    second."""
+    """The checkers find no violation. After the leader is killed, a new one needs one epoch (99 of 100 seeds) and well
+    under a second."""
     outcomes = [run(seed) for seed in range(FIRST_SEED, FIRST_SEED + SEEDS)]
     assert sum(one.committed for one in outcomes) > 20 * SEEDS
     kills = [one for one in outcomes if one.kill_epochs]

@@ -140,7 +140,7 @@ class Stage:
         assert active is not None and active.node is not None and active.node.controller is not None
         active.node.controller.soft.zookeeper_epoch = 1  # as if it were the controller of brokers in ZooKeeper mode
         self.told = 0
-        """Requests so far; who is known takes turns by it."""
+        """How many requests were sent so far; the principals take turns by it."""
         self.hmac = self.token()
 
     def _quorum(self) -> tuple[str, int]:
@@ -222,7 +222,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stages() -> "Iterator[list[Stage]]":
-    """The present stage. A test that breaks it leaves none behind."""
+    """A fixture with the present stage. A test that breaks it leaves none behind."""
     yield [Stage()]
 
 

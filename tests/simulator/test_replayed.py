@@ -17,7 +17,7 @@ from tests.simulator.crashed import COLUMNS, Crashed, Row
 QUICK_SEEDS, QUICK_LOOKS, QUICK_MS = 20, 2, 10_000
 """Faults last for QUICK_MS before the first look."""
 SLOW_SEEDS, SLOW_LOOKS = range(1_000, 1_020), 50
-"""A thousand directories."""
+"""The seeds and the looks at each that make a thousand directories."""
 
 
 def by_command(root: Path, topic: str, out: Path) -> list[pa.RecordBatch]:
@@ -28,7 +28,7 @@ def by_command(root: Path, topic: str, out: Path) -> list[pa.RecordBatch]:
 
 
 def by_spark(root: Path, topic: str) -> list[pa.RecordBatch]:
-    """As a task of Spark does, without its JVM."""
+    """The record batches of a topic as a task of Spark reads them, without its JVM."""
     spark = pytest.importorskip("actors.replay.spark", reason="PySpark is not installed")
     door = spark.Rayft({"path": str(root), "topics": topic, "columns": ",".join(COLUMNS)})
     reader = door.reader(door.schema())
@@ -36,7 +36,7 @@ def by_spark(root: Path, topic: str) -> list[pa.RecordBatch]:
 
 
 def by_ray(root: Path, topic: str) -> list[pa.RecordBatch]:
-    """As a task of Ray does, without a cluster."""
+    """The record batches of a topic as a task of Ray reads them, without a cluster."""
     ray = pytest.importorskip("actors.replay.ray", reason="Ray is not installed")
     door = ray.LogDatasource(read_options({"path": str(root), "topics": topic, "columns": ",".join(COLUMNS)}))
     return [one for task in door.get_read_tasks(2) for table in task.read_fn() for one in table.to_batches()]
@@ -47,7 +47,7 @@ def rows(found: list[pa.RecordBatch]) -> list[Row]:
 
 
 def judged(world: Crashed, root: Path, counts: Counter[str]) -> list[str]:
-    """What is wrong with what is shown of the cluster's directory."""
+    """Faults in what is shown of the cluster's directory, in sentences."""
     faults: list[str] = []
     for topic, topic_id in world.topics().items():
         try:

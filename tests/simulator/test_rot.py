@@ -53,7 +53,7 @@ def test_rot_on_the_leader_moves_leadership_and_is_fetched_anew(position, reader
 
 
 def test_a_damaged_leader_that_is_alone_lets_whole_followers_catch_up():
-    """They have what the leader cannot read. What was written since they left lies after the damage."""
+    """The followers have what the leader cannot read. What was written since they left lies after the damage."""
     t = OneTopic()
     world = t.world
     for number in range(12):
@@ -117,7 +117,7 @@ def test_a_damaged_log_that_cannot_be_given_up_is_not_vouched_for_by_a_clean_sto
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("reader", ["consumer", "replica"])
 def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
-    """As an operator may do when the disk is full. Nothing had opened the segment since the start."""
+    """The segment is removed as an operator may do when the disk is full. Nothing had opened it since the start."""
     t = _written()
     world, brokers, leader = t.world, t.cluster.brokers, t.leader
     process, follower = brokers[leader], brokers[leader % 3 + 1]

@@ -277,7 +277,7 @@ def _removed_first(monkeypatch):
 
 
 def _first_only(monkeypatch):
-    """Only the first segment of each log is read."""
+    """Have the scrubber read the first segment of each log only."""
     segment = Scrubber._segment
     monkeypatch.setattr(
         Scrubber, "_segment", staticmethod(lambda log, offset: None if offset else segment(log, offset))
@@ -285,7 +285,7 @@ def _first_only(monkeypatch):
 
 
 def _mended_in_memory(monkeypatch):
-    """What is put back is not written."""
+    """Have the scrubber not write what it puts back."""
     monkeypatch.setattr(Scrubber, "_put_back", lambda self, segment, position, stored, data: iter(()))
 
 
@@ -405,7 +405,7 @@ def test_a_reading_that_is_turned_off_and_on_again_leaves_nothing_out(monkeypatc
 
 
 def test_sound_bytes_stay_where_another_replica_was_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was down while the topic was compacted, so its log has no gaps, and its batches are other ones."""
+    """The other replica was down while the topic was compacted, so its log has no gaps, and its batches are other ones."""
     t = OneTopic(None, {"cleanup.policy": "delete", "internal.segment.bytes": "1000"}, SCRUBBING | CLEANER)
     broker = t.leader % 3 + 1
     kind = message("ProduceRequest")
@@ -494,7 +494,7 @@ def test_a_longer_batch_does_not_go_over_sound_bytes(monkeypatch: pytest.MonkeyP
 
 
 def test_the_name_of_a_partition_that_has_gone_meanwhile_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its topic may have been created anew, in a directory of that name."""
+    """The topic may have been created anew, in a directory of the partition's name."""
     t = _written()
     broker, path = t.leader, f"{DIRECTORY}/partition.metadata"
 

@@ -51,7 +51,7 @@ def rule(kind: Resource, name: str, operation: Operation, **more: Any) -> Rule:
 
 
 def drawn(rng: Random) -> list[Rule]:
-    """Some rules: mostly for the thief, mostly allowing."""
+    """Some rules, drawn at random: mostly for the thief, mostly allowing."""
     found = []
     for _ in range(rng.randint(3, 12)):
         kind = rng.choice(list(NAMES))
@@ -156,7 +156,7 @@ def test_what_nodes_ask_changes_nothing(
 
 
 def test_the_same_requests_of_a_node_do_change_something(scene: Scene) -> None:
-    """So the test above tries requests that matter."""
+    """The test above tries requests that matter, for a node changes something with the same ones."""
     everything = rule(Resource.CLUSTER, "kafka-cluster", Operation.CLUSTER_ACTION)
     scene.set_rules([everything])
     answers = {api: scene.ask(process, api, version, body) for process, api, version, body, _ in node_requests(scene)}

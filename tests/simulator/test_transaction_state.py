@@ -1,5 +1,5 @@
-"""A damaged or truncated `__transaction_state`: whoever would coordinate from it gives its replica up, and another
-coordinator goes on with every transaction."""
+"""A damaged or truncated `__transaction_state`: a broker that would coordinate from it gives its replica up, and
+another coordinator goes on with every transaction."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ FILE = f"{TRANSACTIONS_TOPIC}-0/00000000000000000000.log"
 
 
 def _written() -> tuple[Coordinated, Producer]:
-    """Some sealed segments; a transaction is committed, one is open."""
+    """A cluster with some sealed segments, in which a transaction is committed and one is open, and its producer."""
     c = Coordinated(**{"transaction.state.log.num.partitions": "1"})
     producer = Producer(c)
     c.small_segments(topic=TRANSACTIONS_TOPIC)
@@ -62,7 +62,7 @@ def test_a_new_coordinator_that_finds_rot_hands_over(position: int) -> None:
     "left", [lambda size: 0, lambda size: size // 2, lambda size: size - 1], ids=["all", "half", "a byte"]
 )
 def test_a_broker_that_lost_a_part_of_a_sealed_segment_is_not_believed(left: Callable[[int], int]) -> None:
-    """It stops at the start, or is given the rest by the leader; it never coordinates from what is left."""
+    """The broker stops at the start, or is given the rest by the leader; it never coordinates from what is left."""
     c, producer = _written()
     heir = c.cluster.brokers[c.heir(TRANSACTIONS_TOPIC)]
     heir.kill()

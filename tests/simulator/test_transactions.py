@@ -26,7 +26,8 @@ CONFIG = {
     "registration.lease.timeout.ms": "3000",
     "transaction.partition.verification.enable": "false",
 }
-"""Nobody verifies partitions: there is no coordinator to ask, and Produce 11 does not have them added."""
+"""The settings of a broker that verifies no partitions: there is no coordinator to ask, and Produce 11 does not have
+them added."""
 
 
 class Scene:

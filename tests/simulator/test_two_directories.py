@@ -11,7 +11,7 @@ NAME = "t-0"
 
 
 class Twice(Alone):
-    """As Alone, with the directories `one` and `two`."""
+    """A single broker, as in Alone, with the directories `one` and `two`."""
 
     def __init__(self, **given: str) -> None:
         self.world = World(1)

@@ -1,4 +1,4 @@
-"""The third host: whole nodes, exactly as `actors.node` composes them, on a virtual clock, network and disk.
+"""The third host, for whole nodes exactly as `actors.node` composes them, on a virtual clock, network and disk.
 
 One heap of events decides everything, so a seed replays a world exactly. Rules:
 
@@ -59,7 +59,7 @@ class SeededRandom:
 
 
 class Lines:
-    """The Log port: the world keeps the lines, with virtual time."""
+    """The Log port of a node: the world keeps the lines, with virtual time."""
 
     def __init__(self, world: "World", name: str) -> None:
         self._world = world
@@ -89,7 +89,7 @@ class Stopwatch:
 
 
 class Process:
-    """One simulated process: a node, its disk, its connections. `life` grows with every start. Events of an older life
+    """A process of the world: a node, its disk, its connections. `life` grows with every start. Events of an older life
     are dropped."""
 
     def __init__(self, world: "World", name: str, config: Any, storage: Callable[[VirtualDisk], Storage]) -> None:
@@ -113,7 +113,7 @@ class Process:
         """Listeners whose port does not refuse connections."""
         self.peers: dict[int, Link] = {}
         self.principal: str | None = None
-        """Whom its certificate names to those whom it dials; None: it shows none."""
+        """The principal that the process's certificate names to peers that it dials; None: it shows none."""
         self.fruitless = 0
         """The number of turns in a row without an input before and an effect after."""
         self.fruitless_since_us = 0
@@ -175,7 +175,7 @@ class Process:
             disk.crash(self.world.power)
 
     def kill(self) -> None:
-        """kill -9: the page cache outlives the process."""
+        """Kill the process as kill -9 does: the page cache outlives it."""
         self.world.note("kill", self.name)
         for function in self.world.ended:
             function(self)
@@ -190,7 +190,7 @@ class Process:
         self.peers.clear()
 
     def now(self) -> Now:
-        """Both clocks of this process."""
+        """The time on both clocks of this process."""
         ms = self.world.time_us // 1000
         return Now(ms + 1, self.wall_ms + ms)
 
@@ -206,11 +206,11 @@ class Process:
         self.wake()
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Freeze the process, as SIGSTOP does."""
         self.frozen = True
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Thaw the process, as SIGCONT does."""
         self.frozen = False
         inbox, self._inbox = self._inbox, []
         for function in inbox:
@@ -306,7 +306,7 @@ class Process:
             self.peers.clear()
 
     def accept(self, link: "Link", listener: str) -> int:
-        """A peer connects."""
+        """Take a connection of a peer. Returns its number."""
         self._next_conn += 1
         conn = self._next_conn
         self.peers[conn] = link
@@ -410,7 +410,7 @@ class Link:
             self.send(end, None)
 
     def cut(self, end: Any) -> None:
-        """Reset: nothing more arrives. The other end learns of it unless the network is partitioned."""
+        """Reset the connection: nothing more arrives. The other end learns of it unless the network is partitioned."""
         if not self.open:
             return
         self.open = False
@@ -554,7 +554,7 @@ class World:
         self.at(self.time_us + delay_us, function)
 
     def run(self, until_us: int) -> None:
-        """Move to `until_us`; every check runs after every event."""
+        """Run the events up to `until_us`; every check runs after every event."""
         heap, pop, checks = self._heap, heapq.heappop, self.checks
         while heap and heap[0][0] <= until_us:
             self.time_us, _, function = pop(heap)

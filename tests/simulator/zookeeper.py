@@ -1,4 +1,4 @@
-"""A ZooKeeper in memory: sessions, ephemeral znodes, one-time watches, transactions, czxids.
+"""The ZooKeeper of a world, in memory: sessions, ephemeral znodes, one-time watches, transactions, czxids.
 
 It answers the requests of `actors/ports/zookeeper.py` as a real one does: in order, a transaction as a whole, a watch once.
 Who plays it decides when answers and events arrive.
@@ -27,7 +27,7 @@ from actors.ports.zookeeper import (
 
 
 class Entry:
-    """One znode."""
+    """A znode with its data and versions."""
 
     def __init__(self, data: bytes, czxid: int, owner: int) -> None:
         self.data = data
@@ -40,7 +40,7 @@ class Entry:
 
 
 class ZooKeeper:
-    """The ensemble. Invariant: the parent of each path is there."""
+    """The ensemble, with all znodes. Invariant: the parent of each path is there."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {"": Entry(b"", 0, 0)}
@@ -54,7 +54,7 @@ class ZooKeeper:
     # ---- sessions
 
     def begin(self, happened: Callable[[Event], None]) -> int:
-        """A new session. `happened`: is told of its watches."""
+        """Begin a session and return its number. `happened` is told of its watches."""
         session, self._next_session = self._next_session, self._next_session + 1
         self._sessions[session] = happened
         return session

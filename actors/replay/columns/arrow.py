@@ -51,7 +51,7 @@ def texts(some: Sequence[str | None]) -> pa.Array:
 
 
 def repeated(rows: int, text: str) -> pa.Array:
-    """The same string in every row."""
+    """An array with the same string in every row."""
     raw = text.encode()
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(raw))
     return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(raw * rows)], 0)
@@ -76,8 +76,8 @@ def spread(of: pa.Array, own: Any, rows: int) -> pa.Array:
 
 
 def _spread(of: pa.Array, at: Any, place: Any, valid: Any = None) -> pa.Array:
-    """`at`: how many values come before each row, and before the end. `place`: the index of each row's value, if it has
-    one."""
+    """An array of values spread over rows. `at`: how many values come before each row, and before the end. `place`: the
+    index of each row's value, if it has one."""
     kind, rows = of.type, len(place)
     if valid is None and of.null_count:
         valid = _bools(of.buffers()[0])[place]

@@ -45,9 +45,9 @@ class Quorum(NamedTuple):
 
     leader_id: int = -1
     epoch: int = 0
-    """of the last batch"""
+    """The leader epoch of the last batch."""
     timestamp_ms: int = 0
-    """of the last batch"""
+    """The time of the last batch, in ms."""
     voters: Voters | None = None
     kraft_version: int = 0
 
@@ -58,7 +58,7 @@ class Met(NamedTuple):
     path: Path
     headers: Headers
     batch: Batch
-    """all of them, as one batch"""
+    """All of the batches, as one batch."""
     ops: list[tuple[int, Op]]
 
     def position(self, offset: int) -> int:

@@ -62,7 +62,7 @@ class Tree:
 
     @property
     def type(self) -> pa.DataType:
-        """Its Arrow type."""
+        """The Arrow type of the field."""
         inner = pa.struct([(one.field.attribute, one.type) for one in self.children]) if self.children else None
         inner = ARROW[self.field.type] if inner is None else inner
         return pa.list_(inner) if self.field.array else inner
@@ -74,7 +74,7 @@ class Kind:
     def __init__(self, slot: int, name: str, schema: Schema) -> None:
         self.slot = slot
         self.name = name
-        """`TopicRecord`, `LeaderChangeMessage`"""
+        """The name of the record's message, such as `TopicRecord` or `LeaderChangeMessage`."""
         self.number = slot - CONTROL_SLOT if slot >= CONTROL_SLOT else slot
         self.schema = schema
         self.trees: list[Tree] = []

@@ -1,4 +1,4 @@
-"""The changes of the metadata: what changed when, with the old and the new value.
+"""The changes of the metadata, each with its time, and the old and the new value.
 
     offset int64, timestamp timestamp[us, UTC], kind string, topic string, partition int32, broker int32,
     resource string, name string, old string, new string, old_ids list<int32>, new_ids list<int32>
@@ -138,7 +138,8 @@ def _batches(found: Replay, since: AsOf, kinds: frozenset[str]) -> Iterator[pa.R
 
 
 def _replayed(found: Replay, met: Met, few: list[Change], gone: dict[int, str]) -> None:
-    """Replay a batch. Adds changes that are not of partitions to `few`, and names of deleted topic rows to `gone`."""
+    """Replay a batch, and gather its changes: those that are not of partitions in `few`, and names of deleted topic
+    rows in `gone`."""
     image = found.image
     ops, quiet = met.ops, met._replace(ops=[])
     plain: list[tuple[int, Op]] = []
@@ -261,14 +262,14 @@ def _told(
 
 
 def _open(one: Change) -> Change:
-    """The same change, with secrets hidden."""
+    """The change with its secrets hidden."""
     if one.kind != "config" or one.name is None:
         return one
     return one._replace(old=shown(one.name, one.old), new=shown(one.name, one.new))
 
 
 def _whole(part: pa.Table) -> pa.Table:
-    """The same table, with the columns that it lacks as nulls."""
+    """The table with all columns: those that it lacks are null."""
     return pa.table(
         {one.name: part[one.name] if one.name in part.column_names else pa.nulls(len(part), one.type) for one in SCHEMA}
     )

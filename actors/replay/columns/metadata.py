@@ -182,7 +182,8 @@ def records(
     first_offset: int = 0,
     end_offset: int = -1,
 ) -> Iterator[pa.RecordBatch]:
-    """The same for a whole log; for its checkpoints if it has no segment."""
+    """The records of a whole log with offsets in `[first_offset, end_offset)`; of its checkpoints if it has no segment.
+    As `records_of`."""
     for path in log.files if not log.segments else [one.path for one in log.segments]:
         yield from records_of(path, which, reading, columns, 0, None, first_offset, end_offset)
 

@@ -1,4 +1,4 @@
-"""Topics as Arrow: the columns of Spark's own kafka source, from the bytes of segments.
+"""The records of topics as Arrow: the columns of Spark's own kafka source, from the bytes of segments.
 
     key binary, value binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
     timestampType int32, headers list<struct<key string, value binary>>
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = tuple(SCHEMA.names[:-1])
-"""The default columns. Headers are built only on request, as with Spark's own source."""
+"""The columns that are built by default. Headers are built only on request, as with Spark's own source."""
 WANT = {
     "key": topic_columns.KEY,
     "value": topic_columns.VALUE,
@@ -46,8 +46,8 @@ WANT = {
 }
 
 NAMES_BYTES_MAX = 64 << 20
-"""The bytes of the topic's name over all rows of an Arrow batch, whose offsets have 32 bits. A small compressed batch
-can hold millions of empty records."""
+"""The most bytes of the topic's name over all rows of an Arrow batch, whose offsets have 32 bits. A small compressed
+batch can hold millions of empty records."""
 
 ROOMS = Rooms()
 """The memory in which all logs' columns are built, so that a process that reads many pieces, such as a Spark worker,

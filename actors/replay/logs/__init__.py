@@ -1,1 +1,1 @@
-"""The files of logs: which are read, which copy is the log, and their sound batches."""
+"""The files of logs: the ones that are read, the copy that is the log, and its sound batches."""

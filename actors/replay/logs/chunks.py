@@ -1,4 +1,4 @@
-"""From files to chunks: runs of sound batches whose records lie uncompressed in one buffer.
+"""Makes chunks out of files: runs of sound batches whose records lie uncompressed in one buffer.
 
 This file alone decides how much is read at once, what happens to damaged bytes, and how compressed batches are opened.
 
@@ -61,7 +61,7 @@ class Reading(NamedTuple):
     crc: bool = True
     """Whether checksums are verified."""
     damage: str = "fatal"
-    """`fatal` or `skip`."""
+    """What happens to damage: `fatal` raises CorruptLog, `skip` reports it."""
     on_damage: Callable[[Damage], None] = lambda _: None
     """Called with what is skipped."""
     chunk_bytes: int = CHUNK_BYTES
@@ -70,7 +70,8 @@ class Reading(NamedTuple):
 
     @classmethod
     def of(cls, verify: bool, on_damage: Callable[[Damage], None] | None, chunk_bytes: int = CHUNK_BYTES) -> "Reading":
-        """Damage raises CorruptLog; with `on_damage` it is reported there and skipped."""
+        """The way to read files for these arguments: damage raises CorruptLog; with `on_damage` it is reported there
+        and skipped."""
         if on_damage is None:
             return cls(verify, chunk_bytes=chunk_bytes)
         return cls(verify, "skip", on_damage, chunk_bytes)
@@ -165,7 +166,8 @@ def chunks(
     keep: Callable[[Headers], NDArray[np.bool_]] | None = None,
     data: memoryview | None = None,
 ) -> Iterator[Chunk]:
-    """The same as chunks that can be decoded, with only the batches that `keep` chooses."""
+    """The sound batches that start in `[start, end)` of a file, as chunks that can be decoded, with only the batches
+    that `keep` chooses. Errors as `batches`."""
     for whole, origin, headers, after in batches(path, reading, start, end, data):
         if keep is not None:
             headers = headers[keep(headers)]

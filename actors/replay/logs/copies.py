@@ -1,4 +1,4 @@
-"""Which of several copies of a log is the log.
+"""The copies of a log, and which of them is read as the log.
 
 A cluster's directory holds a copy of each log for each of its nodes. This file alone decides which one is read, as a quorum
 or a controller would that has to choose the next leader:
@@ -131,8 +131,8 @@ def _difference(chosen: Partition, copy: Partition, end: End) -> str:
 
 
 def _hole(segment: Segment) -> int:
-    """Where bytes that are no batch lie in front of another batch, in the last segment of a log; else the size. A power cut
-    may keep a later page and lose an earlier one. A node's next start ends such a log there."""
+    """The position in the last segment of a log where bytes that are no batch lie in front of another batch; else the
+    size. A power cut may keep a later page and lose an earlier one. A node's next start ends such a log there."""
     data, position = mapped(segment.path), 0
     while segment.next_offset < 0 and position < (stop := still_there(data)):
         _, position, fault = scan(data, position, stop, False, bytes_max=LOOK_BYTES)

@@ -35,15 +35,16 @@ Headers = NDArray[np.void]
 LOOK_BYTES = 16 << 20
 """How many bytes of a file are read between two checks whether it was truncated."""
 TRIES = 5
-"""How often is looked: a file can vanish between its listing and its opening."""
+"""How often a directory is listed again: a file can vanish between its listing and its opening."""
 T = TypeVar("T")
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _SWAP = re.compile(r"(\d{20})\.log\.swap")
-"""A segment that a log cleaner has written whole and that takes the place of all that begin inside it: until it has its own
-name, it may be the only copy of its records."""
+"""The name of a segment that a log cleaner has written whole and that takes the place of all that begin inside it:
+until it has its own name, it may be the only copy of its records."""
 _CLEANED = re.compile(r"(\d{20})\.log\.cleaned")
-"""One that is being written. Apache Kafka may split a segment into several: from the first of these on none counts."""
+"""The name of a segment that is being written by a cleaner. Apache Kafka may split a segment into several: from the
+first of these on none counts."""
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _ASIDE = r"\.[0-9a-f]{32}-(?:delete|future|stray)"
 """The end of a directory's name that says that it holds no partition any more, or not yet."""
@@ -62,7 +63,7 @@ class CorruptLog(ValueError):
 
 
 class FamilyUnknown(ValueError):
-    """It cannot be found out which family of records a metadata file holds."""
+    """The family of records in a metadata file cannot be found out."""
 
 
 class NothingToRead(ValueError):
@@ -86,7 +87,7 @@ class Damage(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """One log file. `next_offset`: base offset of the next segment, -1 for the last."""
+    """One log file of a partition. `next_offset`: base offset of the next segment, -1 for the last."""
 
     path: Path
     base_offset: int
@@ -328,5 +329,5 @@ def refuse_missing(path: Path, data: memoryview) -> None:
 
 
 def bytes_of(data: memoryview) -> np.ndarray:  # type: ignore[type-arg]
-    """The same bytes as a numpy array, without a copy."""
+    """The bytes of a mapped file as a numpy array, without a copy."""
     return np.frombuffer(data, dtype=np.uint8)

@@ -25,7 +25,7 @@ from fastpath.records.scan import resync, scan
 
 
 class Cut(Protocol):
-    """Of a split, what says where it is."""
+    """The fields of a split that say where its batches are."""
 
     @property
     def path(self) -> str: ...
@@ -128,8 +128,8 @@ def _by_offset(split: Cut) -> tuple[list[Piece], bool]:
 
 
 def _between(path: Path, first: int, stop: int) -> tuple[Piece, int]:
-    """The batches with base offsets in `[first, stop)` and the damage in front of them; if none is left, the damage that has
-    taken their place. And the offset behind the last batch of the file."""
+    """(the batches with base offsets in `[first, stop)` and the damage in front of them; if none is left, the damage
+    that has taken their place; the offset behind the last batch of the file)."""
     data = mapped(path)
     position, begin, end, behind = 0, 0, 0, 0
     while position < (size := still_there(data)):

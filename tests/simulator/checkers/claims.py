@@ -78,7 +78,8 @@ def cluster(operation: int) -> Need:
 
 
 def _judged(code: int, needs: Mapping[int, Need], what: str, done: Iterable[int] = (NONE,)) -> Iterator[Claim]:
-    """`needs`: error with which it is refused -> the need that is not met then."""
+    """The claim that an answer with this error code makes. `needs`: error with which the request is refused -> the need
+    that is not met then."""
     if code in needs:
         yield Claim(False, (needs[code],), what)
     elif code in done:
@@ -305,7 +306,7 @@ def _configs(operation: int, field: str, what: str) -> Callable[[Exchange], Iter
 
 
 def _whole(operation: int, what: str) -> Callable[[Exchange], Iterator[Claim]]:
-    """Requests that need one right to the cluster: whoever has it not is refused, whatever else is wrong."""
+    """Claims of requests that need one right to the cluster: an asker without it is refused, whatever else is wrong."""
 
     def claims(exchange: Exchange) -> Iterator[Claim]:
         found = set(codes(exchange.reply, exchange.version))

@@ -1,5 +1,5 @@
-"""Of a compacted topic: the latest value of every key survives, what is left is as it was written and in its order, and a
-reader that takes less than delete.retention.ms misses no tombstone.
+"""What must hold of a compacted topic: the latest value of every key survives, what is left is as it was written and in
+its order, and a reader that takes less than delete.retention.ms misses no tombstone.
 
 A replica that was behind for longer than that is such a reader: the tombstone may have gone by then wherever it copies from,
 and it keeps an older value, as with Apache Kafka. Whoever reads from it, or copies it, has that value too.
@@ -42,7 +42,7 @@ class Written(NamedTuple):
     value: bytes | None
     seen_ms: int
     timestamp: int
-    """The producer's, ms."""
+    """The producer's timestamp in ms."""
 
 
 class Committed:
@@ -118,7 +118,7 @@ class CompactedRecords:
         self._checked.pop(process.name, None)
 
     def lost_disk(self, process: Any) -> None:
-        """Its replicas begin anew."""
+        """Note that the disk of a process is lost, so that its replicas begin anew."""
         self._reached.pop(process.name, None)
         self._missed.pop(process.name, None)
 
@@ -150,7 +150,7 @@ class CompactedRecords:
             self._whole(process, partition, committed)
 
     def finish(self) -> None:
-        """All is well: every replica has all that it must have."""
+        """Check, now that all is well, that every replica has all that it must have."""
         for process in self._world.processes.values():
             if process.node is None or process.node.broker is None:
                 continue

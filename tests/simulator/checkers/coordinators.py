@@ -14,7 +14,7 @@ from tests.simulator.world import World
 
 
 class Coordinators:
-    """Of all groups, whose records are in the `partitions` partitions of the offsets' topic."""
+    """The coordinators of all groups, whose records are in the `partitions` partitions of the offsets' topic."""
 
     def __init__(self, world: World, partitions: int) -> None:
         self._world = world

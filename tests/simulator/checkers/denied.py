@@ -1,5 +1,6 @@
-"""Nobody does what the access rules deny: what a node has done was allowed to that principal at that host by the committed
-rules at an offset which that node had replayed while the request was with it. And nobody is refused what was allowed.
+"""No request does what the access rules deny: what a node has done was allowed to that principal at that host by the
+committed rules at an offset which that node had replayed while the request was with it. And nobody is refused what was
+allowed.
 
 The rules are read out of the committed metadata log here, operation by operation, and `tests/reference/access_rules.py`
 decides: neither the nodes' index of rules nor their table of rights is asked. What is compared are requests and answers on
@@ -68,7 +69,7 @@ ANY_RULE = (1, None, 1, None, None, 1, 1)
 
 
 class Asker(NamedTuple):
-    """Who asks: the end of a connection, or the client in an Envelope."""
+    """The asker of a request: the end of a connection, or the client in an Envelope."""
 
     principal: str
     host: str
@@ -84,7 +85,7 @@ class Asked(NamedTuple):
     low: int
     """The offset up to which the process had replayed the metadata when it came."""
     inner: "Asked | None" = None
-    """What is in an Envelope."""
+    """The request in an Envelope; None: the request is no Envelope."""
 
 
 class Answer(NamedTuple):
@@ -114,7 +115,7 @@ class Intent(NamedTuple):
 
 
 def _read(name: str, version: int, frame: memoryview) -> Any:
-    """An answer; heartbeats are answered in the layout of the level of metadata.format."""
+    """The message of an answer; heartbeats are answered in the layout of the level of metadata.format."""
     try:
         return framing.decode_response(name, version, frame)
     except WireError:
@@ -263,7 +264,7 @@ class NobodyDoesWhatIsDenied:
         return Asked(name, version, request, asker, low, inner)
 
     def _inside(self, envelope: Any, low: int) -> Asked | None:
-        """What is in an Envelope, with the principal and the address that it tells."""
+        """The request in an Envelope, with the principal and the address that the Envelope names."""
         frame = memoryview(envelope.request_data)
         told = envelope.request_principal
         principal = ANONYMOUS
@@ -360,7 +361,7 @@ class NobodyDoesWhatIsDenied:
                     )  # fmt: skip
 
     def _spoke(self, process: Process, asked: Asked, reply: Any) -> None:
-        """Whoever names nodes speaks for these alone, and who is none speaks for nobody."""
+        """Check that a principal that names nodes speaks for these alone, and that any other speaks for no node."""
         speaks = SPEAKS.get(asked.name)
         if speaks is None:
             return
@@ -373,7 +374,7 @@ class NobodyDoesWhatIsDenied:
             raise Violation(self.name, f"{process.name} takes {asked.name} of {asked.asker} for one of {sorted(found)}")
 
     def _described(self, process: Process, asked: Asked, reply: Any, low: int, high: int) -> None:
-        """Whoever asks for every rule is told those that hold."""
+        """Check that an asker for every rule is told those that hold."""
         request = asked.request
         filter = (
             request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter,

@@ -25,7 +25,7 @@ class FencedBrokers:
         self._metadata = metadata
 
     def sent(self, link: Any, sender: Any, frame: memoryview) -> None:
-        """A frame leaves."""
+        """Check a frame that leaves a broker for a client."""
         if isinstance(link.other(sender), Process) or not isinstance(sender, Process):
             return
         broker = sender.node.broker if sender.node is not None else None

@@ -84,7 +84,7 @@ class Hooks:
             setattr(self, event, [])
 
     def add(self, checkers: Sequence[Any]) -> None:
-        """Add checkers. They are called in this order for the events for which they have a method."""
+        """Add checkers, which are called in this order for the events for which they have a method."""
         for checker in checkers:
             for event in EVENTS:
                 method = getattr(checker, event, None)

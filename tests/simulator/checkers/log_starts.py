@@ -1,4 +1,5 @@
-"""Nothing is deleted that no client asked to delete: no log begins later, and no client is told that it does.
+"""The rule that no records are deleted unless a client asked for it: no log begins later, and no client is told that it
+does.
 
 Retention deletes nothing in a world, because a world is too short, save of topics with retention.bytes. The coordinator
 compacts the offsets of groups; the checker group_offsets shows whether any are lost by that.
@@ -17,7 +18,7 @@ class LogStarts:
     name = "nothing_deleted_unasked"
 
     def __init__(self, history: History, retained: frozenset[str]) -> None:
-        """`retained`: topics of which retention deletes."""
+        """`retained` are the topics of which retention deletes."""
         self._history = history
         self._retained = retained
 

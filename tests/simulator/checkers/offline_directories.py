@@ -40,7 +40,7 @@ class OfflineDirectories:
         self._heard_by: dict[str, _Heard] = {}
 
     def turned(self, process: Any) -> None:
-        """Only brokers have a second directory."""
+        """Check a broker after its turn; other nodes have no second directory."""
         if not process.more or process.node is None or not any(disk.refused for disk in process.more):
             return
         lifecycle = process.node.broker.lifecycle

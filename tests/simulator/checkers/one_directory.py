@@ -30,7 +30,7 @@ class OneDirectory:
         self._logs.pop(process.name, None)
 
     def turned(self, process: Any) -> None:
-        """Only brokers with a second directory move anything."""
+        """Check a broker after its turn; only one with a second directory moves replicas."""
         if not process.more or process.node is None or process.node.broker is None:
             return
         role = process.node.broker

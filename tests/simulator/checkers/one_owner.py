@@ -20,7 +20,7 @@ class OneOwner:
         self._alive_us: dict[tuple[str, str, str], int] = {}
 
     def owns(self, group: str, topic: str, partition: int, member: str, time_us: int) -> None:
-        """Nobody else may own it."""
+        """Check that no other member owns the partition, and note the owner."""
         key = group, topic, partition
         owner = self._owners.get(key, member)
         if owner != member and time_us < self._alive_us.get((group, topic, owner), 0):
@@ -28,12 +28,12 @@ class OneOwner:
         self._owners[key] = member
 
     def released(self, group: str, topic: str, partition: int, member: str) -> None:
-        """It may be given to others."""
+        """Note that the member has let go of the partition, which may be given to others."""
         if self._owners.get((group, topic, partition)) == member:
             del self._owners[group, topic, partition]
 
     def left(self, group: str, topic: str, member: str) -> None:
-        """So may all that the member owned."""
+        """Note that the member has left, and all that it owned may be given to others."""
         for key in [key for key, owner in self._owners.items() if (*key[:2], owner) == (group, topic, member)]:
             del self._owners[key]
 

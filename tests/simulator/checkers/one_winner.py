@@ -1,7 +1,7 @@
-"""Of all ISR proposals that are based on one version of a partition, at most one is granted (I4 of KIP-497's
-requirement file). The same proposal may be granted again: if its first answer was lost, it asks for the ISR that exists
-already. AlterIsr is checked when it is sent, requests and answers, so an answer counts even if it never arrives.
-"""
+"""The rule that of all ISR proposals which are based on one version of a partition, at most one is granted (I4 of
+KIP-497's requirement file). The same proposal may be granted again: if its first answer was lost, it asks for the ISR
+that exists already. AlterIsr is checked when it is sent, requests and answers, so an answer counts even if it never
+arrives."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class OneWinner:
         """(topic id, partition, version) -> the ISR that was granted on it."""
 
     def sent(self, link: Any, sender: Any, frame: memoryview) -> None:
-        """A frame leaves."""
+        """Look at a frame that leaves: an AlterIsr request, or the answer to one."""
         conn = link.conns[sender.name]
         if conn < 0:
             if int.from_bytes(frame[:2], "big") == ALTER_ISR:

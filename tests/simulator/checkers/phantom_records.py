@@ -1,5 +1,5 @@
-"""No phantom records: a client has sent every committed record, to that partition, and not to a deleted topic of the
-same name."""
+"""The rule that there are no phantom records: a client has sent every committed record, to that partition, and not to a
+deleted topic of the same name."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ NOTHING = frozenset[Any]()
 Call = tuple[Any, ...]
 """(controller, its life, its connection, correlation id)"""
 Asked = tuple[str, Any]
-"""(name, request)"""
+"""A request as (name, body)."""
 
 
 class PushedMetadata:
@@ -57,7 +57,7 @@ class PushedMetadata:
             )
 
     def sent(self, link: Any, sender: Any, frame: memoryview) -> None:
-        """A frame leaves."""
+        """Look at a frame that leaves: a pushed request, or the answer to one."""
         conn = link.conns[sender.name]
         if conn >= 0:
             if self._asked:

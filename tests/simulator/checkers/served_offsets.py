@@ -1,5 +1,5 @@
-"""What is committed is in range: a leader serves every offset that a consumer reaches record by record, unless it was
-deleted.
+"""The rule that what is committed is in range: a leader serves every offset that a consumer reaches record by record,
+unless it was deleted.
 
 A deposed leader that does not know it yet may lack what was committed since. A consumer's position is never beyond
 that. A follower may lack it too, and its answer may stand behind a long poll of the same connection until it leads; so only

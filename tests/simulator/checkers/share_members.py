@@ -1,4 +1,4 @@
-"""What the members of a share group are told of their membership fits together (KIP-932).
+"""Members of a share group are told of their membership what fits together (KIP-932).
 
 The members report what they asked and were told. A refusal, and an answer for which nothing had to be written, may come from
 a broker that has not heard yet that it coordinates no more: these are judged only where the newest metadata still names the
@@ -19,12 +19,12 @@ from tests.simulator.world import World
 
 Given = frozenset[tuple[bytes, int]]
 LOST_MAX = 1
-"""So many answers may be lost before a member's last epoch may be one that is fenced: the epoch before counts too."""
+"""How many answers may be lost before a member's last epoch may be one that is fenced: the epoch before counts too."""
 UNKNOWN = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND))
 
 
 class _Fact:
-    """What is known of one member since it joined."""
+    """The state of one member since it joined, as far as it was told."""
 
     __slots__ = ("alive_us", "epoch", "given", "lost")
 
@@ -36,7 +36,7 @@ class _Fact:
 
 
 class ShareMembers:
-    """Of one group."""
+    """The members of one share group."""
 
     def __init__(self, world: World, coordinators: Coordinators, group: str) -> None:
         self.group = group
@@ -66,7 +66,7 @@ class ShareMembers:
             fact.alive_us = asked_us + session_ms * 1000
 
     def unanswered(self, member: str) -> None:
-        """Nobody knows what became of a heartbeat."""
+        """Note that a member's heartbeat was not answered, so that its outcome is not known."""
         if member in self._facts:
             self._facts[member].lost += 1
 
@@ -87,7 +87,7 @@ class ShareMembers:
             raise Violation("other_epochs_are_fenced", f"{self.group}: {member} is told {told} in epoch {sent}")
 
     def known_after_it_left(self, member: str, sent: int, broker: str | None) -> None:
-        """So was one of a member that had left."""
+        """Fail if a coordinator accepts the heartbeat of a member that had left."""
         if self._coordinates(broker):
             raise Violation("who_left_is_unknown", f"{self.group}: {member} may go on in epoch {sent}")
 
@@ -96,7 +96,7 @@ class ShareMembers:
         self._facts.pop(member, None)
 
     def uncovered(self, partitions: Given) -> Given:
-        """Those that no member has, of which we know that its session lasts."""
+        """The partitions that no member has whose session is known to last."""
         now_us, had = self._world.time_us, set[tuple[bytes, int]]()
         for fact in self._facts.values():
             if now_us < fact.alive_us:

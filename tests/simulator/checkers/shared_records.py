@@ -25,11 +25,12 @@ NEVER_US = 1 << 62
 ROUNDED_MS = 2
 """A node sees whole milliseconds."""
 LOST_MAX = 3
-"""So many answers to the last deliveries of a record may be lost."""
+"""How many answers to the last deliveries of a record may be lost."""
 
 
 class _Fact:
-    """What is known of one record. `holder` is asked for by `token`: the share partition and the session, as objects."""
+    """The state of one record, as far as members were told. `holder` is asked for by `token`: the share partition and
+    the session, as objects."""
 
     __slots__ = ("asked", "count", "done_us", "heard_us", "holder", "released", "released_us", "token", "until_us")
 
@@ -46,7 +47,7 @@ class _Fact:
 
 
 class SharedRecords:
-    """Of one group."""
+    """The records of one share group."""
 
     def __init__(self, world: World, cluster: Cluster, group: str, delivery_limit: int) -> None:
         self.group = group
@@ -88,12 +89,12 @@ class SharedRecords:
                 fact.holder = ""
 
     def done(self, key: Key, first: int, last: int) -> None:
-        """It was answered that they are accepted or rejected."""
+        """Note the answer that these records are accepted or rejected."""
         for fact in self._of(key, first, last):
             fact.done_us = min(fact.done_us, self._world.time_us)
 
     def released(self, key: Key, first: int, last: int, count: int) -> None:
-        """It was answered that they are given back, after so many deliveries."""
+        """Note the answer that these records are given back, after so many deliveries."""
         for fact in self._of(key, first, last):
             fact.released, fact.released_us = max(fact.released, count), self._world.time_us
 

@@ -1,4 +1,4 @@
-"""A last stable offset is at most the high watermark, and falls only where that falls (KIP-98)."""
+"""The rule that a last stable offset is at most the high watermark, and falls only where that falls (KIP-98)."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class StableOffsets:
         self._seen.pop(process.name, None)
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
-        """It moves only when the high watermark does, or the log's end."""
+        """Check the last stable offset of a replica, which moves only when the high watermark does, or the log's end."""
         stable, high_watermark = partition.last_stable_offset, partition.high_watermark
         seen = self._seen.setdefault(process.name, {})
         known = seen.get(partition, 0)

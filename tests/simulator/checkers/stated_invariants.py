@@ -40,7 +40,7 @@ def raft(node: Any) -> Broken:
 
 
 def connections(node: Any) -> Broken:
-    """Peers' connections: sums are sums, and the order of requests is kept."""
+    """Faults of the connections of peers: sums that are no sums, requests out of order."""
     held = node.requests.connections
     unread = bytes_held = behind = apart = 0
     for connection in held.all():
@@ -153,7 +153,7 @@ def indexes(node: Any) -> Broken:
 
 
 def sessions(node: Any) -> Broken:
-    """Fetch sessions."""
+    """Faults of the fetch sessions of a broker."""
     of, entries = node.broker.sessions, 0
     for session in of._by_id.values():
         if not session.dirty.keys() <= set(session.entries.values()):
@@ -164,7 +164,7 @@ def sessions(node: Any) -> Broken:
 
 
 def ledger(node: Any) -> Broken:
-    """What is kept for peers."""
+    """Faults of the ledger of what is kept for peers."""
     try:
         node.runtime.ledger.check()
     except AssertionError as error:
@@ -192,7 +192,7 @@ def storage(node: Any) -> Broken:
 
 
 def lease(node: Any) -> Broken:
-    """The broker's life."""
+    """Faults of a broker's lease."""
     lifecycle = node.broker.lifecycle
     if lifecycle.state is State.ACTIVE and lifecycle.lease_until_ms < 0:
         yield "active, and never had a lease"
@@ -203,7 +203,7 @@ BROKERS: tuple[Callable[[Any], Broken], ...] = (replicas, indexes, sessions, led
 
 
 def rises(numbers: list[int]) -> bool:
-    """Strictly."""
+    """Whether the numbers rise strictly."""
     return all(earlier < later for earlier, later in pairwise(numbers))
 
 

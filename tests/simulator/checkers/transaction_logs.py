@@ -30,7 +30,7 @@ class Ended(NamedTuple):
 
 
 class Transactions:
-    """Those of one partition."""
+    """The transactions of one partition."""
 
     def __init__(self) -> None:
         self.end = 0
@@ -38,7 +38,7 @@ class Transactions:
         self.open: dict[int, int] = {}
         """Producer id -> first offset."""
         self.ended: list[Ended] = []
-        """Rising by marker."""
+        """The transactions that have ended, in the order of their markers."""
         self.aborted: list[Aborted] = []
         self.certain = True
         """Whether all batches were seen in their order: rot hides some, and another replica shows them later."""
@@ -96,7 +96,7 @@ class TransactionLogs:
             self._index(process, partition, one)
 
     def finish(self) -> None:
-        """All is well: every replica's index is right."""
+        """Check, now that all is well, that every replica's index is right."""
         for process in self._world.processes.values():
             if process.node is None or process.node.broker is None:
                 continue

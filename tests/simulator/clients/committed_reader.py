@@ -21,13 +21,13 @@ class Page(NamedTuple):
     """One answer to a fetch of one partition."""
 
     error: ErrorCode | None
-    """None: no answer."""
+    """The error of the fetch; None: no answer came."""
     records: list[batches.Record]
     """Committed ones from the wanted offset on."""
     next_offset: int
     """Where to go on."""
     ended: bool
-    """Nothing was undecided at the leader, and the page reaches to its end."""
+    """Whether the leader had no undecided records, and the page reaches to its end."""
 
 
 async def fetch_committed(

@@ -18,7 +18,7 @@ EARLIEST = -2
 async def fetch(
     client: Client, topic: str, topic_id: bytes, partition: int, offset: int, *, wait_ms: int = 1_000
 ) -> tuple[ErrorCode | None, list[batches.Record]]:
-    """Fetch one partition. Returns the error (None: no answer) and whole records from `offset` on."""
+    """Fetch records of one partition. Returns the error (None: no answer) and whole records from `offset` on."""
     kind = message("FetchRequest")
     stated = client.epochs.get((topic, partition), -1) if client.states_epochs else -1
     wanted = kind.FetchPartition(

@@ -61,7 +61,7 @@ class ConsumerMember(Member):
             await client.sleep(client.random.randint(HEARTBEAT_MS // 2, HEARTBEAT_MS))
 
     async def _heartbeat(self) -> bool:
-        """One heartbeat; whether it was answered."""
+        """Send one heartbeat. Returns whether it was answered."""
         kind = message("ConsumerGroupHeartbeatRequest")
         full = not self._sure or self.epoch == 0
         has = sorted(self.offsets)

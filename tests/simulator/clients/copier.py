@@ -1,5 +1,5 @@
-"""Consume-transform-produce (KIP-98, KIP-447): a client that reads committed records of one topic, and writes one record for
-each to another topic, in a transaction with the offset behind what it has read.
+"""A client that consumes, transforms and produces (KIP-98, KIP-447): it reads committed records of one topic, and
+writes one record for each to another topic, in a transaction with the offset behind what it has read.
 
 Several clients may have one transactional id and one group, as a process and its successor that know nothing of each other.
 """
@@ -30,7 +30,7 @@ class Copier(Transactional):
                 await client.sleep(random.choice((50, 500, 500, 12_000)))
 
     async def _copy(self, topic: str, positions: dict[int, int]) -> bool:
-        """One transaction; False: there is nothing to copy."""
+        """Copy in one transaction. False: there is nothing to copy."""
         client, random = self.client, self.client.random
         partition = random.randrange(len(positions))
         if not await find(client, topic, partition):

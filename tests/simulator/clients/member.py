@@ -75,7 +75,7 @@ class Member:
                 await (self._leave() if self.instance is None else self._restart())
 
     async def _ask(self, name: str, version: int, request: Any, timeout_ms: int = 8_000) -> Any:
-        """Ask the coordinator, whoever that is; None: no answer."""
+        """Ask the coordinator of the group, which is looked up if it is not known; None: no answer."""
         client = self.client
         if self._coordinator is None:
             find = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=[self.group])

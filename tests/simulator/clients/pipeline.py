@@ -80,7 +80,7 @@ class Line:
         return Wait(self._waiting.append)
 
     def change(self) -> None:
-        """Something has changed."""
+        """Wake the coroutines that wait for a change."""
         waiting, self._waiting = self._waiting, []
         for resume in waiting:
             resume(None)

@@ -1,4 +1,5 @@
-"""A client's process: connections with a request timeout, tasks written as coroutines, and its view of the cluster.
+"""The process of a client: connections with a request timeout, tasks written as coroutines, and its view of the
+cluster.
 
 This file alone decides how a client waits. Rules:
 
@@ -43,7 +44,7 @@ class Wait:
 
 
 class Client:
-    """One client. `brokers` are the names of the brokers' processes."""
+    """A client of the cluster. `brokers` are the names of the brokers' processes."""
 
     def __init__(self, world: World, name: str, brokers: list[str], history: History, random: Random) -> None:
         self.world = world
@@ -58,10 +59,10 @@ class Client:
         self.running = 0
         self.leaders: dict[tuple[str, int], str] = {}
         self.principal: str | None = None
-        """Whom its certificate names; None: it shows none, and no broker asks for rights."""
+        """The principal that the client's certificate names; None: it shows none, and no broker asks for rights."""
         self.host = HERE
         self.rack = ""
-        """Of a consumer that is to be served by a replica in its rack (KIP-392)."""
+        """The rack of a consumer that is to be served by a replica there (KIP-392); empty: of no rack."""
         self.preferred: dict[tuple[str, int], str] = {}
         """The broker, not the leader, that it was sent to."""
         self.topic_ids: dict[str, bytes] = {}
@@ -70,7 +71,7 @@ class Client:
         self.read_epochs: dict[tuple[str, int], int] = {}
         """The epoch of the last batch that it was given."""
         self.states_epochs = False
-        """Whether it states its leader epoch in what it asks of leaders, as real consumers do (KIP-320)."""
+        """Whether the client states its leader epoch in what it asks of leaders, as real consumers do (KIP-320)."""
         self._next_conn = 0
         self._correlation = 0
         self._conns: dict[str, int] = {}
@@ -81,7 +82,7 @@ class Client:
     # ---- tasks
 
     def spawn(self, coroutine: Coroutine[Wait, Any, None]) -> None:
-        """Begin a task. It runs until it waits."""
+        """Begin a task, which runs until it waits."""
         self.running += 1
         self._step(coroutine, None)
 
@@ -94,7 +95,7 @@ class Client:
         wait.begin(lambda result: self._step(coroutine, result))
 
     def sleep(self, milliseconds: int) -> Wait:
-        """Wait."""
+        """Wait for so many milliseconds of virtual time."""
         return Wait(lambda resume: self.world.after(milliseconds * 1000, lambda: resume(None)))
 
     # ---- requests

@@ -1,4 +1,4 @@
-"""A producer: it sends batches to every partition of its topics, one in flight for each, and repeats each until it is
+"""A producer that sends batches to every partition of its topics, one in flight for each, and repeats each until it is
 answered.
 
 With `idempotent` it asks for a producer id and numbers its batches, as acks=all clients do by default. It gives a batch
@@ -32,7 +32,7 @@ SEQUENCE_MAX = (1 << 31) - 1
 
 
 class Producer:
-    """One producing client."""
+    """A client that produces records."""
 
     def __init__(self, client: Client, *, acks: int, idempotent: bool, pause_ms: int) -> None:
         self.client = client

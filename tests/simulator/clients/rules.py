@@ -1,5 +1,5 @@
-"""An operator who changes access rules all the time, as kafka-acls does: rights are given, denied, taken away and given
-back, in every form that a rule may have. At the end it leaves rules that allow what the clients need.
+"""An operator that changes access rules all the time, as kafka-acls does: rights are given, denied, taken away and
+given back, in every form that a rule may have. At the end it leaves rules that allow what the clients need.
 
 This file alone decides who a client is (`USERS`) and what it needs (`needs`). Whoever is not an operator has no right but
 by a rule. Rules for everybody never allow to change anything: strangers are somebody too.
@@ -53,7 +53,7 @@ USERS = {
 
 
 def user(client: str) -> str:
-    """Who a client is."""
+    """The principal of a client."""
     return USERS.get(client.rstrip("0123456789"), OPERATOR)
 
 
@@ -96,7 +96,7 @@ PREFIXES = {"churn-0": "churn-", "tx": "tx"}
 
 
 class RulesOperator:
-    """The operator's client."""
+    """The client of the operator."""
 
     def __init__(self, client: Client, wanted: Mapping[str, Sequence[Right]], pause_ms: int = PAUSE_MS) -> None:
         self.client = client

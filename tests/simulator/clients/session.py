@@ -55,7 +55,7 @@ class SessionConsumer:
         }
 
     async def _fetch(self) -> bool:
-        """One fetch; False: a new session is to begin."""
+        """Fetch once in the session. False: a new session is to begin."""
         client, kind = self.client, message("FetchRequest")
         wanted = self._wanted()
         if not wanted and not self._epoch:

@@ -29,7 +29,7 @@ FETCH, ACKNOWLEDGE, FIND, SHARE_KEY = 2, 2, 6, 2
 ALL_LEFT = 1_000
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 SAID = (ACCEPT,) * 14 + (RELEASE,) * 2 + (REJECT, RENEW, 0, 0)
-"""What is said of some records; 0: nothing, until the lock ends."""
+"""The acknowledgements of some records, one of which is drawn; 0: none is sent, until the lock ends."""
 
 Run = tuple[Key, int, int, int]
 """Partition, first offset, last offset, delivery count."""
@@ -43,7 +43,7 @@ class ShareConsumer:
         self.topics = topics
         self.checker = checker
         self.only_accepts = False
-        """Whether it is the one that finishes the work of all."""
+        """Whether the client is the one that finishes the work of all."""
         self.mine: frozenset[Key] | None = None
         """What its group coordinator has given it; None: it is no member, and takes what there is."""
 
@@ -87,7 +87,7 @@ class ShareConsumer:
             await client.sleep(client.random.randint(50, 400))
 
     def _member(self, broker: str) -> str:
-        """Its session at a broker, by name. A member of a group has one id at all of them."""
+        """The name of the client's session at a broker. A member of a group has one id at all of them."""
         name = f"{self.client.name}@{broker}"
         if self.mine is not None:
             self.checker.ids[name] = self.client.name
@@ -131,7 +131,7 @@ class ShareConsumer:
         ]
 
     def _choose(self, has: list[Run]) -> tuple[list[tuple[Run, int]], list[Run]]:
-        """What is said now, and what is kept."""
+        """(the acknowledgements that are sent now, the records that are kept)."""
         said, kept, random = [], [], self.client.random
         for key, first, last, count in sorted(has):
             middle = random.randint(first, last) if random.randrange(3) == 0 else last
@@ -155,7 +155,8 @@ class ShareConsumer:
     async def _fetch(
         self, broker: str, epoch: int, named: list[Key], gone: list[Key], said: list[tuple[Run, int]], has: list[Run]
     ) -> bool:
-        """`gone`: it fetches from them no more, and may still acknowledge what it has of them."""
+        """Fetch from a broker once. `gone`: partitions that are fetched no more, of which records may still be
+        acknowledged."""
         client, kind, member = self.client, message("ShareFetchRequest"), self._member(broker)
         acks = self._batches(kind, said)
         topics: dict[bytes, list[Any]] = {}
@@ -191,7 +192,7 @@ class ShareConsumer:
         return all(not one.error_code for topic in reply.responses for one in topic.partitions)
 
     def _consume(self, key: Key, data: Any) -> None:
-        """What is acquired is what is committed at these offsets."""
+        """Check that acquired records are the ones committed at their offsets."""
         records = bytes(data.records or b"")
         offsets = {offset for run in data.acquired_records for offset in range(run.first_offset, run.last_offset + 1)}
         for header in batches.headers(records):

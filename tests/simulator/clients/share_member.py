@@ -49,7 +49,7 @@ async def begin_at_the_start(client: Client) -> None:
 
 
 class ShareMember(Member):
-    """One member. `consumer` takes the records of what it is given."""
+    """A member of a share group. `consumer` takes the records of what it is given."""
 
     def __init__(
         self, client: Client, topics: Mapping[str, int], consumer: ShareConsumer, checker: ShareMembers
@@ -83,7 +83,7 @@ class ShareMember(Member):
     # ---- one heartbeat
 
     async def _heartbeat(self) -> int:
-        """One heartbeat; when the next one is wanted, in milliseconds."""
+        """Send one heartbeat. Returns in how many ms the next one is wanted."""
         client, checker, sent = self.client, self.checker, self.epoch
         full = sent == 0 or not self._sure
         self._sure = False

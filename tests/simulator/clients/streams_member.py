@@ -44,7 +44,7 @@ class StreamsMember(ConsumerMember):
         """Partitions whose standby tasks it has."""
 
     async def _heartbeat(self) -> bool:
-        """One heartbeat; whether it was answered."""
+        """Send one heartbeat. Returns whether it was answered."""
         full = not self._sure or self.epoch == 0
         request = self._request(full)
         self._sure = False

@@ -10,7 +10,7 @@ from tests.simulator.history import Attempt
 
 CREATE_VERSION, DELETE_VERSION, ALTER_VERSION = 7, 6, 1
 TOPIC = 2
-"""Resource type."""
+"""The resource type of topics."""
 
 
 async def create(client: Client, name: str, partitions: int, factor: int, configs: Mapping[str, str]) -> bool:

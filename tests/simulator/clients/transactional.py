@@ -118,7 +118,7 @@ class Transactional:
         await self._produce(part, records)
 
     async def _produce(self, part: tuple[str, int], records: Sequence[Keyed]) -> int:
-        """One batch; its first offset."""
+        """Produce one batch in the transaction. Returns its first offset."""
         client = self.client
         if self.version < 2:
             await self._add(part)

@@ -1,4 +1,4 @@
-"""`python -m tests.simulator.planted`: hunt every planted mistake with fresh seeds (`make mutants`)."""
+"""Hunts every planted mistake with fresh seeds: `python -m tests.simulator.planted` (`make mutants`)."""
 
 import argparse
 import sys

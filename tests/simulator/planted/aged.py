@@ -26,7 +26,7 @@ SESSION_REQUESTS_LEFT = 3
 GENERATIONS_LEFT = 2
 RECORDS_LEFT = 5
 CHANGES_LEFT = 1_000_000
-"""Of a partition: more than a world makes."""
+"""How many changes of a partition are left before its epoch ends: more than a world makes."""
 PRODUCER_IDS_LEFT = 10_000_000
 TRANSACTIONS = 6
 """A transactional producer's epochs: so few that each producer uses them up."""

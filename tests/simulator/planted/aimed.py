@@ -1,4 +1,4 @@
-"""Aimed faults: each makes, again and again, the situation in which one kind of mistake does its harm.
+"""Faults that are aimed: each makes, again and again, the situation in which one kind of mistake does its harm.
 
 They keep the rules of `faults.py`. Some choose the moment by what a node is about to do, but they do nothing that
 chance could not.
@@ -30,7 +30,8 @@ class AimedFaults(RoughFaults):
         self._reigned = -1
         """The epoch of the last leader that lost power; -1: leaders are left alone."""
         self._awaited: tuple[Process, tuple[bytes, int], Process] | None = None
-        """(leader, partition, member): the member restarts as soon as the leader has sent a proposal."""
+        """(leader, partition, member): the member restarts as soon as the leader has sent a proposal; None: none is
+        awaited."""
         self._outpaced: Process | None = None
         """The active controller that loses power as soon as a voter holds what its own disk does not."""
         self.world.turned.append(self._turned)
@@ -101,7 +102,7 @@ class AimedFaults(RoughFaults):
         return [process.name for process in self.cluster.controllers.values()]
 
     def _partition(self, internal: bool = False) -> tuple[Image, int, Process] | None:
-        """A partition: its row and its leader. None: there is none, or no broker may be hurt now."""
+        """A partition with its image, its row and its leader. None: there is none, or no broker may be hurt now."""
         image = self.metadata.image
         rows = [
             row
@@ -388,7 +389,7 @@ class AimedFaults(RoughFaults):
         return self._strike(internal=False)
 
     def coordinator_dies(self) -> bool:
-        """The same for the coordinator of groups or of transactions."""
+        """Let the coordinator of groups or of transactions die at a bad moment."""
         return self._strike(internal=True)
 
     def _strike(self, *, internal: bool) -> bool:
@@ -477,7 +478,7 @@ class RelocatedFaults(AimedFaults):
         super().__init__(*args, **more)
         self.directories = DirectoriesInUse(self)
         self._mover: tuple[Process, str, bool] | None = None
-        """(broker, step, power): what dies as soon as it is there."""
+        """(broker, step, power): the broker dies as soon as a move has come to that step; None: none is awaited."""
 
     def _more(self) -> dict[str, Callable[[], bool]]:
         return {**super()._more(), "dies in a move": self.dies_in_a_move}

@@ -1,4 +1,4 @@
-"""Mistakes about who may do what."""
+"""Mistakes in who may do what."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from tests.simulator.cluster import OPERATOR
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 OFFSET_COMMIT = 8
-"""API key."""
+"""The API key of OffsetCommit."""
 
 
 @mistake("guarded")
@@ -54,7 +54,7 @@ def prefixes_are_compared_the_wrong_way() -> Sequence[Patch]:
 
 @mistake("guarded")
 def deleted_rules_stay_in_the_index() -> Sequence[Patch]:
-    """Of the metadata they are gone; rights go by the index."""
+    """Deleted rules are gone from the metadata, but rights go by the index."""
     put = RuleIndex.put
 
     def kept(self: RuleIndex, key: Any, rule: Any) -> None:
@@ -78,7 +78,7 @@ def rules_of_a_snapshot_are_not_in_the_index() -> Sequence[Patch]:
 
 @mistake("guarded")
 def rules_for_one_host_count_everywhere() -> Sequence[Patch]:
-    """Who has a right at one address has it at every other."""
+    """A principal that has a right at one address has it at every other."""
     count = RuleIndex._count
 
     def anywhere(self: RuleIndex, rule: Any, by: int) -> None:
@@ -131,7 +131,7 @@ def super_users_are_known_by_their_beginning() -> Sequence[Patch]:
 
 @mistake("guarded")
 def a_node_speaks_for_every_node() -> Sequence[Patch]:
-    """Whoever has the certificate of one node votes, holds leases and moves high watermarks as any other."""
+    """A peer with the certificate of one node votes, holds leases and moves high watermarks as any other."""
     return [
         instead(performing, "_other", lambda context, api, request, ids: None),
         instead(fetch, "may_be", lambda principal, id, which, of: True),

@@ -125,7 +125,7 @@ def high_watermark_ignores_followers() -> Sequence[Patch]:
 
 @mistake()
 def isr_below_min_insync_acknowledged() -> Sequence[Patch]:
-    """min.insync.replicas is ignored."""
+    """The leader ignores min.insync.replicas."""
     return [instead(Partition, "min_insync", property(lambda partition: 1))]
 
 
@@ -405,7 +405,7 @@ def a_replica_that_is_offline_joins_the_ISR() -> Sequence[Patch]:
 
 @mistake("transactional")
 def signalled_too_late_for_a_turn() -> Sequence[Patch]:
-    """Who is told at the end of a turn that he may go on waits for the next turn, whenever that comes."""
+    """A request that is told at the end of a turn that it may go on waits for the next turn, whenever that comes."""
     deadline_ms = Waiting.deadline_ms
 
     def later(self: Waiting) -> int:

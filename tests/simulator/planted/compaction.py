@@ -22,7 +22,7 @@ def cleaned_above_the_high_watermark() -> Sequence[Patch]:
 
 @mistake("cleaned")
 def tombstones_go_at_once() -> Sequence[Patch]:
-    """Nobody waits for readers that have seen the value and not yet its end."""
+    """The cleaner does not wait for readers that have seen the value and not yet its end."""
     make = cleaner_of.Cleaner
 
     def hasty(*args: Any, **limits: Any) -> Any:
@@ -33,7 +33,7 @@ def tombstones_go_at_once() -> Sequence[Patch]:
 
 @mistake("cleaned")
 def new_segments_not_synced() -> Sequence[Patch]:
-    """They take the place of segments that were on the disk, and a power cut finds neither."""
+    """New segments take the place of segments that were on the disk, and a power cut finds neither."""
     carry_out = LogCleaner._carry_out
 
     def unsafe(self: LogCleaner, running: Any, wish: Any) -> None:
@@ -59,7 +59,8 @@ def full_map_taken_for_whole() -> Sequence[Patch]:
 
 @mistake("cleaned")
 def clean_part_not_written_anew() -> Sequence[Patch]:
-    """Only dirty segments are cleaned: older values stay before them, and come back with the end of their tombstones."""
+    """The cleaner cleans dirty segments only: older values stay before them, and come back with the end of their
+    tombstones."""
     groups = dirty_logs.groups
 
     def dirty(log: PartitionLog, upper_offset: int) -> list[dirty_logs.Group]:
@@ -100,7 +101,7 @@ def aborted_records_in_the_map() -> Sequence[Patch]:
 
 @mistake("swept")
 def cleaner_knows_no_aborted_transactions() -> Sequence[Patch]:
-    """What is left of an aborted transaction counts as committed: the new segment has no index of them."""
+    """The rest of an aborted transaction counts as committed: the new segment has no index of them."""
 
     def none(self: LogCleaning) -> Any:
         yield from ()

@@ -17,7 +17,7 @@ def partitions_given_before_they_are_let_go() -> Sequence[Patch]:
 
 @mistake("consumers")
 def held_partitions_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
-    """It gives away what members still use."""
+    """A new coordinator gives away what members still use."""
     replay = records.replay
 
     def forgetful(group: ConsumerGroup, key: Any, data: Any) -> None:
@@ -30,7 +30,7 @@ def held_partitions_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
 
 @mistake("consumers")
 def members_that_are_asked_to_let_go_hold_nothing() -> Sequence[Patch]:
-    """What is to be given up counts as given up."""
+    """A partition that is to be given up counts as given up."""
 
     def _hold(self: ConsumerGroup, member: Member) -> None:
         for topic_id, partitions in member.current.assigned.items():
@@ -59,7 +59,7 @@ def heartbeats_of_groups_at_rest_prolong_no_session() -> Sequence[Patch]:
 
 @mistake("consumers")
 def silent_members_of_groups_at_rest_stay() -> Sequence[Patch]:
-    """Nobody looks at their sessions."""
+    """The coordinator does not look at the sessions of members of groups at rest."""
     return [instead(Rest, "first_due_ms", lambda self: groups.FAR_MS)]
 
 

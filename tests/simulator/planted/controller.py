@@ -81,7 +81,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
 
 @mistake("silence")
 def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
-    """It is not checked whether the members that a leader proposes are registered."""
+    """The controller does not check whether the members that a leader proposes are registered."""
     from actors.broker.replication import isr as leader_side
 
     return [

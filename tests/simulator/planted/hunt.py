@@ -1,4 +1,4 @@
-"""Which seed catches which mistake, and the record of it."""
+"""The hunt for seeds that catch mistakes, and the record of it."""
 
 import json
 from pathlib import Path

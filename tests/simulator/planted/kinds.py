@@ -32,7 +32,7 @@ class HastyProducer(Producer):
 
 
 class HastyPipeline(HastyProducer, Pipeline):
-    """The same with several batches in flight."""
+    """A hasty producer with several batches in flight."""
 
 
 class Kind(NamedTuple):
@@ -56,7 +56,7 @@ class Kind(NamedTuple):
     rules_ms: int = simulation.RULES_MS
     strangers: type[Strangers] = Nobody
     keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
-    """Of producers of compacted topics."""
+    """The pause in ms of producers of compacted topics."""
     begun: Callable[[], Sequence[Patch]] = list
     """Patches that say where counters begin."""
 

@@ -49,7 +49,7 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
 
 @mistake("pipelined")
 def one_batch_of_a_producer_remembered() -> Sequence[Patch]:
-    """Of five batches in flight, all but the last are unknown when they are sent again."""
+    """A partition that is sent five batches again knows the last one only."""
     return [instead(producers, "BATCHES_KEPT", 1)]
 
 

@@ -28,7 +28,7 @@ def future_log_takes_over_before_it_is_durable() -> Sequence[Patch]:
 
 @mistake("relocated")
 def old_files_are_kept_after_a_move() -> Sequence[Patch]:
-    """They come back when the directory is all that is left."""
+    """Old files come back when their directory is all that is left."""
     return [instead(FutureLogs, "retire_superseded", lambda self, partition, current: self.superseded.pop(current))]
 
 
@@ -40,7 +40,7 @@ def moves_leave_no_marks() -> Sequence[Patch]:
 
 @mistake("relocated")
 def last_batches_left_behind() -> Sequence[Patch]:
-    """What is written while the future log is made durable is not in it when it takes the place."""
+    """Records that are written while the future log is made durable are not in it when it takes the place."""
     look = Move.look
 
     def content(move: Move, now_ms: int, bytes_max: int = moving.SLICE_BYTES) -> Any:

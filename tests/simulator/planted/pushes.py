@@ -56,7 +56,7 @@ def leader_and_isr_comes_before_update_metadata() -> Sequence[Patch]:
 
 @mistake("pushed")
 def a_deposed_controller_goes_on_pushing() -> Sequence[Patch]:
-    """It keeps its connections and tells what it replays as a standby."""
+    """A deposed controller keeps its connections and tells what it replays as a standby."""
     lost, stop = ControllerRole.lost, Pusher.stop
 
     def keeps(self: Any) -> None:
@@ -78,7 +78,7 @@ def a_deposed_controller_goes_on_pushing() -> Sequence[Patch]:
 
 @mistake("pushed")
 def a_broker_obeys_a_controller_of_an_older_epoch() -> Sequence[Patch]:
-    """Whoever pushed last is obeyed."""
+    """A broker obeys the controller that pushed last."""
 
     def refused(self: Any, request: Any) -> ErrorCode | None:
         if request.broker_epoch != -1 and request.broker_epoch < self._lifecycle.epoch:

@@ -46,7 +46,7 @@ def recompressed_batch_without_its_producer() -> Sequence[Patch]:
 
 @mistake("racked")
 def recompressed_batch_with_its_old_checksum() -> Sequence[Patch]:
-    """Nobody takes it for sound."""
+    """Readers refuse a recompressed batch as damaged."""
     sealed = recompression._sealed
 
     def lazy(data: Any, *rest: Any) -> bytearray:

@@ -22,7 +22,7 @@ MENU = {
     "orderly restart": 2,
     "sync fails": 2,
 }
-"""Fault -> weight."""
+"""The weight of each fault."""
 
 
 class RoughFaults(Faults):

@@ -49,7 +49,7 @@ def deliveries_are_not_counted() -> Sequence[Patch]:
 
 @mistake("shared")
 def another_leader_begins_with_the_start_alone() -> Sequence[Patch]:
-    """It gives out what is done behind the first record that is not."""
+    """Another leader gives out records again that are done behind the first one that is not."""
     loaded = Window.loaded
 
     def forgetful(start: int, stored: Sequence[StateBatch]) -> Window:

@@ -72,7 +72,7 @@ def share_members_may_speak_in_any_epoch() -> Sequence[Patch]:
 
 @mistake("sharing")
 def a_share_partition_is_given_to_nobody() -> Sequence[Patch]:
-    """Its records wait until somebody joins or leaves, and longer."""
+    """The records of a share partition wait until a member joins or leaves, and longer."""
 
     def forgetful(order: Order) -> dict[str, Target]:
         last = max(((id, number) for id, numbers in order.partitions.items() for number in numbers), default=None)

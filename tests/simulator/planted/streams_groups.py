@@ -32,7 +32,7 @@ def copies_beside_the_task_itself() -> Sequence[Patch]:
 
 @mistake("streams")
 def tasks_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
-    """It gives away what members still run."""
+    """A new coordinator gives away tasks that members still run."""
 
     def forgetful(group: StreamsGroup, key: Any, data: Any) -> None:
         if key.kind == records.CURRENT and data is not None:
@@ -50,7 +50,7 @@ def silent_members_of_streams_groups_stay() -> Sequence[Patch]:
 
 @mistake("streams")
 def copies_are_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
-    """It makes a task active in a process that still has a copy open."""
+    """A new coordinator makes a task active in a process that still has a copy open."""
 
     def forgetful(group: StreamsGroup, key: Any, data: Any) -> None:
         if key.kind == records.CURRENT and data is not None:

@@ -62,7 +62,7 @@ def transactions_over_their_time_stay() -> Sequence[Patch]:
 
 @mistake("transactional")
 def ids_not_loaded_by_a_new_coordinator() -> Sequence[Patch]:
-    """It knows nobody's transactions, and nobody ends them."""
+    """A new coordinator knows no transactions, so that open ones never end."""
     return [instead(Coordinator, "load", lambda self, *args, **more: [])]
 
 
@@ -241,7 +241,7 @@ def index_says_that_all_is_stable() -> Sequence[Patch]:
 
 @mistake("transactional")
 def reader_of_committed_records_reads_to_the_end() -> Sequence[Patch]:
-    """What is open is not waited for by the log that the fetch reads."""
+    """The log that a fetch reads does not wait for open transactions."""
 
     def open_end(self: Transactions, producer_id: int, first_offset: int) -> None:
         self.open[producer_id] = first_offset

@@ -49,7 +49,7 @@ def _shape(
     members: int = 0,
     purge: bool = False,
 ) -> Callable[[int], Shape]:
-    """Three controllers. The seed decides the metadata format and the sizes of snapshots."""
+    """The shape of a world with three controllers. The seed decides the metadata format and the sizes of snapshots."""
 
     def shape(seed: int) -> Shape:
         choose = random.Random(f"{name} {seed}")
