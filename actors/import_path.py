@@ -1,4 +1,4 @@
-"""Where the Python processes that rayft starts find rayft's own code.
+"""The import path on which the Python processes that rayft starts find rayft's own code.
 
 `python -m` puts the current directory first on the import path, and Ray puts the current directory of its driver there. A
 folder named `actors` or `fastpath` in that directory, for example in a user's own project or in a checkout that is not

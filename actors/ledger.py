@@ -1,4 +1,4 @@
-"""How much memory a node keeps for its peers, owner by owner, and how much of it for whom.
+"""The memory that a node keeps for its peers, by owner and by principal.
 
 Whoever keeps something whose size peers decide, longer than a turn, says here, under a name, how many bytes that are now.
 This file alone decides what may be kept together. Rules:
@@ -20,7 +20,7 @@ hundred.
 from collections.abc import Callable, Iterator
 
 EVERYBODY = "User:ANONYMOUS"
-"""The principal of peers that nobody has asked who they are."""
+"""The principal of peers on a listener without authentication."""
 NODES = ""
 """In place of a principal: for a node of the cluster, or for nobody in particular, as its logs say."""
 NO_BOUND = 1 << 62
@@ -64,7 +64,7 @@ class Account:
         self._add(principal, size)
 
     def give_back(self, principal: str, size: int) -> None:
-        """So many bytes that were charged for a principal are kept no more."""
+        """Note that `size` bytes that were charged for a principal are kept no more."""
         self._add(principal, -size)
 
     def _add(self, principal: str, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Text of others on a terminal.
+"""Text of others, as it is printed on a terminal.
 
 This file alone decides what becomes of characters that a terminal obeys: names of topics, groups and users, keys, values and
 sentences of errors come from anybody who can write into a cluster, and may hold sequences that set the title of a window,
@@ -35,7 +35,7 @@ class Guarded:
         self.unguarded = unguarded(stream)
 
     def write(self, text: str) -> int:
-        """Write a text. Returns its length."""
+        """Write a text without the characters that a terminal obeys. Returns its length."""
         if not text.isprintable() and text != LINE_END:
             self.unguarded.write(_shown(LINE_END.join(map(printable, text.split(LINE_END))), self.unguarded))
         else:
@@ -43,7 +43,7 @@ class Guarded:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts."""
+        """Write several texts, one behind the other."""
         for line in lines:
             self.write(line)
 

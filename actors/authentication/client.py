@@ -41,7 +41,7 @@ class PlainLogin:
         return self._token
 
     def next(self, token: bytes) -> None:
-        """None, since PLAIN has one token only."""
+        """No further token, so always None: PLAIN has a single one."""
 
 
 class ScramLogin:

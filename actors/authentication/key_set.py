@@ -2,7 +2,7 @@
 
 This file alone decides which keys of a set count. Rules:
 
-1. Symmetric keys (`oct`) never do: who can check a token with one can make tokens with it.
+1. Symmetric keys (`oct`) never do: a node that can check a token with one can make tokens with it.
 2. A key that is for encryption, too short, or of a kind that is not known is left out; the others of its set count.
 3. A set is read from at most SET_BYTES_MAX bytes and has at most KEYS_MAX keys.
 """

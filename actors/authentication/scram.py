@@ -2,12 +2,12 @@
 
 This file alone decides whether a proof is right. Rules:
 
-1. A user without credentials is asked for a proof like any other, with a salt that is always the same for that name: nobody
-   learns from the exchange which users there are.
-2. The server's nonce is fresh in every exchange, so an exchange that somebody has recorded is worth nothing.
+1. A user without credentials is asked for a proof like any other, with a salt that is always the same for that name:
+   the exchange does not show which users there are.
+2. The server's nonce is fresh in every exchange, so a recorded exchange is worth nothing.
 3. Channel binding is not supported: a peer that asks for it is rejected.
-4. With the extension `tokenauth=true` the user name is the id of a delegation token, and its secret the password (KIP-48).
-   Who logs in so is the token's owner, for as long as the token is good.
+4. With the extension `tokenauth=true` the user name is the id of a delegation token, and its secret the password
+   (KIP-48). A peer that logs in so is the token's owner, for as long as the token is good.
 """
 
 import base64
@@ -53,7 +53,7 @@ class Credential(NamedTuple):
 
 
 def credential(mechanism: Mechanism, salt: bytes, salted_password: bytes, iterations: int) -> Credential:
-    """What is stored for a password that the administrator's tool has salted."""
+    """The credential to store for a password that the administrator's tool has salted."""
     client_key = hashed(mechanism, salted_password, b"Client Key")
     return Credential(
         salt,
@@ -203,8 +203,8 @@ def salt_of(number: int) -> bytes:
 
 
 def invented_salt(mechanism: Mechanism, secret: bytes, name: str) -> bytes:
-    """A salt that nobody has stored, always the same for a name. Only a node that knows `secret` can tell it from a
-    stored one."""
+    """A salt that is not stored, always the same for a name. Only a node that knows `secret` can tell it from a stored
+    one."""
     return salt_of(int.from_bytes(hashed(mechanism, secret, name.encode()), "big"))
 
 

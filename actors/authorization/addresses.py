@@ -1,9 +1,9 @@
 """The one form in which the addresses of peers are compared, however they are written.
 
 The same peer is `::ffff:192.0.2.9` on a listener for both families and `192.0.2.9` on one for IPv4; an IPv6 address may
-be written short, long as Java does it, in capitals, or with the name of the interface behind it. This file alone decides
-which of these texts are the same address: access rules, connection limits and quotas by address all ask it; and which of
-them is the address to listen on every interface, that nobody can dial.
+be written short, long as Java does it, in capitals, or with the name of the interface behind it. This file alone
+decides which of these texts are the same address: access rules, connection limits and quotas by address all ask it; and
+which of them is the address to listen on every interface, which cannot be dialled.
 """
 
 import ipaddress

@@ -4,11 +4,11 @@ This file alone decides whether the rules allow something. As Apache Kafka's Sta
 
 1. The rules of a resource are those with its name, those with the name `*`, and those whose prefix its name begins with.
 2. One rule of these that denies decides. Otherwise one that allows does.
-3. A resource that has rules, none of which fits, is denied. One without any rule is left to whoever asks.
+3. A resource that has rules, none of which fits, is denied. One without any rule is left to the caller.
 
-A rule fits if it is for the principal or everybody, for the host (however it is written, `addresses.py`; whoever asks gives
-it in that form) or every host, and for the operation or ALL; a rule that
-allows also fits the operations that its own includes (`resources.IMPLIED`). KIP-11, KIP-290.
+A rule fits if it is for the principal or everybody, for the host (however it is written, `addresses.py`; the caller
+gives it in that form) or every host, and for the operation or ALL; a rule that allows also fits the operations that its
+own includes (`resources.IMPLIED`). KIP-11, KIP-290.
 """
 
 from bisect import bisect_left, insort

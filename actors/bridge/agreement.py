@@ -8,7 +8,7 @@ ZooKeeper. This file alone decides what is compared, and in which order. Rules:
    log. So what a broker changes in between is not taken for something that the log has changed since.
 2. A topic that ZooKeeper has and the log does not have was deleted if a controller has seen it: it has states of
    partitions. Otherwise it is a broker's, like partitions that were added to a topic: they stay (`following.py`).
-3. Where both differ, `merging.py` says who counts.
+3. Where both differ, `merging.py` says which side counts.
 4. A znode that cannot be read is told of and left as it is; nothing else waits for it.
 5. Nothing here tells a broker anything, but that a topic is deleted.
 """

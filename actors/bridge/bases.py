@@ -1,6 +1,6 @@
-"""/rayft_bridge/agreed: what both sides said of settings and access rules when they agreed last.
+"""The bases in /rayft_bridge/agreed: what both sides said of settings and access rules when they agreed last.
 
-A merge needs to know it, and whoever merges next may be another controller. This file alone decides how it is kept. Rules:
+A merge needs to know it, and another controller may do the next merge. This file alone decides how it is kept. Rules:
 
 1. It is kept in ZooKeeper, as digests, in one znode for each subject that has settings or rules. What rayft writes and
    what is agreed on then are one transaction. No secret and no long value is there a second time.

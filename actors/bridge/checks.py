@@ -3,7 +3,7 @@
 This file alone decides whether a cluster can be taken over as it is. Rules:
 
 1. Every reason is one sentence, which says what to do. All are told at once, REASONS_MAX of them.
-2. What cannot be read forbids a takeover: nobody guesses what a znode should have said.
+2. What cannot be read forbids a takeover: rayft does not guess what a znode should have said.
 3. What is only left behind is a notice.
 """
 
@@ -42,7 +42,7 @@ _EMPTY = Image()
 
 
 class Findings(NamedTuple):
-    """What was found."""
+    """The result of the checks: whether the cluster can be taken over, and what is there."""
 
     cluster_id: str
     refusals: list[str]

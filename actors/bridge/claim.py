@@ -3,15 +3,15 @@ gives that up.
 
 This file alone decides the transactions. Rules:
 
-1. The epoch rises and /controller changes hands in one transaction, whose versions are those that were read: nobody
-   else is the controller in between, and of two that claim one is refused.
+1. The epoch rises and /controller changes hands in one transaction, whose versions are those that were read: no other
+   controller comes in between, and if two claim at once, one is refused.
 2. /controller is persistent. If it vanished, a broker would make itself the controller at once and push old leaders. So
    it stays when the session ends, and the next active controller overwrites it.
 3. Each later change checks the version of /controller_epoch: a controller that does not know yet that another has
    claimed changes nothing any more.
-4. The transaction of a claim notes its epoch in /rayft_bridge/claimed. /controller_epoch says the same as long as nobody
-   but rayft has claimed: an unbroken chain. Only such a chain proves that what ZooKeeper has and the log has not
-   was deleted by rayft. Where the chain is broken it stays so until what another controller has made is committed in the
+4. The transaction of a claim notes its epoch in /rayft_bridge/claimed. /controller_epoch says the same as long as only
+   rayft has claimed: an unbroken chain. Only such a chain proves that what ZooKeeper has and the log has not was
+   deleted by rayft. Where the chain is broken it stays so until what another controller has made is committed in the
    log (`mended`): a controller or a session that ends before proves nothing to the next one.
 5. A transaction has CHANGES_MAX changes and half of what a request may have at most, but for one change that is larger.
 6. The transaction of a claim notes its epoch in /rayft_bridge/agreed too, if what is there was kept up to the claim before

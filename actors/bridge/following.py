@@ -203,7 +203,7 @@ def _new(here: Here, found: topics.Topic) -> Job:
     path = settings.path_of(entity)
     configured, noted = yield Look(
         [Get(path), Get(bases.path_of(path))], watch=False
-    )  # a broker writes them first, and tells nobody
+    )  # a broker writes them first, without a notification
     given: list[Op] = []
     readable = True
     try:
@@ -213,7 +213,7 @@ def _new(here: Here, found: topics.Topic) -> Job:
         bases.keep(here, path, bases.of_settings(there))
     except BadZnode:
         readable = False
-    placed = found._replace(replicas=without_controllers(here, found))  # by who is there now
+    placed = found._replace(replicas=without_controllers(here, found))  # by the brokers that are there now
     yield op_groups([[TopicSet(found.name, found.id), topics.taken_over(placed, {}, here.usable()), *given]])
     yield from bases.write(here)
     if not readable:

@@ -2,11 +2,12 @@
 
 This file alone decides what counts where the log and ZooKeeper differ. Rules:
 
-1. The third way is what both sides said when they agreed last (`bases.py`), whichever controller was active then: what one
-   side has added, changed or removed since is added, changed or removed. Of a key that both have changed, what an old
+1. The third way is what both sides said when they agreed last (`bases.py`), whichever controller was active then: what
+   one side has added, changed or removed since is added, changed or removed. If both have changed a key, what an old
    broker has acknowledged counts.
-2. Where that is not known, what somebody else has written since rayft's last claim counts as a whole, however long nobody
-   watched. What rayft has written says so in the znode (`by`), which brokers pass over and do not keep.
+2. Where that is not known, what another writer than rayft has written since rayft's last claim counts as a whole,
+   however long rayft did not watch. What rayft has written says so in the znode (`by`), which brokers pass over and do
+   not keep.
 """
 
 from actors.authorization.rules import Rule

@@ -6,10 +6,10 @@ This file alone decides which notifications are obeyed. Rules:
 2. How far they were handled is kept in ZooKeeper (`/rayft_bridge`), for the next active controller.
 3. One that cannot be read is told of, and the others are obeyed.
 4. A folder that is not there yet is watched until it is.
-5. A notification of access rules or a token names them and nothing else, so it does not say who made it. `/rayft_bridge`
+5. A notification of access rules or a token names them and nothing else, so it does not name its maker. `/rayft_bridge`
    says instead how rayft has written them last, in the transaction of that write: what is found as rayft has written it
-   is not taken over, also by the next active controller. Otherwise what the log has changed since would be undone.
-   That ends when the notification is handled.
+   is not taken over, also by the next active controller. Otherwise what the log has changed since would be undone. That
+   ends when the notification is handled.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,9 +15,10 @@ This file alone decides when either is possible and in which order it happens. R
    cluster that is started by mistake makes itself the controller of nothing.
 7. What the side that goes on cannot have is tried once more, and listed: back, what no znode can hold and what is of a
    kind that old brokers do not know; without ZooKeeper, what is there and could not be taken over.
-8. What is wanted no more is not done: the wish goes with the session of who wants it, and the transaction that cannot be
-   undone asks for it once more. So does the step before the log says that ZooKeeper has the truth: a takeover from the
-   beginning may be forbidden then, and nobody would drive. The wish of a cluster which is handed back stays.
+8. What the operator no longer asks for is not done: the operator's request goes with the session that made it, and the
+   transaction that cannot be undone asks for it once more. So does the step before the log says that ZooKeeper has the
+   truth: a takeover from the beginning may be forbidden then, and no controller would drive. The request stays once the
+   cluster is handed back.
 """
 
 from collections import Counter

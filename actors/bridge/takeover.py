@@ -5,12 +5,12 @@ is committed, drive. Rules:
 
 1. What forbids a takeover is found before anything is claimed. What is found later, since something changed in between,
    gives the claim back.
-2. Before the log says MIGRATION, ZooKeeper has the truth, and all of it is written (again): what it has no more, be it a
-   user, goes. From then on the log has it.
+2. Before the log says MIGRATION, ZooKeeper has the truth, and all of it is written (again): what it no longer has, a
+   user for example, goes. From then on the log has it.
 3. Brokers are registered before partitions are written, and watched from then on: one that dies meanwhile is fenced like any
    other.
-4. In every session it is looked at whether this is the cluster still (`checks.fits`). One that does not fit is refused: it
-   is not claimed, and nobody is fenced or told anything.
+4. In every session it is looked at whether this is the cluster still (`checks.fits`). One that does not fit is refused:
+   it is not claimed, and no broker is fenced or told anything.
 5. Where another controller has led since, what it has made and changed is taken over beside what the log has. What one
    side alone has stays: absence proves no deletion.
 6. A topic with its partitions and settings is one batch; a portion has PARTITIONS_A_PORTION partitions.
@@ -116,7 +116,7 @@ def _begin(here: Here) -> Job:
     for group in groups(here, snapshot):
         yield op_groups(group)
         count += sum(len(part) for part in group)
-    yield from bases.forget(here)  # those of a takeover before, which nobody is to merge with
+    yield from bases.forget(here)  # those of a takeover before, which are not to be merged with
     yield Apply([_producer_ids(here.image, snapshot), reached(Progress.MIGRATION)])
     yield Settle()
     here.unbroken = True

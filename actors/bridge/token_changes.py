@@ -55,7 +55,9 @@ def agree(here: Here) -> Job:
     """Take over what brokers have changed, then make ZooKeeper have the tokens of the log, and no others that can be
     read."""
     first = TOKEN_CHANGES not in here.handled
-    (names,) = yield Look([Children(TOKENS)], watch=False)  # before notifications: who made one of them has said so
+    (names,) = yield Look(
+        [Children(TOKENS)], watch=False
+    )  # before notifications: a broker that made one of them has written one
     yield from changed(here)
     here.handled.setdefault(TOKEN_CHANGES, -1)
     ids = iter(dict.fromkeys([*here.image.tokens, *(names or ())]))

@@ -10,7 +10,7 @@ This file alone decides which change of a setting is legal, and what a topic's s
 3. Values are stored as text, as they came. Null removes a setting (A35), whatever its name and whether it was set.
 4. A broker's settings may have any name, so their number has bounds. So has the number of resources: a broker must be
    registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions. A broker is named by its id as
-   numbers are written: nobody reads what is set under 01.
+   numbers are written: what is set under 01 is never read.
 5. What a request may change is bounded in number and in bytes, since its changes are one batch.
 """
 
@@ -107,8 +107,8 @@ def _lag_error(configs: Mapping[str, str | None]) -> str | None:
 def effective_topic_configs(
     state: State, overrides: Mapping[str, str | None]
 ) -> list["CreateTopicsResponse.CreatableTopicConfigs"]:
-    """Every setting of a new topic, as CreateTopics answers it. Of the internal settings, only those that the topic
-    sets. The list may be shared, so the caller must not change it."""
+    """Every setting of a new topic, as CreateTopics answers it. Internal settings are left out, except those that the
+    topic sets. The list may be shared, so the caller must not change it."""
     soft = state.soft
     if soft.topic_configs is None:
         kind = message("CreateTopicsResponse").CreatableTopicConfigs

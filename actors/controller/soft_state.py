@@ -152,8 +152,8 @@ class Commits:
 
 class Usable(NamedTuple):
     """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping,
-    and not fenced by themselves. Who may only stay in an ISR, `Soft.may_stay` says. A fenced broker keeps its replicas,
-    and may be named in an assignment while it is registered; none is given to it (A31)."""
+    and not fenced by themselves. `Soft.may_stay` says which broker may only stay in an ISR. A fenced broker keeps its
+    replicas, and may be named in an assignment while it is registered; none is given to it (A31)."""
 
     ids: frozenset[int]
     racks: tuple[tuple[int, str | None], ...]

@@ -1,4 +1,4 @@
-"""The error of whatever starts, changes or stops a cluster."""
+"""The error in starting, changing or stopping a cluster."""
 
 
 class ClusterError(Exception):

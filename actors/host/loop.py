@@ -79,7 +79,7 @@ class Arrival:
         self.host = link.peer_host
         self.sock = sock
         self.task: asyncio.Task[None] | None = None
-        """None: it waits."""
+        """The task of the loop; None: it is not running."""
 
 
 Event = Callable[[str, str], None]
@@ -96,7 +96,7 @@ def stopwatch() -> int:
 
 
 def clocks() -> Now:
-    """Both clocks, in milliseconds."""
+    """The time on both clocks, in milliseconds."""
     return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
@@ -110,11 +110,11 @@ class Loop:
         self._handshakes: dict[bool, Handshakes[Arrival]] = {limited: Handshakes() for limited in (False, True)}
         """By whether max.connections applies to the listener: clients keep no controller from another."""
         self._doors_watched: set[bool] = set()
-        """Those of them for which a call of `_admit` is scheduled."""
+        """The doors for which a call of `_admit` is scheduled."""
         self._frame_bytes_max = config.value("socket.request.max.bytes")
         self._login_bytes_max = config.value("sasl.server.max.receive.size")
         self._ask = {name for name, security in config.security.items() if security.mechanisms}
-        """Listeners that ask who their peers are."""
+        """The listeners on which a peer has to log in."""
         self._idle_ms = config.value("connections.max.idle.ms")
         self._only_controls = "broker" not in config.roles
         """Whether the node is a controller and nothing else. Such a one does little, and everybody waits for it: its loop is
@@ -134,7 +134,7 @@ class Loop:
         self._beside: list[tuple[str, Callable[[], int], str]] = []
         """Others of this process that keep something for peers."""
         self._congested: dict[Link, None] = {}
-        """Whose peers do not read."""
+        """The connections whose peers do not read."""
         self._waiting = False
         """Whether a call of `_go_on` is scheduled."""
         self._watching = False
@@ -158,7 +158,7 @@ class Loop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._began = self._unwanted = False
-        """Whether there is a node, and whether its end was asked for before there was one."""
+        """Whether the loop has its node, and whether the node's end was asked for before that."""
         self._stop: Stop | None = None
         self._awaited: list[Future[list[Sample]]] = []
         """Metrics that other threads wait for. Invariant: none is left waiting when the loop is closed."""
@@ -601,7 +601,8 @@ class Loop:
         self._schedule()
 
     def _peer(self, link: Link) -> Peer | None:
-        """Whom a certificate names; None: none was shown. Raises ValueError: it counts for nobody."""
+        """The peer that a certificate names; None: none was shown. Raises ValueError if the certificate is over or not
+        trusted."""
         tls = self._tls.get(link.listener) if link.conn > 0 else None
         if tls is None:
             return None
@@ -728,7 +729,7 @@ class Loop:
         return self._node.muted(link.conn)
 
     def _forget(self, link: Link) -> None:
-        """It counts no more. Whatever ends a connection comes here, and the first to come counts."""
+        """Stop counting a connection. Whatever ends a connection calls this, and the first call counts."""
         if link.counted:
             link.counted = False
             self._listeners.limits.give(link.peer_host)

@@ -1,4 +1,4 @@
-"""A node's metrics over HTTP, as Prometheus reads them (extra `metrics`; setting `rayft.metrics.listen`).
+"""The metrics of a node over HTTP, as Prometheus reads them (extra `metrics`; setting `rayft.metrics.listen`).
 
 This file alone decides how an MBean's name becomes a name of Prometheus: as the JMX exporter does without rules. The
 name consists of the domain, the value of the first property and the attribute. The other properties are labels:
@@ -82,11 +82,11 @@ class Endpoint:
 
     @property
     def bytes_kept(self) -> int:
-        """What is kept for who asks."""
+        """The bytes that are kept for those that ask for metrics."""
         return self._door.bytes_kept
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop serving, and close the connections."""
         self._door.close()
 
 
@@ -123,7 +123,7 @@ class _Families:
         self._families = families
 
     def collect(self) -> Sequence[Any]:
-        """All of them."""
+        """The families of metrics, all of them."""
         return self._families
 
 

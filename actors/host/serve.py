@@ -1,4 +1,4 @@
-"""One node in this process: directories, ports, log, loop.
+"""Runs one node in this process: directories, ports, log, loop.
 
 This file alone decides the order of a start: directories are checked and locked, every port is reserved, then the node
 is made and recovers. An error before that is reported in one sentence, with exit code 3. The node's own reasons are in

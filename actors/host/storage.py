@@ -1,4 +1,4 @@
-"""Directories of a node: formatting, and `meta.properties`.
+"""The directories of a node: formatting, and `meta.properties`.
 
 This file alone decides when a directory belongs to a node. A formatted directory holds `meta.properties` with version 1,
 cluster.id, directory.id, the family of metadata records, the level that the first leader writes, and the ids of the
@@ -76,11 +76,11 @@ class Directory(NamedTuple):
     bootstrap: bytes = b""
     """The content of bootstrap.checkpoint; empty: there is none."""
     group_version: int = 0
-    """`group.version`, as `transaction_version`."""
+    """The level of `group.version` that the first leader writes into an empty log; 0 writes none."""
     share_version: int = 0
-    """`share.version`, as `transaction_version`."""
+    """The level of `share.version` that the first leader writes into an empty log; 0 writes none."""
     streams_version: int = 0
-    """`streams.version`, as `transaction_version`."""
+    """The level of `streams.version` that the first leader writes into an empty log; 0 writes none."""
 
 
 def read(path: str) -> Directory | None:
@@ -278,7 +278,7 @@ def format_node(
 
 
 def voters(text: str, listener: str) -> list[Voter]:
-    """`ID@HOST:PORT:DIRID,...`. Raises StorageError."""
+    """The voters in a text `ID@HOST:PORT:DIRID,...`. Raises StorageError."""
     found: list[Voter] = []
     for entry in text.split(","):
         match = re.fullmatch(r"(\d+)@(\[[^\]]+\]|[^:\[\]]+):(\d+):(.+)", entry.strip())

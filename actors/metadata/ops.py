@@ -334,7 +334,7 @@ class EntitySet(NamedTuple):
 
 
 class EntityGone(NamedTuple):
-    """The entity with this kind and key is no more."""
+    """The entity with this kind and key is removed."""
 
     kind: str
     key: tuple[object, ...]

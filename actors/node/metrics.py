@@ -1,4 +1,4 @@
-"""What a node can be asked about itself: every metric by the name that KIP-631, KIP-291 and Apache Kafka give it.
+"""The metrics of a node, each by the name that KIP-631, KIP-291 and Apache Kafka give it.
 
 This file alone decides names, attributes and units. A name is an MBean's (`kafka.controller:type=KafkaController,name=X`),
 an attribute is what JMX would show: `Value` of a gauge, `Count` and rates of a meter, percentiles of a histogram (A53).
@@ -47,7 +47,7 @@ PEER_MEMORY = "kafka.server:type=PeerMemory,name=BytesKept"
 PEER_REFUSED = "kafka.server:type=PeerMemory,name=RefusedCount"
 PEER_OF_PRINCIPAL = "kafka.server:type=PeerMemory,name=BytesOfPrincipal"
 PRINCIPALS_SHOWN_MAX = 20
-"""Those for which most is kept."""
+"""How many principals are shown: those for which most is kept."""
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 SHARE_SESSIONS = "kafka.server:type=ShareSessionCache,name="
 SHARE_PARTITIONS = "kafka.server:type=SharePartitionMetrics,name="
@@ -63,17 +63,19 @@ QUOTAS = {PRODUCER: ("Produce", "byte-rate"), CONSUMER: ("Fetch", "byte-rate"), 
 """Key -> (type of the MBean, attribute)."""
 PUSHED_A_PART = 200
 ACCOUNTS_SHOWN_MAX = 100
-"""Of each key, those charged last: clients choose their ids, so there may be many."""
+"""How many accounts of each quota are shown: those charged last, since clients choose their ids and there may be many.
+"""
 
 
 class Sample(NamedTuple):
-    """One number."""
+    """One number of a metric."""
 
     mbean: str
     attribute: str
     value: float
     labels: Sequence[tuple[str, str]] | None = None
-    """Of a number that a client has pushed: `mbean` is then the name that it gave, and nothing else is in it."""
+    """The labels of a number that a client has pushed: `mbean` is then the name that it gave, and nothing else is in
+    it. None: the number is the node's own."""
 
 
 def gauge(mbean: str, value: float) -> list[Sample]:
@@ -212,7 +214,8 @@ def _quotas(role: BrokerRole, now_ms: int) -> list[Sample]:
 
 
 def _share_groups(role: BrokerRole) -> list[Sample]:
-    """Of share groups (KIP-932): sessions and share partitions of those that fetch here, and what both coordinators have."""
+    """The metrics of share groups (KIP-932): sessions and share partitions of those that fetch here, and what both
+    coordinators have."""
     sessions = role.shares.sessions
     found = gauge(SHARE_SESSIONS + "ShareSessionsCount", len(sessions.by_owner))
     found += gauge(SHARE_SESSIONS + "SharePartitionsCount", sessions.entries)

@@ -124,8 +124,9 @@ class Node:
         principal: str | None = None,
         good_for_ms: int = 0,
     ) -> None:
-        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero). `peer_port`: 0: not known.
-        `principal`: whom its certificate names. `good_for_ms`: how long that is good; 0: not known."""
+        """Take a connection that a peer has opened to `listener`, or a dial of ours that succeeded (`conn` below zero).
+        `peer_port`: 0: not known. `principal`: the one that its certificate names. `good_for_ms`: how long the
+        certificate is good; 0: not known."""
         if conn < 0:
             self._connected.append(conn)
         else:
@@ -238,7 +239,7 @@ class Node:
         return samples(self.runtime, self.requests, self.quorum, self.controller, self.broker)
 
     def metric_parts(self) -> Iterator[list[Sample]]:
-        """The same part by part; turns may come in between."""
+        """The metrics of the node, part by part; turns may come in between."""
         return parts(self.runtime, self.requests, self.quorum, self.controller, self.broker)
 
     def deadline_ms(self) -> int:

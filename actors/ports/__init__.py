@@ -32,10 +32,8 @@ class Batch(NamedTuple):
 
 
 class Now(NamedTuple):
-    """Both clocks, read once a turn.
-
-    `mono_ms` never goes back: leases and timeouts count on it. `wall_ms` is the time of day: timestamps and retention.
-    """
+    """The time on both clocks, read once a turn. `mono_ms` never goes back: leases and timeouts count on it. `wall_ms`
+    is the time of day: timestamps and retention."""
 
     mono_ms: int
     wall_ms: int
@@ -91,12 +89,13 @@ class File(Protocol):
         """Up to `size` bytes at `position` (fewer at the end). None: not in memory; use `Work` and `read_cold`."""
 
     def read_cold(self, position: int, size: int) -> memoryview:
-        """The same, from the disk. It may block, so it is called at start-up and inside `Work` only. Raises
-        DiskFailed."""
+        """The bytes at a position, from the disk. It may block, so it is called at start-up and inside `Work` only.
+        Raises DiskFailed."""
 
     def read_at_rest(self, position: int, size: int) -> memoryview:
-        """The same, as the device has it now: it neither believes what is in memory nor leaves there what it reads, as far
-        as the file system lets it. Inside `Work` only. Raises DiskFailed; FileNotFoundError: the file is gone."""
+        """The bytes at a position, as the device has them now: it neither believes what is in memory nor leaves there
+        what it reads, as far as the file system lets it. Inside `Work` only. Raises DiskFailed; FileNotFoundError: the
+        file is gone."""
 
     def overwrite(self, position: int, data: Buffer) -> None:
         """Change bytes below `size` in place: of an index, or where they are to be again what they were."""
@@ -105,7 +104,7 @@ class File(Protocol):
         """Truncate to `size` bytes."""
 
     def close(self) -> None:
-        """Close the handle. May be called more than once."""
+        """Close the handle. A second call does nothing."""
 
 
 class Directory(Protocol):
@@ -113,7 +112,7 @@ class Directory(Protocol):
 
     @property
     def path(self) -> str:
-        """On its disk."""
+        """The path of the directory on its disk."""
 
 
 class Space(NamedTuple):
@@ -125,7 +124,7 @@ class Space(NamedTuple):
 
 
 class Disk(Protocol):
-    """One log directory. Paths are relative to it, with forward slashes."""
+    """The disk of one log directory. Paths are relative to it, with forward slashes."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open a file. Raises FileNotFoundError unless `create`, which also creates missing parent directories."""
@@ -153,7 +152,7 @@ class Disk(Protocol):
         `Work` only."""
 
     def space(self) -> Space:
-        """Of the volume. It reads nothing from the device. Raises DiskFailed."""
+        """The size and the free room of the volume. It reads nothing from the device. Raises DiskFailed."""
 
 
 class SyncClass(Enum):
@@ -194,7 +193,7 @@ class WorkKind(enum.Enum):
     TELEMETRY = "telemetry"
     """Reading what clients push about themselves: a producer never waits for it."""
     CLEANING = "cleaning"
-    """Compaction of logs."""
+    """The compaction of logs."""
 
 
 class Download(NamedTuple):
@@ -231,7 +230,7 @@ class Work(NamedTuple):
     job: Callable[[], object]
     kind: WorkKind = WorkKind.DISK
     owner: Owner | None = None
-    """None: the job is the node's own and takes no peer's turn."""
+    """The peer whose turn the job takes; None: the job is the node's own."""
 
 
 def to_end(job: Callable[[], object]) -> object:

@@ -1,4 +1,4 @@
-"""What a host supplies of a ZooKeeper: requests and their results, sessions and watches, as values.
+"""The requests, sessions and watches of ZooKeeper that a host supplies, as values.
 
 This file alone decides what may be asked of ZooKeeper. Nothing here connects to anything: a host with a client library
 answers (`host/net/zookeeper_connection.py`), or the simulator does. Rules:
@@ -45,7 +45,7 @@ Read = Get | Children
 
 
 class Create(NamedTuple):
-    """Make a znode."""
+    """Make a znode; the result is its path."""
 
     path: str
     data: bytes = b""
@@ -83,7 +83,7 @@ class Open(NamedTuple):
     """Begin a session, and begin another one whenever it expires. `Began` comes for each."""
 
     connect: str
-    """zookeeper.connect: host:port,host:port/chroot"""
+    """The value of zookeeper.connect: host:port,host:port/chroot"""
     session_ms: int
 
 
@@ -132,7 +132,7 @@ class Away(Exception):
 REQUEST_BYTES_MAX = 1_000_000
 """ZooKeeper closes the connection of a request above jute.maxbuffer, which is 1 MiB unless somebody has raised it."""
 CHANGE_BYTES = 64
-"""Of a change beside its path and data, more than ZooKeeper has."""
+"""The bytes of a change beside its path and data, which is more than ZooKeeper takes."""
 PATH = re.compile(r"/|(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]+)+")
 """Paths that ZooKeeper has: no part is empty, `.` or `..`, and some characters never stand in one."""
 

@@ -2,7 +2,7 @@
 
 This file alone decides how much of this there is. Rules:
 
-1. An account that nobody has charged for `IDLE_MS` is forgotten, as Apache Kafka forgets a sensor.
+1. An account that was not charged for `IDLE_MS` is forgotten, as Apache Kafka forgets a sensor.
 2. There are `ACCOUNTS_MAX` accounts of a key at most. A client that invents a new client id with each request pushes out
    those that were charged longest ago: they begin anew, with nothing counted against them. Memory has a bound; a client
    whose ids have a quota each gains nothing by it.

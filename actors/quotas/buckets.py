@@ -23,7 +23,7 @@ class TokenBucket:
         self._at_ms = 0
 
     def take(self, tokens: float, bound: float, now_ms: int) -> None:
-        """Take `tokens` out. `bound`: how many tokens come back in a second."""
+        """Take `tokens` out of the bucket. `bound`: how many tokens come back in a second."""
         self.tokens = self.refill(bound, now_ms) - tokens
 
     def refill(self, bound: float, now_ms: int) -> float:

@@ -8,7 +8,7 @@ Kafka's Rate, so that the same traffic gives the same throttle times:
 2. A sample whose last charge is as old as all windows together counts as empty, and as begun now.
 3. The time covered begins with the oldest sample. It is never shorter than all windows but one: else the first second of
    traffic would look like a burst.
-4. Who is above its bound waits until the same sum, over a longer time, is at the bound.
+4. A client above its bound waits until the same sum, over a longer time, is at the bound.
 """
 
 from typing import NamedTuple

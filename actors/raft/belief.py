@@ -17,10 +17,10 @@ Rules:
 5. `EPOCH_MAX` is the last epoch: a higher one would not fit into quorum-state, the log and the wire. No voter stands
    for election in it (`Raft.exhausted`).
 
-6. With voters that change (kraft.version 1), a replica may not know yet who votes. One that has heard from no leader for
-   a fetch timeout believes that also others than its voters stand and lead, if an answer says so, or a request that names
-   this replica's directory id, as the voters' records do. An observer believes the answers of those that it asked at
-   once. Whoever hears its leader, a voter or not, believes in no other stranger.
+6. With voters that change (kraft.version 1), a replica may not know the voters yet. One that has heard from no leader
+   for a fetch timeout believes that others than its voters may stand and lead, if an answer says so, or a request that
+   names this replica's directory id, as the voters' records do. An observer believes the answers of those that it asked
+   at once. A replica that hears its leader believes no other replica that is not among its voters.
 
 An observer never starts an epoch of its own, so it follows its leader through any epoch that an answer names.
 """

@@ -1,14 +1,15 @@
-"""The voters change, one at a time (KIP-853 AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter).
+"""Changes of the voters, one at a time (KIP-853 AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter).
 
 This file alone decides which change a leader makes, when it is done, and what is answered. Rules:
 
-1. One change at a time: a change waits for nobody, it is refused while another one is under way or not committed. While a
-   voter's endpoint is asked nothing is under way yet: else a voter at an address where nobody answers, which says so again
-   and again, would keep out every other change, its own removal too. What spoke against a change is looked at anew then.
+1. One change at a time: a change does not wait, it is refused while another one is under way or not committed. While a
+   voter's endpoint is asked nothing is under way yet: else a voter at an address that does not answer, which asks for
+   its change again and again, would keep out every other change, its own removal too. When the answer comes, all
+   objections are checked anew.
 2. No change before a record of the leader's own epoch is committed: until then a change of an earlier leader may be in a
    majority's logs without its knowledge.
 3. A voter is written down only where it has answered itself: with its id, its directory and its cluster. So an address
-   that leads to somebody else, to the leader itself or to nobody never gets into the log, neither with a new voter nor
+   that leads to another node, to the leader itself or nowhere never gets into the log, neither with a new voter nor
    with one that has moved. A new one says there what it supports, and has caught up, so that it holds up no commits.
 4. No voter is removed unless a majority of those that stay has fetched within the fetch timeout.
    What its id stands for otherwise is looked at until the record is written: a broker may come while its endpoint is asked.
@@ -234,7 +235,7 @@ def _voter(request: VoterRequest) -> Voter:
 
 
 def add(core: Core, source: int, request: AddVoterRequest) -> None:
-    """Ask the new voter who it is and what it supports, then go on in `probed`."""
+    """Add a voter (AddRaftVoter): ask it whether it is that voter and what it supports, then go on in `probed`."""
     refusal = objection(core, request)
     if refusal is None:
         _probe(core, source, request)

@@ -1,12 +1,13 @@
 """Which voter becomes leader: pre-votes, votes, the dead-leader hint (KIP-595 "Vote", KIP-996, EndQuorumEpoch).
 
-This file alone decides when a voter stands for election, whom it votes for, and how long it waits after a lost round.
+This file alone decides when a voter stands for election, for which replica it votes, and how long it waits after a lost
+round.
 
 Rules:
 
 1. A voter grants one vote an epoch, to a voter whose log is not behind its own, and only while the leader of that epoch
    is unknown. The answer leaves after quorum-state is durable. With voters that change, a controller that knows of no
-   vote of its own grants too: who asks may have the record that made it a voter (KIP-853).
+   vote of its own grants too: the candidate may have the record that made this replica a voter (KIP-853).
 2. A pre-vote changes no state and promises nothing. It is refused while this replica has recent word from a leader. So
    a voter that was cut off cannot disturb the others when it comes back.
 3. `Core.hurry` is set when the leader's listener refuses connections, when the leader has resigned, or when the process

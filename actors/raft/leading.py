@@ -8,7 +8,7 @@ Rules:
    counts itself with the offset that its finished syncs cover. It also serves records that are not yet durable. A leader
    that is being removed counts the others alone, and resigns when its removal is committed (`change`).
 2. The high watermark moves only to an offset beyond the LeaderChange of this leader's epoch: records of older epochs
-   are committed by lying below a committed record of this one. Until then the leader tells nobody a high watermark.
+   are committed by lying below a committed record of this one. Until then the leader tells no replica a high watermark.
 3. A leader that no majority has fetched from for 1.5 fetch timeouts resigns (check-quorum), because another leader may
    have been elected. A fetch that comes later does not change that.
 4. A fetch with nothing to answer is parked until the log grows, until the high watermark passes the one that the fetch
@@ -300,7 +300,7 @@ def announce(core: Core) -> None:
 
 
 def resign(core: Core, preferred: Sequence[ReplicaKey] | None = None) -> None:
-    """Give up the epoch and name who should stand for election: by default the voters, the most caught up first."""
+    """Give up the epoch and name the voters that should stand for election: by default all, the most caught up first."""
     leading = core.leading
     assert leading is not None
     if preferred is None:

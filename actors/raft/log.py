@@ -6,7 +6,7 @@ This file alone decides offsets and epochs. It holds no written record: batches 
 Rules (KIP-595 "Log divergence", KIP-630 "Validation of the fetch offset"):
 
 1. Epochs never fall along the log. The epoch of an empty log is that of the snapshot at which it starts (0 for none).
-2. Durable is what a finished sync covered. Truncation lowers the durable offset too, also for syncs still in flight.
+2. What a finished sync covered is durable. Truncation lowers the durable offset too, also for syncs still in flight.
 """
 
 from bisect import bisect_right

@@ -81,7 +81,8 @@ class OffsetAndEpoch(NamedTuple):
 
 
 class VoteRequest(NamedTuple):
-    """KIP-595 Vote. A pre-vote (KIP-996) carries the sender's present epoch, a vote the epoch that it wants to lead."""
+    """A request for a vote (KIP-595 Vote). A pre-vote (KIP-996) carries the sender's present epoch, a vote the epoch
+    that it wants to lead."""
 
     serial: int
     replica: ReplicaKey

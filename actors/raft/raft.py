@@ -147,7 +147,7 @@ class Raft:
     # -- in
 
     def step(self, source: int, message: Message, now: Now) -> None:
-        """Take a message. Raises LogDiverged or RunsTwice; then the node must stop."""
+        """Take a message from another replica. Raises LogDiverged or RunsTwice; then the node must stop."""
         self._due_ms = None
         core = self._core
         core.now = now
@@ -348,7 +348,7 @@ class Raft:
         return self._core.history.newest_offset
 
     def voters_at(self, end_offset: int) -> Voters | None:
-        """The voters according to the records below `end_offset`; None: the records name nobody."""
+        """The voters according to the records below `end_offset`; None: the records name no voters."""
         return self._core.history.at(end_offset)
 
     @property

@@ -126,7 +126,7 @@ class Fetching:
 
     def __init__(self, due_ms: int) -> None:
         self.asked_by_leader = 0
-        """This replica's serial when somebody with the key of its leader asked for its vote; 0: nobody has (`twins`)."""
+        """This replica's serial when a process with the key of its leader asked for its vote; 0: none has (`twins`)."""
         self.led_on = False
         """Whether the leader has answered a fetch that was sent after that."""
         self.entry_ms = 0
@@ -223,7 +223,7 @@ class Leading:
         self.next_offset = next_offset
         """The offset after its LeaderChange."""
         self.committed = False
-        """Whether the high watermark has passed its LeaderChange. Until then the leader tells nobody a high
+        """Whether the high watermark has passed its LeaderChange. Until then the leader tells no replica a high
         watermark."""
         self.leaving = False
         """Whether the leader's removal from the voters is committed, so that it resigns in a moment."""
@@ -317,7 +317,7 @@ class Core:
         self.leading: Leading | None = None
         self._serial = 0
 
-    # -- what everybody needs
+    # -- what all rules need
 
     @property
     def now_ms(self) -> int:
@@ -333,7 +333,7 @@ class Core:
 
     @property
     def told_leader(self) -> int:
-        """The leader to name in answers. A leader that has resigned names nobody: the asker would come back to it."""
+        """The leader to name in answers. A leader that has resigned names none: the asker would come back to it."""
         leader_id = self.hard.leader_id
         return NO_LEADER if leader_id == self.me.id and self.role is not Role.LEADER else leader_id
 
@@ -344,8 +344,8 @@ class Core:
 
     @property
     def stands(self) -> bool:
-        """Whether this replica stands for election: a voter does, and so does one whose removal may not be committed. It
-        may be the only one that has the record of its removal, and then nobody else can be elected."""
+        """Whether this replica stands for election: a voter does, and so does one whose removal may not be committed.
+        It may be the only one that has the record of its removal, and then no other replica can be elected."""
         if self.is_voter:
             return True
         history = self.history

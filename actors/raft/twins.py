@@ -1,20 +1,22 @@
 """A replica that runs twice: its directory was copied, and both copies were started.
 
-A replica is its id and its disk, so whoever has a copy of the disk speaks with the same key, and may give the vote of an
-epoch a second time. Nothing on the copy shows that it is one. What others see of the two does, and this file alone decides
-when that is enough:
+A replica is its id and its disk, so a process with a copy of the disk speaks with the same key, and may give the vote
+of an epoch a second time. Nothing on the copy shows that it is one. What others see of the two shows it, and this file
+alone decides when that is enough:
 
 1. A voter fetches on one connection at a time, and never goes back to one that it has given up. A leader that sees the
    same key on two connections in turn, and on the older one again and again, serves two processes. The one whose
-   connection it saw first goes on, the other one is refused. Of two brokers with one id the draft decides otherwise
+   connection it saw first goes on, the other one is refused. For two brokers with one id the draft decides otherwise
    (R631-175), and an observer gives no vote.
-2. A leader asks for no votes. Where the leader of an epoch asks its follower for a pre-vote in that epoch, and answers a
-   fetch of the same epoch that was sent later, it was somebody else who asked: a leader that has stopped never leads that
-   epoch again (`state`, rule 3). The next question of that kind is refused, once. What a candidate has asked before it was
-   elected does not count, for it may come late: that was a pre-vote in an earlier epoch, or a vote.
-3. Who is refused in this way stops with a sentence. The other one goes on, so a cluster has its voter still.
+2. A leader asks for no votes. Where the leader of an epoch asks its follower for a pre-vote in that epoch, and answers
+   a fetch of the same epoch that was sent later, another process has asked: a leader that has stopped never leads that
+   epoch again (`state`, rule 3). The next question of that kind is refused, once. What a candidate has asked before it
+   was elected does not count, for it may come late: that was a pre-vote in an earlier epoch, or a vote.
+3. A process that is refused in this way stops with a sentence. The other one goes on, so the cluster still has its
+   voter.
 
-Two copies of the only voter see nobody in common, and stay unnoticed; so does a copy as long as it reaches nobody.
+Two copies of the only voter have no other replica in common, and stay unnoticed; so does a copy as long as it reaches
+no other replica.
 """
 
 from actors.raft.messages import ReplicaKey, VoteRequest

@@ -143,6 +143,6 @@ class VoterHistory:
         return any(offset < end_offset and key in voters for offset, voters in known)
 
     def at(self, end_offset: int) -> Voters | None:
-        """The voters according to the records below `end_offset`; None: the records name nobody (kraft.version 0)."""
+        """The voters according to the records below `end_offset`; None: the records name no voters (kraft.version 0)."""
         place = bisect_left(self._offsets, end_offset) - 1
         return self._sets[place] if place >= 0 else None

@@ -4,8 +4,8 @@ This file alone decides what a position is: `{"topic-0@<topic id>": next offset,
 Rules:
 
 1. A position never goes back, and splits between two positions are the same whenever they are asked for: a query that
-   restarts sees each record once, in order within its partition. Of a compacted log it sees each record that is left then,
-   also if segments are replaced between planning and reading (`replaced.py`).
+   restarts sees each record once, in order within its partition. In a compacted log it sees each record that is left
+   then, even if segments are replaced between planning and reading (`replaced.py`).
 2. A log that appears later is read from its beginning. Its entry is `[first offset, next offset]`, so that the checkpoint
    knows where it began before anything of it is planned. It becomes a number with the next records.
 3. The topic id in a name tells a topic from another one of that name, whichever is longer. A log whose partition has an

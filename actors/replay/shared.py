@@ -81,7 +81,7 @@ def _ray_cached(where: str) -> Shared:
 
 class _File:
     """A mapped Arrow IPC file. Its batches are validated before they are given, because Spark reads them without bounds
-    checks: with offsets that somebody has altered its JVM would end."""
+    checks: with altered offsets its JVM would end."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -3,7 +3,7 @@
 This file alone decides that. Two directories of the same name may be of two topics: a node that was down when a topic was
 deleted and made again still has the old one. `partition.metadata` has the topic id. Rules:
 
-1. Of several ids of one name, the current one is that of the newest metadata log under the path, if there is one.
+1. If a name has several ids, the current one is that of the newest metadata log under the path, if there is one.
 2. Without one it is the id whose partition.metadata was written last. That is told, as copying a directory may change times.
 3. Directories of another id are left out and named in a warning, `OtherTopic`. Those without an id are copies of the current
    topic, as Apache Kafka before 2.8 wrote them.

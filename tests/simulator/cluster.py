@@ -75,9 +75,9 @@ class Cluster:
     ) -> None:
         """`config` are settings of the nodes; `{id}` in a value is the node's id. `directories`: how many log
         directories a broker has. `transaction_version`, `group_version`, `share_version`, `streams_version`: the
-        cluster begins with them. `guarded`: access rules decide who may do what; nodes and operators are super users,
-        and each node's certificate names it. `pushed`: brokers that do not pull the metadata log; controllers push it
-        to their control planes."""
+        cluster begins with them. `guarded`: access rules decide what a principal may do; nodes and operators are super
+        users, and each node's certificate names it. `pushed`: brokers that do not pull the metadata log; controllers
+        push it to their control planes."""
         self.transaction_version = transaction_version
         self.group_version = group_version
         self.share_version = share_version

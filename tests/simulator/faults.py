@@ -74,7 +74,7 @@ class Faults:
         self.rotten: dict[tuple[str, str], VirtualDisk] = {}
         """(process, directory of a partition) with a damaged segment -> the disk it was on."""
         self._flipped: dict[tuple[str, str], list[tuple[VirtualDisk, str, int, int, int]]] = {}
-        """(disk, path, position, bits, value after it) of every byte that rotted, under the same keys."""
+        """(disk, path, position, bits, value after it) of every byte that rotted, under the keys of `rotten`."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
         self.directories = FailingDirectories(self)

@@ -1,6 +1,6 @@
 """A quorum that changes (KIP-853): one seed of a raft world in which clients add and remove voters, and disks are lost.
 
-A quorum of one to three begins among five or six controllers. Parts of a run:
+A quorum of one to three voters begins among five or six controllers. Parts of a run:
 
 chaos    ten virtual seconds of the faults of `raft_seeds`, and clients that ask whoever believes that it leads for changes,
          also for wrong ones.

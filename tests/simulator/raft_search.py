@@ -150,7 +150,7 @@ class Search:
         return change.objection(core, request) is not None
 
     def _is_removed(self, me: int, log: Log) -> bool:
-        """Whether it makes a difference that the replica forgets how far its log is committed."""
+        """Whether the replica would act differently if it forgot how far its log is committed."""
         return any(mask and not mask >> me & 1 for _, mask in log)
 
     # -- steps

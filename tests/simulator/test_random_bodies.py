@@ -4,8 +4,8 @@ No handler fails, no node ends, the quorum keeps its leader and its epoch, and t
 accepts a record. Some requests are not sent, because an unauthenticated peer may do harm with them by writing a node's
 exact id: leading or ending an epoch in the name of a voter, taking the id of a broker, unregistering one.
 
-The nodes have an authorizer, for which everybody who sends is a super user, users with passwords, and delegation tokens; who
-asks for these comes with a certificate, since they are for peers that are known.
+The nodes have an authorizer, for which every sender is a super user, users with passwords, and delegation tokens; a
+request for these comes with a certificate, since they are for peers that are known.
 """
 
 import os

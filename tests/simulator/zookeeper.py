@@ -1,7 +1,7 @@
 """The ZooKeeper of a world, in memory: sessions, ephemeral znodes, one-time watches, transactions, czxids.
 
-It answers the requests of `actors/ports/zookeeper.py` as a real one does: in order, a transaction as a whole, a watch once.
-Who plays it decides when answers and events arrive.
+It answers the requests of `actors/ports/zookeeper.py` as a real one does: in order, a transaction as a whole, a watch
+once. Its caller decides when answers and events arrive.
 """
 
 from collections import defaultdict

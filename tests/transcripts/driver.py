@@ -1,4 +1,4 @@
-"""Stories as tests: commands, and exactly the output that they give.
+"""Plays stories as tests: commands, and exactly the output that they give.
 
 A story is a text file. It opens with `#` lines that say what happens and why. Then come blocks, with an empty line
 between them: one or more commands, `----`, the output. `pytest --rewrite` writes the present output into the files;
@@ -26,7 +26,7 @@ def stories(folder: str) -> list[Path]:
 
 
 def play(story: Path, commands: Mapping[str, Command], rewrite: bool) -> None:
-    """Run a story. Fails at the first block whose output differs, unless `rewrite`."""
+    """Run the commands of a story. Fails at the first block whose output differs, unless `rewrite`."""
     text = story.read_text()
     told = "\n\n".join(_block(block, commands, story.name, rewrite) for block in text.rstrip("\n").split("\n\n")) + "\n"
     if rewrite and told != text:

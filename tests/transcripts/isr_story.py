@@ -377,7 +377,7 @@ class Story:
         world.publish()
 
     def delete(self) -> None:
-        """Delete topic t."""
+        """Delete the topic t."""
         image = self.world.cluster.image
         op = TopicGone(image.topic_id(image.topic("t")) or b"")
         image.replay(image.next_offset, op)

@@ -137,7 +137,7 @@ class Actor:
 
 
 class Story:
-    """Runs commands. `lines` is the output of the last one."""
+    """A story of the quorum, which runs commands. `lines` is the output of the last one."""
 
     def __init__(self) -> None:
         self.now_ms = 0

@@ -16,8 +16,8 @@ CODES = {"NOT_CONTROLLER": 41, "STALE_BROKER_EPOCH": 77}
 
 
 class Life:
-    """The commands. Time moves in steps. What the broker sends or decides meanwhile is shown with its time in
-    seconds."""
+    """The commands of these stories. Time moves in steps. What the broker sends or decides meanwhile is shown with its
+    time in seconds."""
 
     def __init__(self) -> None:
         self.life = Lifecycle(2000, 20_000)
@@ -60,7 +60,7 @@ class Life:
         return told
 
     def stop(self) -> str:
-        """SIGTERM."""
+        """Stop the broker, as SIGTERM does."""
         self.life.stop(self.now())
         return self._told()
 

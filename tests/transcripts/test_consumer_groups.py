@@ -15,7 +15,7 @@ from tests.unit.broker.groups.consumer.world import World
 
 
 class Groups:
-    """The commands. Partitions are written `t:0,1/u:0`, nothing as `-`."""
+    """The commands of these stories. Partitions are written `t:0,1/u:0`, nothing as `-`."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -54,7 +54,7 @@ class Groups:
         return ""
 
     def policy(self, policy: str, *more: str) -> str:
-        """`group.consumer.migration.policy`; the world begins anew."""
+        """Begin a new world in which `group.consumer.migration.policy` is `policy`."""
         self.world = World(policy=policy)
         return ""
 
@@ -90,7 +90,7 @@ class Groups:
         return self._told(ticket)
 
     def beat(self, member: str, epoch: str, owned: str = "", *topics: str, **more: str) -> str:
-        """`owned`: what the member says that it has; left out: it does not say."""
+        """Send a heartbeat. `owned`: what the member says that it has; left out: it does not say."""
         parts = None if not owned else _partitions(owned)
         return self._told(self.world.beat(member, int(epoch), parts, topics or None, **more))  # type: ignore[arg-type]
 

@@ -31,7 +31,7 @@ NAMES = {0: "UNKNOWN", 1: "INITIAL", 2: "FENCED", 3: "ACTIVE", 4: "SHUTDOWN"}
 
 
 class Lab:
-    """The commands. Each shows the records that an operation writes, then its answer."""
+    """The commands of these stories. Each shows the records that an operation writes, then its answer."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -67,7 +67,7 @@ class Lab:
         return ""
 
     def release(self) -> str:
-        """Commit everything."""
+        """Commit everything that is held."""
         self.cluster.held = None
         return ""
 

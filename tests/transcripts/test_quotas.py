@@ -1,4 +1,4 @@
-"""Stories of client quotas: who shares a rate with whom, how long clients wait, and what is left of their tokens."""
+"""Stories of client quotas: which clients share a rate, how long clients wait, and what is left of their tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ DEFAULT = "<default>"
 
 
 class Quotas:
-    """The commands. `set user=U client=C key=value`; `send USER CLIENT BYTES`; `make USER CLIENT PARTITIONS`."""
+    """The commands of these stories. `set user=U client=C key=value`; `send USER CLIENT BYTES`; `make USER CLIENT
+    PARTITIONS`."""
 
     def __init__(self) -> None:
         self.ms = 0
@@ -39,7 +40,7 @@ class Quotas:
         return ""
 
     def who(self, user: str, client_id: str = "") -> str:
-        """Who shares the quota of a producer."""
+        """The user and the client id that share the quota of a producer."""
         limit = Limits(self.stored.values()).find(PRODUCER, user, client_id)
         if limit is None:
             return "no quota"

@@ -19,8 +19,8 @@ CONFIG = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partit
 
 
 class Races:
-    """The commands. `b` is the broker that leads t-0, `c` the one that coordinates. Every request has a connection of its
-    own, so that a late one does not hold up the next."""
+    """The commands of these stories. `b` is the broker that leads t-0, `c` the one that coordinates. Every request has
+    a connection of its own, so that a late one does not hold up the next."""
 
     def __init__(self) -> None:
         self.clients = 0

@@ -1,4 +1,4 @@
-"""Stories of share partitions (KIP-932): who acquires which records, and what becomes of them."""
+"""Stories of share partitions (KIP-932): which member acquires which records, and what becomes of them."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ STORED = {"available": State.AVAILABLE, "acknowledged": State.ACKNOWLEDGED, "arc
 
 
 class Share:
-    """The commands. Offsets are written `0-9`; a log is the offsets of its batches."""
+    """The commands of these stories. Offsets are written `0-9`; a log is the offsets of its batches."""
 
     def __init__(self) -> None:
         self.group = Limits(30_000, 5, 2_000, True, False)
@@ -43,7 +43,7 @@ class Share:
         return ""
 
     def load(self, start: str, *stored: str) -> str:
-        """Another leader: what was stored, each as `0-9:available:2`."""
+        """Begin with another leader. `stored` is what was stored, each as `0-9:available:2`."""
         self.share = SharePartition(self.share.key, self.share.leader_epoch + 1)
         batches = []
         for one in stored:
@@ -53,7 +53,8 @@ class Share:
         return self.show()
 
     def fetch(self, member: str, records: str = "500", **more: str) -> str:
-        """`batch`: the member's batch size; `strict`: a strict limit; `aborted`: offsets of an aborted transaction."""
+        """Fetch as a member. `batch`: the member's batch size; `strict`: a strict limit; `aborted`: offsets of an
+        aborted transaction."""
         if not self.share.can_acquire(self.group):
             return "nothing can be acquired"
         offset = self.share.next_offset()

@@ -13,7 +13,7 @@ from tests.unit.node.roles.broker.groups.share.cluster import Member, call, desc
 
 
 class Groups:
-    """The commands. Assignments are written `t:0,1/u:0`, nothing as `-`."""
+    """The commands of these stories. Assignments are written `t:0,1/u:0`, nothing as `-`."""
 
     def __init__(self) -> None:
         self.lab = made()

@@ -1,4 +1,4 @@
-"""Stories of a share coordinator (KIP-932): what it remembers of a share partition, and whom it fences."""
+"""Stories of a share coordinator (KIP-932): what it remembers of a share partition, and which requests it fences."""
 
 from pathlib import Path
 from typing import Any

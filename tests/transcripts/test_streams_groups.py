@@ -15,7 +15,7 @@ from tests.unit.broker.groups.streams.world import World, subtopology
 
 
 class Groups:
-    """The commands. Tasks are written `0:0,1/1:0`, nothing as `-`; standby tasks behind a `+`."""
+    """The commands of these stories. Tasks are written `0:0,1/1:0`, nothing as `-`; standby tasks behind a `+`."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -102,7 +102,7 @@ class Groups:
         return self._told(self.world.beat(member, 0, {}, topology, **given))
 
     def beat(self, member: str, epoch: str, owned: str = "", **more: str) -> str:
-        """`owned`: what the member says that it has; left out: it does not say."""
+        """Send a heartbeat. `owned`: what the member says that it has; left out: it does not say."""
         parts = None
         if owned:
             active, _, standby = owned.partition("+")

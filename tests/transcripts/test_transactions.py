@@ -18,7 +18,8 @@ TIMEOUT_MS = 60_000
 
 
 class Transactions:
-    """The commands. One partition of the topic; each write is committed at once, unless `hold` has been said."""
+    """The commands of these stories. One partition of the topic; each write is committed at once, unless `hold` has
+    been said."""
 
     def __init__(self) -> None:
         self.ms = 0
@@ -81,7 +82,7 @@ class Transactions:
         return ""
 
     def ids(self, left: str) -> str:
-        """So many producer ids are here."""
+        """Let this coordinator have so many producer ids."""
         self.ids_left = int(left)
         return ""
 
@@ -118,12 +119,12 @@ class Transactions:
         return ""
 
     def commit(self) -> str:
-        """What is on its way is committed."""
+        """Commit the writes that are on their way."""
         self.held = False
         return "\n".join(self.told())
 
     def fail(self, error: str, kept: str = "") -> str:
-        """What is on its way fails; `kept=yes`: the log has it all the same."""
+        """Let the writes that are on their way fail; `kept=yes`: the log has them all the same."""
         writes, self.machine.writes, self.held = self.machine.writes, [], False
         for write in writes:
             if kept:

@@ -35,7 +35,7 @@ def fence(state: State, broker: int, now: Now, random: Random) -> Result:
     registered = state.image.broker(broker)
     if registered is not None and departure.give_up:  # fenced before or not: nothing of it is to stay
         ops.append(state.family.unregistered(broker, registered.epoch))
-    elif registered is not None and not registered.fenced:  # who is fenced already needs no second record
+    elif registered is not None and not registered.fenced:  # one that is fenced already needs no second record
         ops.append(state.family.fenced(broker, registered.epoch))
     del soft.leaving[broker]
     soft.changed()
@@ -44,7 +44,7 @@ def fence(state: State, broker: int, now: Now, random: Random) -> Result:
 
 def move(state: State, broker: int, now: Now, random: Random) -> Result:
     """Change one slice of the partitions of a controlled shutdown: other replicas take over leaderships and ISR
-    memberships. The sole member of an ISR stays a member, but leads no more (A50)."""
+    memberships. The sole member of an ISR stays a member, but no longer leads (A50)."""
     shutdown = state.soft.stopping[broker]
     ops, shutdown.next_row = _leaving(state, broker, shutdown.next_row, False)
     return Result(ops, shutdown.next_row < 0, atomic=False)
@@ -95,7 +95,7 @@ def _next_search(state: State) -> Search:
 
 def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged | PartitionsSet]:
     """The changes for the partitions that a broker says it cannot read. The broker leaves their ISRs and leaderships as
-    if it were fenced. The last member of an ISR stays a member, but leads no more."""
+    if it were fenced. The last member of an ISR stays a member, but no longer leads."""
     soft = state.soft
     before = soft.unreadable.pop(broker, frozenset())
     now = frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)
@@ -153,7 +153,7 @@ def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[l
 
 def _unreadable_rows(state: State, broker: int) -> frozenset[int]:
     """The partitions whose replica on another broker than this one cannot be read, so that the compiled pass cannot
-    know who leads next."""
+    know the next leader."""
     image = state.image
     others = [found for id, found in state.soft.unreadable.items() if id != broker]
     named = ((image.topic_by_id(topic_id), number) for found in others for topic_id, number in found)

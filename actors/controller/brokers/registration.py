@@ -42,7 +42,8 @@ class Claim(NamedTuple):
     lease: Lease | None
     """The live lease of the id."""
     broker: Any
-    """The registration in the image, fenced or not; None: the id is not registered. Whether it is fenced, `lease` says."""
+    """The registration in the image, fenced or not; None: the id is not registered. `lease` shows whether it is fenced.
+    """
     departure: Departure | None
     """The fencing of the id that is under way."""
     first: bool

@@ -18,8 +18,8 @@ def unregister_broker(state: State, request: "UnregisterBrokerRequest", now: Now
     """Carry out an UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too
     long.
 
-    Registered is meant, fenced or not: what is given up are last copies, which a fenced broker has too. Where fencing has
-    ended the registration (A31), an ISR that holds the broker shows that the cluster knows it.
+    A fenced broker counts as registered: last copies are given up, and a fenced broker has such copies too. Where
+    fencing has ended the registration (A31), an ISR that holds the broker shows that the cluster knows it.
     """
     kind = message("UnregisterBrokerResponse")
     broker = request.broker_id

@@ -3,12 +3,13 @@
 Such a broker sends no heartbeat and holds no lease: it lives as long as its znode in /brokers/ids. This file alone decides
 what becomes of the list of those znodes. Rules:
 
-1. The list is whole. Whoever is registered and not in it is fenced at once.
+1. The list is whole. A broker that is registered and not in it is fenced at once.
 2. A broker's epoch is the czxid of its znode, which the broker takes as its epoch as well: it answers 77 to a lower one. A
    new czxid is a new process, or a new session of the same one: the old registration is fenced first, then the new one is
    made.
 3. An id has one owner. One that a broker of rayft holds is not given to a znode, and the other way round (`owns`).
-4. A new active controller knows from the log who is of this kind, and leaves them in peace until it is told of the list.
+4. A new active controller knows from the log which brokers are of this kind, and fences none of them before it has the
+   list.
 """
 
 from collections.abc import Sequence

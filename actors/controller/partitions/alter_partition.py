@@ -1,7 +1,7 @@
 """AlterPartition (56) of Apache Kafka's brokers in ZooKeeper mode, which 2.8 called AlterIsr: versions 0 to 3.
 
-What is granted, `isr.py` decides alone; this file decides how such a broker's words become its request, and how the answer
-is told. Rules:
+`isr.py` alone decides what is granted; this file decides how such a broker's request becomes one of KIP-497, and how
+the answer is written. Rules:
 
 1. The leader commits an ISR from the answer, so it has the partition's leader, its leader epoch, its ISR and its partition
    epoch after the change.

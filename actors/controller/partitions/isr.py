@@ -1,6 +1,6 @@
 """AlterIsr (56, KIP-497): a partition's leader asks, the controller decides.
 
-What this file alone decides: which proposals are granted, by `CHECKS` in the order of the requirements' table 2.6; the first
+This file alone decides which proposals are granted, by `CHECKS` in the order of the requirements' table 2.6; the first
 check that fails names the error. All accepted partitions of a request are one group of records (R497-27), and a
 reassignment that a proposal completes ends in it (R497-08).
 
@@ -133,7 +133,7 @@ def _names_itself(state: State, proposal: Proposal) -> bool:
 
 
 def _version_is_current(state: State, proposal: Proposal) -> bool:
-    # Whoever leads still and names an older leader epoch proposes on an older state, whatever version it names.
+    # A leader that names an older leader epoch proposes on an older state, whatever version it names.
     image, row, entry = state.image, proposal.row, proposal.entry
     return bool(
         entry.current_zk_version == image.partition_epoch(row) and entry.leader_epoch == image.leader_epoch(row)
@@ -155,8 +155,8 @@ def _has_leader(state: State, proposal: Proposal) -> bool:
 
 def _eligible(state: State, proposal: Proposal) -> bool:
     """Whether every member of the proposed ISR may be in it. Members that are in the ISR already and in controlled
-    shutdown, or fenced by themselves (A23), may stay until the controller takes them out; the leader itself, too.
-    Everybody else has to be usable, under the epoch that the leader has seen, and must not say that it cannot use its
+    shutdown, or fenced by themselves (A23), may stay until the controller takes them out; the leader itself, too. Any
+    other member has to be usable, under the epoch that the leader has seen, and must not say that it cannot use its
     replica: the leader knows it as caught up until it has fetched nothing for long enough. A fenced broker is refused
     like an absent one, but for another reason: absent, it has no epoch to compare; fenced, it is not usable."""
     image = state.image

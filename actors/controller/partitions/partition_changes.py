@@ -1,6 +1,6 @@
 """The changes of a partition: its new ISR, its new leader, and the end of its reassignment (KIP-631, Fencing; KIP-455).
 
-Every change of an ISR or a leader passes through `changed`, whoever asks for it. Rules:
+Every change of an ISR or a leader passes through `changed`, whatever asks for it. Rules:
 
 1. Each change moves the partition epoch by one, and the leader epoch as the family of the metadata says: always (A33), or
    where the leader changes. Nothing changed: no op.
@@ -8,9 +8,10 @@ Every change of an ISR or a leader passes through `changed`, whoever asks for it
    usable; -1 if there is none.
 3. The last member of an ISR is not removed: it has the data (A32). Then the leader is -1, unless the topic allows an
    unclean election, or the broker is given up on purpose.
-4. Nobody is elected who says that it cannot read its replica, not even uncleanly.
+4. A broker that says that it cannot read its replica is not elected, not even uncleanly.
 5. A change after which every adding replica of a reassignment is in the ISR completes it, in the same record (R497-08),
-   unless no member of the target's ISR could lead. What was unclean, or made a broker leave, counts like a leader's word.
+   unless no member of the target's ISR could lead. A change that was unclean, or that made a broker leave, completes it
+   like a leader's proposal.
 """
 
 from collections.abc import Collection, Sequence

@@ -6,7 +6,8 @@ This file alone decides what a partition looks like while a reassignment runs, a
    which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), each under the next epochs.
 2. It is complete when every adding replica is in the ISR, whatever has brought in the last one (`partition_changes.py`). A
    reassignment that adds no replica is complete at once.
-3. It is not completed while no member of the target's ISR could lead. Nobody leads who cannot read its replica.
+3. It is not completed while no member of the target's ISR could lead. A broker that cannot read its replica does not
+   lead.
 """
 
 from typing import TYPE_CHECKING, Any

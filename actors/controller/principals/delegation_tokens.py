@@ -4,12 +4,12 @@ This file alone decides what becomes of a token. What is stored says whose it is
 computed from its id (`authentication/delegation_tokens.py`). Rules, as in Apache Kafka:
 
 1. A token is good until its expiry time. Renewing moves that, never beyond the token's last time.
-2. The owner and the renewers may renew a token and let it expire. Nobody else may, super users included.
+2. The owner and the renewers may renew a token and let it expire. No other principal may, not even a super user.
 3. Tokens whose time is over are removed every `delegation.token.expiry.check.interval.ms`.
 
 Owners and renewers are of type User: a login can become no other principal. There may be TOKENS_MAX tokens, and
-TOKENS_OF_A_REQUESTER_MAX of one requester. A requester may also have at most one for each ROOM_FOR_ONE that there is room
-for: those who take all that they may get leave room for the next ones, less each time.
+TOKENS_OF_A_REQUESTER_MAX of one requester. A requester may also have at most one for each ROOM_FOR_ONE that there is
+room for: requesters that take all that they may get leave room for the next ones, less each time.
 """
 
 import base64

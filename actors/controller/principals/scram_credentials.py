@@ -1,7 +1,7 @@
 """AlterUserScramCredentials (51): SCRAM credentials of users in the metadata log (KIP-554).
 
-This file alone decides which credentials may be stored. The request brings the salted password; what is stored are the keys
-that come from it, with which nobody can log in. Rules:
+This file alone decides which credentials may be stored. The request brings the salted password; what is stored are the
+keys that come from it, which are not enough to log in. Rules:
 
 1. All changes of a user are made, or none. Each user has one result.
 2. A user's credential of one mechanism is named once in a request.

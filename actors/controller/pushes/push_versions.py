@@ -1,7 +1,8 @@
 """The versions of the pushed requests that a broker understands (KIP-291; docs/readings.md G-40).
 
-Brokers of rayft understand one of each. Of one of Apache Kafka's in ZooKeeper mode nothing but its own ApiVersions says it:
-znodes name no release. This file alone decides what is spoken to a broker that serves such and such.
+Brokers of rayft understand one of each. Only its own ApiVersions shows what a broker of Apache Kafka in ZooKeeper mode
+understands: znodes name no release. This file alone decides which versions are sent to a broker, by the versions that
+it serves.
 """
 
 from collections.abc import Mapping

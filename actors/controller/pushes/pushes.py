@@ -13,7 +13,7 @@ Rules:
 4. A partition that has changed again since UpdateMetadata told of it waits for the next round: its new leader may be a
    broker that this one has not heard of.
 5. A deletion is told once, and never merged away. A process that was not there to be told, or was told by a controller
-   that ended, is told when somebody who remembers the deletion says so (`end`).
+   that ended, is told when `end` is called for the deletion.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,8 @@ This file alone decides that. `actors/bridge/checks.py` judges what is in ZooKee
 
 1. Each reason is one sentence, which says what to do; none repeats a password.
 2. A node that would not start is found here and not when it is started.
-3. What protects the old brokers, and what lets somebody in, is not lost on the way over unless the operator says so: no
-   open listener where theirs asks who somebody is, no access rule that is not obeyed, no delegation token without a key.
+3. What protects the old brokers, and what lets clients in, is not lost on the way over unless the operator says so: no
+   open listener where theirs asks for a login, no access rule that is not obeyed, no delegation token without a key.
 4. A node that could not log in is found here: at its own listener, and with a password that is not the one in ZooKeeper.
 """
 

@@ -1,13 +1,13 @@
 """The TLS handshakes of a node: which one begins next, and which one gives up its place.
 
-A handshake takes a signature in the one thread that also carries heartbeats, and `HANDSHAKE_BYTES` until it is over. This
-file alone decides how many there are and whose. Rules:
+A handshake takes a signature in the one thread that also carries heartbeats, and `HANDSHAKE_BYTES` until it is over.
+This file alone decides how many there are, and of which hosts. Rules:
 
-1. `A_SECOND` handshakes begin in a second, and no more than `AT_ONCE` of them together, so that a crowd never takes the loop
-   for longer than these last. Of one host `A_SECOND_OF_A_HOST` begin.
-2. A connection that cannot begin waits. Hosts take turns, so that whoever comes from another address than a crowd waits for
-   one handshake of each host and not for the crowd. `WAITING` connections wait, of one host `WAITING_OF_A_HOST`.
-3. `UNDER_WAY` handshakes last at the same time, of one host `UNDER_WAY_OF_A_HOST`.
+1. `A_SECOND` handshakes begin in a second, and no more than `AT_ONCE` of them together, so that a crowd never takes the
+   loop for longer than these last. `A_SECOND_OF_A_HOST` of one host begin.
+2. A connection that cannot begin waits. Hosts take turns, so that a peer from another address than a crowd waits for
+   one handshake of each host and not for the crowd. `WAITING` connections wait, and `WAITING_OF_A_HOST` of one host.
+3. `UNDER_WAY` handshakes last at the same time, and `UNDER_WAY_OF_A_HOST` of one host.
 4. When places are taken, the host that has the most gives one to a host that has at least two fewer: of connections that
    wait the newest, of handshakes under way the oldest. A handshake that has lasted `SLOW_S` gives its place to any.
 
@@ -33,7 +33,7 @@ MANY = 100
 """The number of handshakes after which their memory is given back to the system once none is under way."""
 HANDSHAKE_BYTES = 600 << 10
 """The most memory of a handshake under way: OpenSSL takes a first message of 128 KiB, and buffers of 256 KiB and more
-are around it. Of a peer that sends nothing it is 55 KiB."""
+are around it. For a peer that sends nothing it is 55 KiB."""
 
 
 class Arrival(Protocol):

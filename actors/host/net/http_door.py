@@ -5,8 +5,8 @@ This file alone decides what they may take of the process. Rules:
 1. One thread serves all. It holds `CONNECTIONS_MAX` connections; one more takes the place of the one that has been there
    longest without a whole request, and where all have asked, it is closed.
 2. A request has `REQUEST_BYTES_MAX` bytes at most and `REQUEST_S` seconds to arrive, its answer `ANSWER_S` to be taken.
-3. One page is made at a time. Everybody whose request is there by then gets it. The next one is made after a rest of
-   `REST` times what this one took, so that no number of requests has more than a part of the node.
+3. One page is made at a time. Every connection whose request is there by then gets it. The next one is made after a
+   rest of `REST` times what this one took, so that no number of requests has more than a part of the node.
 4. A connection is closed behind its answer.
 """
 
@@ -126,7 +126,7 @@ class HttpDoor:
             sock, _ = self._listener.accept()
         except BlockingIOError:
             return
-        except OSError:  # no descriptor is left: who waits goes on waiting
+        except OSError:  # no descriptor is left: connections that wait go on waiting
             time.sleep(LOOK_S / 10)
             return
         if len(self._connections) >= CONNECTIONS_MAX:
@@ -183,7 +183,7 @@ class HttpDoor:
         asking, self._asking = self._asking, []
         began_s = time.monotonic()
         page: Page | None = None
-        with contextlib.suppress(Exception):  # no memory, say: whoever asks later gets a page again
+        with contextlib.suppress(Exception):  # no memory, say: later requests get a page again
             page, self.pages = self._make(), self.pages + 1
         for one in asking:
             if page is None:

@@ -7,8 +7,8 @@ This file alone decides how much the connections of a plane may bring in one pas
 1. All together may bring `PASS_BYTES` in a pass, or `CROWD_BYTES` if several want more than their share. That is the share
    of one, too; when it is used up, others may still bring `LEAST_BYTES` each. So a small request passes whatever other
    connections do, and one connection alone is not read in small pieces.
-2. A connection that has brought its share, and may have more, stands in a line and is not read. When nobody stands there it
-   goes on as long as there is room in the pass.
+2. A connection that has brought its share, and may have more, stands in a line and is not read. When no other
+   connection stands there it goes on as long as there is room in the pass.
 3. The next pass lets in one of the line. Hosts take turns, and so do the connections of a host.
 4. When a controller has said something, those that have not begun in this pass bring `LEAST_BYTES`: the turn begins soon.
 

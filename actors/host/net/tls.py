@@ -80,7 +80,7 @@ class Tls:
         """The peer that a certificate names, and how long the certificate is good; None: the peer has shown none. A
         session that goes on from an earlier handshake comes without a look at certificates, so the time is looked at
         here. Raises ValueError if the certificate cannot be read, or no rule makes a principal of its name. `logs_in`:
-        the peer says who it is otherwise, and no rule is looked at."""
+        the peer logs in otherwise, and no rule is looked at."""
         data = peer.getpeercert(binary_form=True) if peer is not None else None
         if data is None:
             return None
@@ -105,9 +105,9 @@ class Tls:
         return server, client
 
     def issued(self, shown: Iterable[bytes]) -> set[bytes]:
-        """Those of the certificates `shown` (DER) that an authority of the truststore, as it was read last, has issued
-        itself. A certificate with an authority in between is not among them: its peer connects anew, with all its
-        certificates. Another thread may ask."""
+        """Out of the certificates `shown` (DER), those that an authority of the truststore, as it was read last, has
+        issued itself. A certificate with an authority in between is not among them: its peer connects anew, with all
+        its certificates. Another thread may ask."""
         from cryptography import x509
 
         trusted, found = [], set()
@@ -150,7 +150,7 @@ class Tls:
         try:
             if trusted is not None:
                 context.load_verify_locations(cadata=trusted)
-            # OpenSSL takes keys from files only: this one is in memory, and nobody else can open it.
+            # OpenSSL takes keys from files only: this one is in memory, and no other process can open it.
             with os.fdopen(os.memfd_create("keys", os.MFD_CLOEXEC), "wb") as file:
                 file.write(keys)
                 file.flush()

@@ -1,8 +1,9 @@
 """`--add-scram 'SCRAM-SHA-256=[name=alice,password=alice-secret]'` of `rayft format`: a credential of a user (KIP-900).
 
-This file alone decides how such an argument is read. Its words are Apache Kafka's: name, password, salt (Base64), iterations
-(4096), and saltedpassword (Base64) with the salt it was made with, in place of password. A value that contains a comma
-stands in double quotes. What is stored are keys, with which nobody can log in. No error repeats a password.
+This file alone decides how such an argument is read. Its words are Apache Kafka's: name, password, salt (Base64),
+iterations (4096), and saltedpassword (Base64) with the salt it was made with, in place of password. A value that
+contains a comma stands in double quotes. What is stored are keys, which are not enough to log in. No error repeats a
+password.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The directory with a cluster's authority and what it has issued: what `rayft certificate` makes, and `rayft up`.
 
-This file alone decides the names of these files and who may be named in a certificate:
+This file alone decides the names of these files and which names a certificate may have:
 
     ca.pem                  the authority's certificate, which everybody trusts
     ca.key                  its key: who has it can become any node and any client. Nodes do not need it

@@ -1,9 +1,9 @@
 """File descriptors of the process, and how they are divided.
 
 This file alone decides how they are divided: half for the files of the log directories, the rest for connections,
-except for a few that connections never get. Without those few, a flood of connections would keep a checkpoint from being
-written. Some of these are kept open without a use (`Reserve`), so that they are there for what must not fail even where
-something that nobody counts has taken all others.
+except for a few that connections never get. Without those few, a flood of connections would keep a checkpoint from
+being written. Some of these are kept open without a use (`Reserve`), so that they are there for what must not fail even
+if something that is not counted has taken all others.
 """
 
 import contextlib

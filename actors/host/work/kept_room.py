@@ -39,7 +39,7 @@ def of_records(path: str) -> bool:
 def _volume(root: str) -> int:
     try:
         volume = os.statvfs(root)
-    except OSError:  # whoever uses it next finds out
+    except OSError:  # its next user finds out
         return 0
     return volume.f_frsize * volume.f_blocks
 
@@ -67,8 +67,8 @@ class KeptRoom:
         self._lock = threading.Lock()
         self.kept = False
         self.full = False
-        """Whether there is no room to keep back: it was given up, or could never be kept. A disk that does not take the
-        file for another reason has room."""
+        """Whether the directory lacks the room to keep back: it was given up, or could never be kept. A disk that does
+        not take the file for another reason has room."""
         self.keep()
 
     def keep(self) -> None:
@@ -93,7 +93,7 @@ class KeptRoom:
                 self.kept, self.full = True, False
 
     def fits_twice(self) -> bool:
-        """Whether there is space for the room twice. Raises OSError."""
+        """Whether the file system has space for the room twice. Raises OSError."""
         volume = os.statvfs(self._root)
         return volume.f_frsize * (volume.f_bfree if _is_root() else volume.f_bavail) >= 2 * self.size
 

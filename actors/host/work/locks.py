@@ -3,12 +3,12 @@
 This file alone decides which process a signal may go to. Rules:
 
 1. A process that opens a directory holds its `.lock` until it ends. The system frees the lock however the process dies.
-2. `.lock` has the holder's process id. A process that cannot write it there does not hold the directory: nobody could stop
-   it, and a command would take its directory for one that is free.
+2. `.lock` has the holder's process id. A process that cannot write it there does not hold the directory: no command
+   could stop it, and a command would take its directory for one that is free.
 3. The number alone proves nothing. It may be of another machine or another namespace of processes, or used again. A
    process is the holder if it has this very file open: the same device and inode among its descriptors.
-4. A signal goes to a process that was looked at by a handle (pidfd), which no later process takes over. Who holds a
-   directory and cannot be proved gets no signal: the command says so and ends.
+4. A signal goes to a process that was looked at by a handle (pidfd), which no later process takes over. A holder that
+   cannot be proved gets no signal: the command says so and ends.
 5. One command at a time makes or changes the cluster of a directory, from its first look at it to its last file.
 """
 
@@ -157,7 +157,7 @@ def send(path: str, number: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        if seen(path) != pid:  # it ended between the two looks, and the number may be somebody else's
+        if seen(path) != pid:  # it ended between the two looks, and the number may be another process's
             return False
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(handle, number)

@@ -6,7 +6,7 @@ records. Lines that differ in numbers only (addresses, ports, offsets, ids) are 
 1. The first line of a kind is written at once. So are lines of the same kind with other words, up to TEXTS_MAX of them.
 2. Any further line of the kind is counted. When INTERVAL_S are over since the first line of the kind, one line says how
    many were counted and shows the newest.
-3. Of one level at most LINES_MAX lines are written in an interval, however many kinds there are. The rest is counted
+3. At most LINES_MAX lines of one level are written in an interval, however many kinds there are. The rest is counted
    together: a peer that can choose the words of a line can make any number of kinds.
 4. Memory is bounded by KINDS_MAX kinds. The memory for each text is bounded too.
 """

@@ -5,8 +5,9 @@ error of a device and never ends a node:
 
 1. A thread beside the loop waits until what it needs is there (`LocalDisk.taken`).
 2. The loop waits for nothing. It closes descriptors that it can open again, then takes one that was kept for it
-   (`descriptors.Reserve`). Where neither helps, the one operation is refused as on a full disk, with `DiskFull`: nothing
-   of it has been done, and whoever asked may ask again. A sync whose files cannot be opened yet waits (`syncs.py`).
+   (`descriptors.Reserve`). Where neither helps, the one operation is refused as on a full disk, with `DiskFull`:
+   nothing of it has been done, and the caller may ask again. A sync whose files cannot be opened yet waits
+   (`syncs.py`).
 """
 
 import errno

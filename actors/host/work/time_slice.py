@@ -1,9 +1,9 @@
 """The time slice of a loop's thread, which says how soon the kernel wakes it when all cores are busy.
 
-Linux lets whoever runs go on for a time slice, 1.4 ms and more, before it wakes a thread that something has arrived for.
-One that has asked for shorter slices need not wait for those that have longer ones; its share of the cores stays what it
-was. That is for threads that do little and that others wait for. This file alone knows the system call: sched_setattr(2),
-whose `sched_runtime` is the slice since Linux 6.12; older kernels ignore it.
+Linux lets the thread that runs go on for a time slice, 1.4 ms and more, before it wakes a thread that something has
+arrived for. One that has asked for shorter slices need not wait for those that have longer ones; its share of the cores
+stays what it was. That is for threads that do little and that others wait for. This file alone knows the system call:
+sched_setattr(2), whose `sched_runtime` is the slice since Linux 6.12; older kernels ignore it.
 """
 
 import ctypes

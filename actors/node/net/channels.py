@@ -1,16 +1,16 @@
 """Outbound connections: one channel for each (purpose, address), requests in order, answers matched by correlation id.
 
 A purpose is what the connection is for (`"controller"`, `("raft", 1002)`, `("fetch", 3)`), so that a long poll never
-stands in the way of a heartbeat (KIP-291 for what this node asks of others). A channel dials on the first call and again
-on the first call after it was lost. It never retries: whoever called hears of the loss and decides.
+stands in the way of a heartbeat (KIP-291 for what this node asks of others). A channel dials on the first call and
+again on the first call after it was lost. It never retries: the caller hears of the loss and decides.
 
 A caller is never told anything inside the call that asks, drops or probes: it may be in the middle of a table of its own.
 What such a call settles (no controller is known, the peer has moved, the channel was dropped) is told in `settle`, in the
 turn's order.
 
-A channel to a controller begins with ApiVersions; the finalized level of `metadata.format` that it reports holds for the
-life of the connection and names the layout of the drafts' answers (reading A02). Where the other side asks who we are, a
-login comes next, and again before it is no longer good (KIP-368).
+A channel to a controller begins with ApiVersions; the finalized level of `metadata.format` that it reports holds for
+the life of the connection and names the layout of the drafts' answers (reading A02). If the other side asks for a
+login, that comes next, and again before it is no longer good (KIP-368).
 
 A broker in ZooKeeper mode may be of an older release: a channel to one begins with ApiVersions too, and a request leaves in
 the newest version that both sides know.
@@ -328,9 +328,10 @@ class Channels:
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
         """Try a bare connect, without a byte sent: `then(True)` is called only if it was refused.
 
-        A dying process may lose its connections before its listener: a connect in between is taken by nobody and broken
-        soon. So one that is taken is kept for a moment, and made anew when the other side breaks it; `then(False)` when it
-        has lasted, or that has gone on for too long: a living process that turns away whom it cannot serve.
+        A dying process may lose its connections before its listener: a connect in between is accepted by the system
+        alone and broken soon. So one that is taken is kept for a moment, and made anew when the other side breaks it;
+        `then(False)` when it has lasted, or that has gone on for too long: a living process may turn away peers that it
+        cannot serve.
         """
         self._probe(_Probe(address, then, self._now_ms() + PROBE_MS_MAX))
 

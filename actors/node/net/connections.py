@@ -13,13 +13,14 @@ Those on which followers fetch are read always: the requests that hold the bytes
 connection that comes above the budget is read up to its first request, which tells whose it is. A request that waits for
 what its peer may put off holds none of these bytes: its frame is let go, and counts until no view of it is left.
 
-What a client has sent and nobody has begun with, while it is over its quota or does not read, waits for that client alone.
-It is counted apart, so that nobody else is kept from sending; above the same budget each connection has one request at a
-time, and what is apart grows no more.
+Requests that a client has sent and that have not begun, while it is over its quota or does not read, wait for that
+client alone. They are counted apart, so that no other client is kept from sending; above the same budget each
+connection has one request at a time, and what is apart no longer grows.
 
 Answers that are known and may not leave, since an earlier one of their connection is not known yet, are held too. Above
 `BEHIND_BYTES_MAX` of them a connection starts none but its first request, and above `ALL_BEHIND_BYTES_MAX` over all
-connections no connection does. The answer to its first request leaves at once, so nobody waits for another's peer.
+connections no connection does. The answer to its first request leaves at once, so no client waits for another one's
+peer.
 
 What peers ask for and do not read is held too. `room` says how many bytes of records the next answer may bring: no more
 than one answer's worth for a connection, and what `UNREAD_BYTES_MAX` leaves for all but followers, but a fair share always:
@@ -442,7 +443,7 @@ class Connections:
             slot.frame = GONE
         try:
             frame.release()
-        except BufferError:  # somebody reads it, and says so by an array that has its memory
+        except BufferError:  # a reader still has a view of its memory
             return
         if block is None:
             self.give_back(slot)

@@ -1,7 +1,8 @@
 """The logins of this node at the nodes that it dials: at brokers on the inter-broker listener, at controllers on their
 own.
 
-This file alone decides which exchange a new connection begins with. KIP-43, KIP-84; who dials where, `channels.py` knows.
+This file alone decides which exchange a new connection begins with. `channels.py` decides where the node dials. KIP-43,
+KIP-84.
 """
 
 from functools import lru_cache

@@ -1,14 +1,14 @@
 """The requests that are still handled after their peer has closed its connection: those that wait for no answer, if
 they have arrived whole.
 
-This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits for
-no answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its group
-would wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until a request has an
-answer that nobody takes. Rules:
+This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits
+for no answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its
+group would wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until the
+answer to a request cannot be sent. Rules:
 
-1. These requests are handled in their order and in their connection's share of the time, those that wait for a
-   thread or a write too. Of all others the answers are dropped, and those that have not begun to write are not looked at any
-   more. One that has begun goes on, since a later one may wait for it (`record_validation.py`).
+1. These requests are handled in their order and in their connection's share of the time, those that wait for a thread
+   or a write too. The answers to all others are dropped, and requests that have not begun to write are dropped too. One
+   that has begun goes on, since a later one may wait for it (`record_validation.py`).
 2. The connection is forgotten when the last of them is handled. One that fails takes the others with it, as on a
    connection that is open.
 3. `CLOSED_MAX` connections may stay, and none while the requests of all connections hold more memory than they may.

@@ -4,18 +4,18 @@ This file alone decides what is handled next. Rules:
 
 1. Control runs before data. In the control lane the answers to what this node asked of controllers run first, then the
    quorum's requests, then those of a control-plane listener, which have a queue of 20 of their own.
-2. Within a lane goes first who has had the least time (start-time fair queueing): a connection counts the time that its
-   requests took, and one that comes back from a rest counts from where the others are. So a client that asks now and then
-   waits for one request of the others, however many these are and however long theirs take. A connection may go on for
-   `SHARE_NS`, since answers that leave together cost one call of the kernel.
-   The connections of a host share what one connection of another host gets: their time counts as many times over as the
-   host has connections with something queued.
+2. Within a lane the connection that has had the least time goes first (start-time fair queueing): a connection counts
+   the time that its requests took, and one that comes back from a rest counts from where the others are. So a client
+   that asks now and then waits for one request of the others, however many these are and however long theirs take. A
+   connection may go on for `SHARE_NS`, since answers that leave together cost one call of the kernel. The connections
+   of a host share what one connection of another host gets: their time counts as many times over as the host has
+   connections with something queued.
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
-4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it. Whoever stands
-   in the line meanwhile comes first, however long the slice took.
-5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued. What is still handled
-   of a connection that its peer has closed, `farewell.py` decides.
+4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it. Connections
+   that came into the line meanwhile go first, however long the slice took.
+5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued. `farewell.py`
+   decides what is still handled of a connection that its peer has closed.
 """
 
 import heapq
@@ -241,7 +241,7 @@ class Mailbox:
         self._plane = Line()
         """Requests of the control-plane listener."""
         self.data = Line()
-        """The data lane. Read only, for callers that ask in every turn."""
+        """The queues of the data lane. Read only, for callers that ask in every turn."""
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (self.data,))
         """The queues of each lane; the one that runs first comes first: answers, requests, requests of the
         control-plane listener."""

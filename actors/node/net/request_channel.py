@@ -1,8 +1,8 @@
 """The way of requests between the sockets and the handlers: they come in, wait in the mailbox, are handled, and their
 answers leave.
 
-This file alone decides where a frame waits, and when a connection is forgotten. Which waiting request is handled next,
-`mailbox.py` decides; what a request means is decided above. Rules:
+This file alone decides where a frame waits, and when a connection is forgotten. `mailbox.py` decides which waiting
+request is handled next; what a request means is decided above. Rules:
 
 1. Requests of a control-plane listener stand in a queue of 20 (KIP-291). What has no place there waits outside, first come,
    first served; a peer that does not read its answers gives its places back.
@@ -42,8 +42,8 @@ CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 LARGE_BYTES = 512 << 10
 """The bytes of requests after which a lane has had its part of a turn, however little time that took by then: large
-requests come to their end in swarms, and what controllers say would wait for them all. Beside so many bytes a turn
-costs little."""
+requests come to their end in swarms, and what controllers say would wait for them all. The cost of a turn is small
+beside that of so many bytes."""
 NOTE_EVERY_MS = 1000
 """How often in ms the share of idle time is noted."""
 
@@ -151,8 +151,8 @@ class RequestChannel:
         self.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
 
     def end_credentials(self, gone: Callable[[Connection], str | None]) -> None:
-        """Close each connection whose peer has logged in with credentials that exist no more. `gone`: another reason to
-        close a connection."""
+        """Close each connection whose peer has logged in with credentials that have been removed. `gone`: another
+        reason to close a connection."""
         for connection in self.connections.all():
             if connection.kept is not None and not connection.kept():
                 self.close(connection, f"the login of {connection.principal} was taken back")

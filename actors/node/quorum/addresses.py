@@ -1,10 +1,10 @@
 """The addresses at which the members of the quorum are reached.
 
-This file alone decides what this replica is called, and which address of another one is believed: of the leader what it, or
-the quorum's answers, said last; then a Voters record that has moved it, then `controller.connect` where it names ids, then
-the Voters record (reading A11, KIP-853). What a leader has said of itself counts as long as it leads: it may have said what
-nobody can reach, and then another one leads, and has to find it where it is. Entries without an id are asked for the leader
-under ids below -1, as long as none is known.
+This file alone decides what this replica is called, and which address of another one is believed: of the leader what
+it, or the quorum's answers, said last; then a Voters record that has moved it, then `controller.connect` where it names
+ids, then the Voters record (reading A11, KIP-853). What a leader has said of itself counts as long as it leads: it may
+have named an address that cannot be reached, and then another one leads, and has to find it where it is. Entries
+without an id are asked for the leader under ids below -1, as long as none is known.
 """
 
 from collections.abc import Iterable, Sequence

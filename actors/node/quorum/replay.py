@@ -44,7 +44,7 @@ class Replay:
         self.applied = 0
         """The offset below which the roles have replayed everything."""
         self.behind = False
-        """Whether there is more to replay in the next turn."""
+        """Whether the next turn has more to replay."""
         self.pending: Leadership | None = None
         """The leadership that begins when what is below it has been replayed; None: there is none."""
         self.leads = False

@@ -230,8 +230,8 @@ class Quorum:
         return True
 
     def voters_at(self, end_offset: int) -> batches.Voters | None:
-        """The voters according to the records below `end_offset`, as a snapshot names them; None: the records name
-        nobody."""
+        """The voters according to the records below `end_offset`, as a snapshot names them; None: the records name no
+        voters."""
         found = self.raft.voters_at(end_offset)
         return None if found is None else record(found)
 

@@ -4,9 +4,9 @@ push mode).
 
 Rules:
 
-1. Who pushes under the highest epoch is active, until a request to it fails or it says that it is not.
-2. A controller that is not active may know who is.
-3. Who pushes under a lower epoch than another one before is not believed (R497-51).
+1. The controller that pushes under the highest epoch is active, until a request to it fails or it says that it is not.
+2. A controller that is not active may know which one is.
+3. A controller that pushes under a lower epoch than another one before is not believed (R497-51).
 """
 
 from actors.node.quorum.addresses import Address, Addresses

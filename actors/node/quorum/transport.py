@@ -162,7 +162,7 @@ class Transport:
 
     def _probe(self, target: int, request: ProbeRequest) -> None:
         """Ask at a voter's endpoint what the controller there supports, then, as its leader, whether it is that voter.
-        By then this replica may lead no more, or another epoch: it says which one it led when it began."""
+        By then this replica may no longer lead, or lead another epoch: it names the one that it led when it began."""
         address: Address = request.voter.endpoints[0][1:]
         place = (PROBE, request.serial)
 

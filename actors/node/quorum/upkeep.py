@@ -84,7 +84,7 @@ class Upkeep:
         def read(result: Any) -> None:
             self._reading = False
             if isinstance(result, FileNotFoundError):
-                raft.warmed()  # deleted meanwhile, behind a newer snapshot: who asked is told so
+                raft.warmed()  # deleted meanwhile, behind a newer snapshot: the reader is told so
                 return
             if isinstance(result, Exception):
                 runtime.stop(1, f"the metadata log cannot be read: {result}")

@@ -1,7 +1,7 @@
 """The voters of the metadata quorum, as this node knows them (KIP-853).
 
-Raft decides who votes, by the newest record in the log. This file alone translates between that and records, and keeps
-where each voter may be reached."""
+Raft decides which replicas vote, by the newest record in the log. This file alone translates between that and records,
+and keeps where each voter may be reached."""
 
 from collections.abc import Sequence
 

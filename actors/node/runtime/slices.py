@@ -26,7 +26,7 @@ Steps = Generator[None, None, Answer]
 C = TypeVar("C")
 """The context of a handler."""
 E = TypeVar("E")
-"""An entry."""
+"""An entry that is put in order."""
 K = TypeVar("K", str, tuple[str, int])
 """The type of a name: a text, or a text with a number."""
 

@@ -1,7 +1,7 @@
 """Steps of work that take too long, found by what is measured and by what is counted.
 
-A node has one thread: a step that goes on keeps everybody else waiting. This file alone decides what becomes of one that is
-too long. Rules:
+A node has one thread: a step that goes on keeps all other requests waiting. This file alone decides what becomes of one
+that is too long. Rules:
 
 1. A step is one call of a handler, a slice of it, or one call of what has waited. Where it is measured anyway, it is handed
    in if it took `LONG_NS` or more: that is what a whole lane has of a turn. So is a turn of which no step was so long.

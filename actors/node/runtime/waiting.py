@@ -10,8 +10,8 @@ reason arrives; it may come back by waiting anew. Rules:
 3. While some are late, all queue behind them. Then hosts take turns, and within a host its connections, by one waiter each;
    those of a connection are called in the order in which they became due. A waiter that is late and whose time comes is
    called once, as expired.
-4. What waits for a peer that has gone is forgotten, however long it would have waited: else whoever connects, asks and goes,
-   again and again, fills the memory. That costs a look at each of its keys, so it is done in portions.
+4. What waits for a peer that has gone is forgotten, however long it would have waited: else a client that connects,
+   asks and goes, again and again, fills the memory. That costs a look at each of its keys, so it is done in portions.
 5. The node's own timers are few. They are called when they are due, before requests whose time is over.
 """
 
@@ -122,8 +122,8 @@ class Timers(Times[Timer]):
 
 
 class _Entry:
-    """A parked waiter. Invariant: `function` is None once it was called or forgotten; then every key has let go of it,
-    unless it still stands among the forgotten."""
+    """A waiter that is parked. Invariant: `function` is None once it was called or forgotten; then every key has let go
+    of it, unless it still stands among the forgotten."""
 
     __slots__ = ("connection", "expired", "function", "idle", "keys", "late")
 
@@ -325,7 +325,7 @@ class Waiting:
     def _call(self, entries: list[_Entry], expired: bool, key: Hashable | None = None) -> bool:
         """Call waiters as long as the turn has time; the others are late. Returns whether any was called. `key`: they
         were found by that one alone."""
-        if len(entries) == 1 and not self._late.hosts:  # nearly always; nobody has to wait for it
+        if len(entries) == 1 and not self._late.hosts:  # nearly always; no other waiter is kept waiting
             if key is not None and entries[0].stays(key):
                 return False
             self._called = True

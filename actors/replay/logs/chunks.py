@@ -87,8 +87,8 @@ class Run(NamedTuple):
     """Sound batches of a file that lie one behind the other, and a copy of their bytes."""
 
     data: memoryview
-    """The bytes of the file from `origin` to `after`. Nobody else can change them. They are used again for the next run
-    once no view of them is left."""
+    """The bytes of the file from `origin` to `after`. No other process can change them. They are used again for the
+    next run once no view of them is left."""
     origin: int
     headers: Headers
     """`position` counts from the beginning of the file."""
@@ -143,7 +143,7 @@ def _stands(data: memoryview, header: Headers) -> bool:
 
 def _room(data: memoryview, position: int, stop: int, wanted: int, crc: bool) -> memoryview | None:
     """Memory for a copy of the next batches: at least one, and about `wanted` bytes. None if the next one claims to be
-    larger and is not sound: bytes that nobody wrote as a batch may claim 2 GiB."""
+    larger and is not sound: bytes that were not written as a batch may claim 2 GiB."""
     first, _, _ = scan(data, position, stop, False, records_max=1)
     size = int(first[0]["size"]) if len(first) else 0
     if size > wanted and crc and not len(scan(data, position, stop, True, records_max=1)[0]):

@@ -4,11 +4,11 @@ A cluster's directory holds a copy of each log for each of its nodes. This file 
 or a controller would that has to choose the next leader:
 
 1. A copy is newer if its last sound batch has a higher leader epoch. A leader that died may have written more than its
-   successor, but nobody was told that those records are committed.
-   A checkpoint of metadata counts like the batches that it stands for: a node that has fetched one has no other batch yet.
-2. Of copies that end in the same epoch, the one that reaches the highest offset. Headers say that. The size of a file says
-   nothing: it may hold zeros at its end, or longer batches. A copy with a hole in its last segment, as a power cut may leave
-   it, ends there.
+   successor, but no client was told that those records are committed. A checkpoint of metadata counts like the batches
+   that it stands for: a node that has fetched one has no other batch yet.
+2. If several copies end in the same epoch, the one that reaches the highest offset is the newest. Headers say that. The
+   size of a file says nothing: it may hold zeros at its end, or longer batches. A copy with a hole in its last segment,
+   as a power cut may leave it, ends there.
 3. A copy that ends in a batch that the chosen one does not have is told in a warning, `CopiesDiffer`, with both places: its
    last records were never acknowledged, or were lost in an unclean election. To read that copy, give its node's directory.
 
@@ -58,8 +58,8 @@ class End(NamedTuple):
 
 
 def metadata_log(path: str | Path) -> Partition:
-    """The one metadata log under a path. Of several copies, it is the newest. Raises NothingToRead when there is none, or
-    when there are logs of several clusters; FileNotFoundError."""
+    """The one metadata log under a path. If there are several copies, it is the newest. Raises NothingToRead when there
+    is none, or when there are logs of several clusters; FileNotFoundError."""
     every = partitions(path)
     found = [one for one in every if one.metadata] or [one for one in every if not one.named]  # copied and renamed
     clusters = {property_of(one, "cluster.id") for one in found} - {None}

@@ -9,7 +9,7 @@ file alone decides whether a file is still the one that was cut, and finds the b
 2. Otherwise the split is what its offsets are: the batches of the log whose base offset is in `[base_offset, next_offset)`.
    Cleaning leaves base offsets as they are, so each record that is left is in one split, whenever each of them is read.
    Damaged bytes belong to the batch behind them, so that what was lost since the split was cut is told too.
-3. Of two segments that overlap, as while they are being swapped, each is believed below the beginning of the next one.
+3. If two segments overlap, as while they are being swapped, each is believed below the beginning of the next one.
 4. A cleaning leaves the last batch of what it has cleaned. A log that begins behind the split, or goes on behind it
    without its last batch, was deleted there: FileNotFoundError. A log that ends before the split does was truncated: what
    is left is read, then FileTruncated is raised.

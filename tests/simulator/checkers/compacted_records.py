@@ -1,12 +1,12 @@
 """What must hold of a compacted topic: the latest value of every key survives, what is left is as it was written and in
 its order, and a reader that takes less than delete.retention.ms misses no tombstone.
 
-A replica that was behind for longer than that is such a reader: the tombstone may have gone by then wherever it copies from,
-and it keeps an older value, as with Apache Kafka. Whoever reads from it, or copies it, has that value too.
+A replica that was behind for longer than that is such a reader: the tombstone may have gone by then wherever it copies
+from, and it keeps an older value, as with Apache Kafka. A reader of it, or a copy of it, has that value too.
 
-The history of a partition is what replicas had below their high watermark when it first got there: a log is compacted only
-below that, so whoever commits a record first shows it. From then on every replica that says that it has committed so much
-is compared with it.
+The history of a partition is what replicas had below their high watermark when it first got there: a log is compacted
+only below that, so the replica that commits a record first shows it. From then on every replica that says that it has
+committed so much is compared with it.
 """
 
 from bisect import insort

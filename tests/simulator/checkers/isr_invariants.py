@@ -1,8 +1,8 @@
 """The invariants I3, I5 and I6 of KIP-497 (docs/readings.md), on the committed metadata.
 
-I3: the version (the partition epoch) never falls, and rises with every change; the leader epoch never falls, and never moves
-without it. I5: an ISR is part of the replicas, without repetition, and has the leader in it. I6: who is fenced is in an ISR
-only as its last member.
+I3: the version (the partition epoch) never falls, and rises with every change; the leader epoch never falls, and never
+    moves without it. I5: an ISR is part of the replicas, without repetition, and has the leader in it. I6: a fenced
+    broker is in an ISR only as its last member.
 """
 
 from typing import Any

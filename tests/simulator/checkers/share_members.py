@@ -1,15 +1,15 @@
-"""Members of a share group are told of their membership what fits together (KIP-932).
+"""The rule that what the members of a share group are told of their membership fits together (KIP-932).
 
 The members report what they asked and were told. A refusal, and an answer for which nothing had to be written, may come from
 a broker that has not heard yet that it coordinates no more: these are judged only where the newest metadata still names the
 broker that spoke. Rules:
 
 1. The epochs that a member is told rise.
-2. Who has an epoch has one assignment in it: a member that is told an epoch twice has the same partitions both times.
-3. A member whose session lasts is known to its coordinator, whoever that is by now.
+2. A member has one assignment in an epoch: a member that is told an epoch twice has the same partitions both times.
+3. A member whose session lasts is known to its coordinator, whichever broker that is by now.
 4. The epoch that a member was told last is its own: it is not fenced in it, unless several answers were lost.
-5. Epochs before the last two, and epochs that nobody was told, are refused.
-6. Who has left, and was answered so, is not a member any more.
+5. Epochs before the last two, and epochs that no member was told, are refused.
+6. A member that has left, and was answered so, is no longer a member.
 """
 
 from actors.wire.errors import ErrorCode

@@ -1,8 +1,9 @@
 """A classic member of a group whose other members come and go with the protocol of KIP-848, so that the group changes
 its form.
 
-It is an eager consumer: it lets go of all partitions before it joins anew. What it uses is told to the history, with the
-time until which nobody else may be given it: who does not join anew in time is dropped after the rebalance timeout.
+It is an eager consumer: it lets go of all partitions before it joins anew. What it uses is told to the history, with
+the time until which no other member may be given it: a member that does not join anew in time is dropped after the
+rebalance timeout.
 """
 
 import struct

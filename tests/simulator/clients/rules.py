@@ -1,8 +1,8 @@
 """An operator that changes access rules all the time, as kafka-acls does: rights are given, denied, taken away and
 given back, in every form that a rule may have. At the end it leaves rules that allow what the clients need.
 
-This file alone decides who a client is (`USERS`) and what it needs (`needs`). Whoever is not an operator has no right but
-by a rule. Rules for everybody never allow to change anything: strangers are somebody too.
+This file alone decides the principal of a client (`USERS`) and what it needs (`needs`). A client that is not an
+operator has no right but by a rule. Rules for everybody never allow to change anything: strangers are somebody too.
 """
 
 from collections.abc import Mapping, Sequence

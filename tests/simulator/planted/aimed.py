@@ -389,7 +389,7 @@ class AimedFaults(RoughFaults):
         return self._strike(internal=False)
 
     def coordinator_dies(self) -> bool:
-        """Let the coordinator of groups or of transactions die at a bad moment."""
+        """Do to a coordinator of groups or of transactions what `leader_falls_behind` does to a leader."""
         return self._strike(internal=True)
 
     def _strike(self, *, internal: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Mistakes in who may do what."""
+"""Mistakes in the rights of principals."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -49,7 +49,8 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
 
 @mistake("pipelined")
 def one_batch_of_a_producer_remembered() -> Sequence[Patch]:
-    """A partition that is sent five batches again knows the last one only."""
+    """A partition remembers only the last batch of a producer, so that it does not know the others of five when they
+    are sent again."""
     return [instead(producers, "BATCHES_KEPT", 1)]
 
 

@@ -1,4 +1,5 @@
-"""Mistakes of transactions: their coordinator, markers, who verifies batches, offsets, and what a log knows of them."""
+"""Mistakes of transactions: their coordinator, markers, the verification of batches, offsets, and what a log knows of
+them."""
 
 from collections.abc import Sequence
 from typing import Any

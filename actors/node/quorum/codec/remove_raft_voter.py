@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (81), version 0: a voter of the metadata quorum votes no more (KIP-853).
+"""RemoveRaftVoter (81), version 0: a voter of the metadata quorum is removed from the voters (KIP-853).
 
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION,
 VOTER_NOT_FOUND (`raft/change.py`).

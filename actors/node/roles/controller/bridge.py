@@ -1,18 +1,19 @@
 """The bridge from ZooKeeper on the active controller: it runs one job after another, and does what each asks for.
 
-What a job does, `actors/bridge/` decides. This file alone decides which job runs when, and what becomes of one that
+`actors/bridge/` decides what a job does. This file alone decides which job runs when, and what becomes of one that
 fails. Rules:
 
 1. Only the active controller has a session. A standby knows what the metadata log says, and nothing else.
 2. A session begins with the takeover, which leads to DRIVING. From then on what is committed and what ZooKeeper says
    has changed are worked off, one subject at a time, as long as the session lasts.
 3. What happens to a subject while it waits is one thing: its state at the time of the job counts.
-4. A job that ZooKeeper refuses, or whose znodes cannot be read, is run again after a pause; whose claim is gone is
-   found by the job for /controller, which runs before it. A connection that is lost ends every job, and the next
-   session begins the way anew; so does a refusal while the cluster is handed back. A subject that cannot be
-   sent, or with which the connection was lost twice, is told of and left out (`asks.apart`).
+4. A job that ZooKeeper refuses, or whose znodes cannot be read, is run again after a pause. The job for /controller,
+   which runs before it, finds out whether the claim is gone. A connection that is lost ends every job, and the next
+   session begins the way anew; so does a refusal while the cluster is handed back. A subject that cannot be sent, or
+   with which the connection was lost twice, is told of and left out (`asks.apart`).
 5. One turn writes one portion into the log at most.
-6. Who has died is asked at once: a job that takes long, such as a comparison of all topics, is held meanwhile.
+6. Brokers that have died are looked for at once: a job that takes long, such as a comparison of all topics, is held
+   meanwhile.
 """
 
 from collections.abc import Callable

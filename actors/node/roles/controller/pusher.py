@@ -1,11 +1,11 @@
 """Tells brokers that do not pull the metadata log what is committed (KIP-291, push mode): LeaderAndIsr, UpdateMetadata
 and StopReplica on their way.
 
-What a broker is told, and in which order, `controller/pushes/pushes.py` decides. This file alone decides when something
+`controller/pushes/pushes.py` decides what a broker is told, and in which order. This file alone decides when something
 is sent, where to, and when it is sent again. Rules:
 
-1. Only the active controller tells, only what is committed, and only while it may believe that no other is active. One that
-   is active no more drops its connections in the same turn.
+1. Only the active controller tells, only what is committed, and only while it may believe that no other is active. One
+   that is no longer active drops its connections in the same turn.
 2. What is told comes from an image of its own, that of committed metadata: the controller's is at the end of the log. It is
    made, outside the loop, when the first broker wants to be told, and dropped with the last one.
 3. A broker in ZooKeeper mode is told nothing before the committed metadata has its registration, it has said which versions
@@ -15,8 +15,8 @@ is sent, where to, and when it is sent again. Rules:
 5. A broker that has not been heard of for a lease period, and has no lease, is told nothing more; one in ZooKeeper mode when
    its znode is gone.
 6. A deleted topic is remembered here for as long as a broker in ZooKeeper mode may have it and has not answered that it
-   gave it up: one that comes back is told before it is told what it has. Who remembers it beyond this controller is the
-   bridge (`bridge/writing.py`). StopReplica names no ids: a name that is in use again is ended for those only that have not
+   gave it up: one that comes back is told before it is told what it has. The bridge remembers it beyond this controller
+   (`bridge/writing.py`). StopReplica names no ids: a name that is in use again is ended for those only that have not
    been told of the new topic, and once.
 """
 
@@ -176,7 +176,7 @@ class Pusher:
         def then(result: Any) -> None:
             pin.release()
             if self._pin is not pin:
-                return  # nobody has to be told any more
+                return  # no broker has to be told any more
             if isinstance(result, Exception):
                 self._runtime.log.error(f"brokers that do not pull are told nothing: {result!r}")
                 self._pin = None
@@ -201,7 +201,7 @@ class Pusher:
             image.advance(batch.last_offset + 1)
         image.commit(image.next_offset)
 
-    # ---- who is told
+    # ---- which brokers are told
 
     def _forget_silent(self, legacy: dict[int, Legacy]) -> None:
         soft, now_ms = self._role.soft, self._runtime.now.mono_ms

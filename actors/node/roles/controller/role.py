@@ -223,7 +223,7 @@ class ControllerRole:
             self._send_away()
         self._heartbeats.clear()
         for broker in sorted(self.soft.unregistered):
-            self._left(broker)  # who gave it up asks the next controller, a broker that waits finds it by itself
+            self._left(broker)  # the operator's tool asks the next controller, a broker that waits finds it by itself
         self.soft = Soft()
         self.active = False
         self.snapshotting.undone(self.image.next_offset)
@@ -284,7 +284,7 @@ class ControllerRole:
             self._writer.cut()
 
     def end(self) -> None:
-        """End the turn."""
+        """End the turn of the role."""
         turn_ended(self.soft)
         if self.bridge is not None and self.active:
             self.bridge.end()
@@ -474,7 +474,7 @@ class ControllerRole:
                 self.broker_link_lost(broker)
 
     def _probed(self, broker: int, lease: Lease, refused: bool) -> None:
-        heard_since = broker in self._heartbeats  # whoever has spoken since the look is alive
+        heard_since = broker in self._heartbeats  # a broker that has spoken since the look is alive
         if refused and not heard_since and self.active and self.soft.leases.get(broker) is lease:
             self._runtime.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
             leases.revoke(self.soft, broker, "the listener refuses")
