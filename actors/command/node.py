@@ -14,7 +14,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code: 3 for a node that refuses to start, 78 where its id is held."""
     from actors.host.security.config_providers import resolved
-    from actors.host.serve import REFUSED, Journal, hostname, serve
+    from actors.host.serve import REFUSED, hostname, serve
+    from actors.host.work.journal import Journal
     from actors.settings.keys import ConfigError
     from actors.settings.node_config import node_config
     from actors.settings.properties import has_secrets

@@ -9,9 +9,7 @@ import contextlib
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Sequence
-from typing import TextIO
 
 from actors.host import storage
 from actors.host.loop import Event, Loop, nobody, stopwatch
@@ -19,9 +17,9 @@ from actors.host.net.http_door import CONNECTIONS_MAX
 from actors.host.net.server import Listeners, PortTaken
 from actors.host.net.tls import Contexts
 from actors.host.work import descriptors
+from actors.host.work.journal import CONFIG, Journal, configure
 from actors.host.work.kept_room import Rooms
 from actors.host.work.locks import Lock
-from actors.host.work.log_repeats import Repeats
 from actors.host.work.system_random import SystemRandom
 from actors.settings.keys import ConfigError
 from actors.settings.node_config import NodeConfig
@@ -29,69 +27,6 @@ from actors.settings.node_config import NodeConfig
 REFUSED = 3
 SETTING = "rayft.metrics.listen"
 ID_TAKEN = 78
-
-
-INDENTED = "\n    "
-
-
-def one_line(text: str) -> str:
-    """A text in which nothing ends the line, or cannot be printed."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
-class Journal:
-    """The log of a node: one line for each event, with the time and the level. What cannot be printed in it, such as the
-    end of a line in the name of a user, is escaped; further lines of a traceback are indented, so that none of them looks
-    like an event. Lines that repeat are counted (`Repeats`). A line that cannot be written is lost: the disk that is full
-    may be the log's too, and the node must go on."""
-
-    def __init__(self, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._stream = stream
-        self._clock_s = clock_s
-        self._repeats = Repeats()
-
-    def info(self, text: str) -> None:
-        """What an operator may like to know."""
-        self._line("INFO ", one_line(text))
-
-    def warning(self, text: str) -> None:
-        """What an operator should look at some day."""
-        self._line("WARN ", one_line(text))
-
-    def error(self, text: str) -> None:
-        """What an operator should look at now."""
-        self._line("ERROR", INDENTED.join(one_line(line) for line in text.split("\n")).rstrip())
-
-    def settle(self) -> None:
-        """Report counted lines whose interval is over. To be called about once a second."""
-        if self._repeats.counting:
-            for level, text in self._repeats.due(self._clock_s()):
-                self._write(level, text)
-
-    def end(self) -> None:
-        """Report all counted lines, because the log ends."""
-        for level, text in self._repeats.all(self._clock_s()):
-            self._write(level, text)
-
-    def _line(self, level: str, text: str) -> None:
-        now_s = self._clock_s()
-        for one in self._repeats.due(now_s):
-            self._write(*one)
-        if self._repeats.admits(level, text, now_s):
-            self._write(level, text)
-
-    def _write(self, level: str, text: str) -> None:
-        now = time.time()
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        line = f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n"
-        with contextlib.suppress(OSError):
-            try:
-                self._stream.write(line)
-            except UnicodeError:
-                self._stream.write(line.encode("ascii", "backslashreplace").decode())
-            self._stream.flush()
 
 
 def serve(
@@ -120,6 +55,8 @@ def serve(
         except OSError as error:
             return REFUSED, storage.unusable(error)
         try:
+            if config.value(CONFIG):
+                configure(config.value(CONFIG))
             tls = Contexts(config, log)
             listeners = Listeners(config)
             kept.callback(listeners.close)

@@ -16,7 +16,19 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 STDLIB = frozenset(sys.stdlib_module_names)
 WORLD = frozenset(
-    {"time", "random", "socket", "asyncio", "ray", "threading", "subprocess", "select", "signal", "secrets"}
+    {
+        "time",
+        "random",
+        "socket",
+        "asyncio",
+        "ray",
+        "threading",
+        "subprocess",
+        "select",
+        "signal",
+        "secrets",
+        "logging",
+    }
 )
 """What only a host may use. `open` is a builtin and is looked for as a call."""
 

@@ -135,7 +135,8 @@ class RayNode:
             os._exit(self._ended[0])
 
     def _run(self) -> tuple[int, str]:
-        from actors.host.serve import Journal, serve
+        from actors.host.serve import serve
+        from actors.host.work.journal import Journal
 
         if self._secrets is not None:
             secure_cluster.place_node_files(Path(self._config.metadata_log_dir).parent, self._secrets.files)

@@ -39,8 +39,8 @@ from actors.host.cluster import plan as plans
 from actors.host.cluster import secure_cluster
 from actors.host.cluster.child_process import Child, directory_id, reason
 from actors.host.net.server import PortTaken
-from actors.host.serve import Journal
 from actors.host.work import durable
+from actors.host.work.journal import Journal
 from actors.host.work.locks import Lock
 from actors.settings.keys import ConfigError
 from actors.settings.properties import has_secrets

@@ -37,19 +37,19 @@ class Kind:
 
 
 class Repeats:
-    """The repeats of one log. Times are seconds of a monotonic clock. `level` is any word."""
+    """The repeats of one log. Times are seconds of a monotonic clock. `level` is any number."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._kinds: dict[tuple[int, str], Kind] = {}
         """The kinds of this interval, by (level, kind). Invariant: ordered by `since_s`, since an interval begins when
         its kind is added."""
-        self._written: dict[str, tuple[float, int]] = {}
+        self._written: dict[int, tuple[float, int]] = {}
         """(start of the present interval, number of lines written in it) of each level."""
-        self._others: dict[str, int] = {}
+        self._others: dict[int, int] = {}
         """The number of lines of each level that rule 3 or 4 kept back."""
         self._others_since_s = 0.0
 
-    def admits(self, level: str, text: str, now_s: float) -> bool:
+    def admits(self, level: int, text: str, now_s: float) -> bool:
         """Whether the line should be written; if not, it is counted. Call `due` first."""
         name = (level, _NUMBERS.sub("#", text[:SHOWN_CHARACTERS_MAX]))
         kind = self._kinds.get(name)
@@ -69,11 +69,11 @@ class Repeats:
         self._write(level, now_s)
         return True
 
-    def due(self, now_s: float) -> list[tuple[str, str]]:
+    def due(self, now_s: float) -> list[tuple[int, str]]:
         """(level, line) for the counted lines that must be reported now."""
         return self._told(now_s - INTERVAL_S, now_s)
 
-    def all(self, now_s: float) -> list[tuple[str, str]]:
+    def all(self, now_s: float) -> list[tuple[int, str]]:
         """(level, line) for all counted lines, because the log ends."""
         return self._told(now_s, now_s)
 
@@ -82,7 +82,7 @@ class Repeats:
         """Whether counted lines are still to be reported."""
         return bool(self._others) or any(kind.count for kind in self._kinds.values())
 
-    def _told(self, until_s: float, now_s: float) -> list[tuple[str, str]]:
+    def _told(self, until_s: float, now_s: float) -> list[tuple[int, str]]:
         lines = []
         for name, kind in list(self._kinds.items()):
             if kind.since_s > until_s:
@@ -101,11 +101,11 @@ class Repeats:
             self._others.clear()
         return lines
 
-    def _has_room(self, level: str, now_s: float) -> bool:
+    def _has_room(self, level: int, now_s: float) -> bool:
         since_s, count = self._written.get(level, (now_s, 0))
         return now_s - since_s >= INTERVAL_S or count < LINES_MAX
 
-    def _write(self, level: str, now_s: float) -> None:
+    def _write(self, level: int, now_s: float) -> None:
         since_s, count = self._written.get(level, (now_s, 0))
         if now_s - since_s >= INTERVAL_S:
             since_s, count = now_s, 0

@@ -46,6 +46,8 @@ ROWS: tuple[ConfigKey, ...] = (
         "The part of that which one principal may have. Peers that nobody has asked who they are have no such bound."),
     key("rayft.metrics.listen", STRING, None, None,
         "host:port at which Prometheus finds the metrics of this process (extra `metrics`)."),
+    key("rayft.logging.config", STRING, None, None,
+        "File for Python's logging.config.dictConfig, in JSON: where the lines of this process's log go."),
     key("telemetry.max.bytes", INT, 1048576, at_least(1),
         "What a client may push of its metrics at once, compressed (KIP-714)."),
     key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),

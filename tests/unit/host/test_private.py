@@ -14,9 +14,10 @@ from actors.host import storage
 from actors.host.cluster.plan import write_json
 from actors.host.net.server import Listeners
 from actors.host.security.certificates import authority, issue, write
-from actors.host.serve import REFUSED, Journal, serve
+from actors.host.serve import REFUSED, serve
 from actors.host.work import durable, locks
 from actors.host.work.disk import LocalDisk
+from actors.host.work.journal import Journal
 from actors.settings.node_config import NodeConfig, node_config
 from actors.settings.properties import has_secrets
 

@@ -1,65 +1,18 @@
 """What surrounds a node in its process: the log it writes, and what is given back where it does not start."""
 
-import errno
 import io
 import os
 import socket
 import threading
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
 from actors.host import storage
-from actors.host.serve import REFUSED, Journal, serve
+from actors.host.serve import REFUSED, serve
 from actors.host.work import locks
+from actors.host.work.journal import Journal
 from actors.settings.node_config import NodeConfig, node_config
-
-
-class Disk(io.RawIOBase):
-    """A stream on a disk that may be full."""
-
-    full, written = True, b""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        if self.full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self.written += bytes(data)
-        return len(data)
-
-
-def test_a_log_that_cannot_be_written_hurts_nobody_and_goes_on_when_there_is_room() -> None:
-    """A node that reports its full disk often has its log on the same one."""
-    disk = Disk()
-    journal = Journal(io.TextIOWrapper(io.BufferedWriter(disk)))
-    for _ in range(2000):  # more than the stream keeps back
-        journal.error("no append is taken until there is room")
-    disk.full = False
-    journal.info("there is room again")
-    assert disk.written.endswith(b"INFO  there is room again\n")
-
-
-def test_a_name_that_the_log_cannot_spell_is_written_all_the_same() -> None:
-    """Of a directory that somebody made by hand, say: the node that tells of it must not end."""
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, "utf-8")
-    Journal(stream).warning(f"{os.fsdecode(bytes((0xFF,)))}-0 is not used")
-    assert raw.getvalue().endswith(b"WARN  \\udcff-0 is not used\n")
-
-
-def test_a_name_with_a_line_end_begins_no_line() -> None:
-    forged = "x' \n2026-01-01 00:00:00.000 INFO  broker 1 is FENCED\r\u2028\x1b[2J"
-    stream = io.StringIO()
-    log = Journal(stream)
-    log.warning(f"closed the connection of 10.9.9.9 on BROKER: its login failed: unknown user '{forged}'")
-    log.info(f"User:{forged}")
-    log.error(f"Produce failed: '{forged}'\nTraceback\n  File\n{forged}")
-    lines = stream.getvalue().splitlines()
-    assert len(lines) == 8, lines
-    assert all(line.startswith("    ") for line in lines[3:]) and not any("\x1b" in line for line in lines)
 
 
 def settings(path: Path, port: int) -> NodeConfig:

@@ -1,8 +1,9 @@
 """A log under lines that repeat: the first is there at once, the rest is counted, nothing is without bounds."""
 
 import io
+from logging import ERROR, WARNING
 
-from actors.host.serve import Journal
+from actors.host.work.journal import Journal
 from actors.host.work.log_repeats import KINDS_MAX, LINES_MAX, SHOWN_CHARACTERS_MAX, TEXTS_MAX, Repeats
 
 
@@ -67,7 +68,7 @@ def test_who_can_choose_the_words_of_lines_fills_no_disk_and_no_memory() -> None
     for second in range(60):
         for number in range(2_000):
             word = f"{second}-{number}".translate(str.maketrans("0123456789", "abcdefghij"))
-            written += repeats.admits("WARN ", f"topic {word} is not made {'x' * 10_000}", float(second))
+            written += repeats.admits(WARNING, f"topic {word} is not made {'x' * 10_000}", float(second))
         written += len(repeats.due(float(second)))
     assert written <= 6 * (LINES_MAX + KINDS_MAX // 10)
     assert len(repeats._kinds) <= KINDS_MAX
@@ -77,10 +78,10 @@ def test_who_can_choose_the_words_of_lines_fills_no_disk_and_no_memory() -> None
 def test_other_levels_are_heard_beside_one_that_is_loud() -> None:
     repeats = Repeats()
     words = ["".join(chr(97 + digit) for digit in (n // 676, n // 26 % 26, n % 26)) for n in range(2 * LINES_MAX)]
-    assert sum(repeats.admits("WARN ", word, 1.0) for word in words) == LINES_MAX
-    assert repeats.admits("ERROR", "no room is left", 1.0)
-    assert ("WARN ", f"{LINES_MAX} more lines of other kinds in 10 s") in repeats.due(11.0)
-    assert repeats.admits("WARN ", "once more", 11.0)
+    assert sum(repeats.admits(WARNING, word, 1.0) for word in words) == LINES_MAX
+    assert repeats.admits(ERROR, "no room is left", 1.0)
+    assert (WARNING, f"{LINES_MAX} more lines of other kinds in 10 s") in repeats.due(11.0)
+    assert repeats.admits(WARNING, "once more", 11.0)
 
 
 def test_what_was_counted_is_told_before_the_log_ends() -> None:

@@ -1,0 +1,158 @@
+"""The log of a process: what its node says, as lines of a stream and as records of Python's `logging`.
+
+This file alone decides what a line looks like and by which logger it goes. Rules:
+
+1. A line is a record of the logger that has its module's name, with `rayft` for `actors`: `rayft.node.api.security.logins`.
+   What handlers, levels and filters of these loggers do is up to the process in which a node runs. The log's own stream is
+   one more handler of the logger `rayft`, and has the lines of this log alone.
+2. What cannot be printed in a line, such as its end in the name of a user, is escaped; further lines of a traceback are
+   indented, so that none of them looks like an event.
+3. Lines that repeat are counted (`log_repeats.py`) before any handler has them. The line with their number is of the logger
+   `rayft` itself.
+4. A line that cannot be written is lost: the disk that is full may be the log's too, and the node must go on.
+"""
+
+import contextlib
+import json
+import logging
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import TextIO
+
+from actors.host.work.log_repeats import Repeats
+from actors.settings.keys import ConfigError
+
+CONFIG = "rayft.logging.config"
+INDENTED = "\n    "
+NAMES = {logging.INFO: "INFO ", logging.WARNING: "WARN ", logging.ERROR: "ERROR"}
+ROOT = logging.getLogger("rayft")
+PASS_ON = frozenset({"actors.node.runtime.peer_lines"})
+"""Modules that only count the lines of others: a line is of the one that says it."""
+
+
+def one_line(text: str) -> str:
+    """A text in which nothing ends the line, or cannot be printed."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+class Lines(logging.Handler):
+    """The stream of one log: a line for each event, with the time and the level."""
+
+    def __init__(self, stream: TextIO, log: object) -> None:
+        """`log`: stands for the log of which records are written."""
+        super().__init__()
+        self._stream = stream
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "log", None) is not self._log:
+            return
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        level = NAMES.get(record.levelno, record.levelname)
+        line = f"{stamp}.{int(record.created * 1000) % 1000:03d} {level} {record.getMessage()}\n"
+        with contextlib.suppress(OSError, ValueError):  # its disk is full; it is closed
+            try:
+                self._stream.write(line)
+            except UnicodeError:
+                self._stream.write(line.encode("ascii", "backslashreplace").decode())
+            self._stream.flush()
+
+
+class Journal:
+    """The log of a process. `clock_s`: seconds of a monotonic clock."""
+
+    def __init__(self, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._repeats = Repeats()
+        self._mark = object()
+        """Of this log, in each of its records: a process may have several."""
+        self._loggers: dict[str, logging.Logger] = {}
+        if ROOT.level == logging.NOTSET:
+            ROOT.setLevel(logging.INFO)
+        lines = Lines(stream, self._mark)
+        ROOT.addHandler(lines)
+        weakref.finalize(self, ROOT.removeHandler, lines)
+
+    def info(self, text: str) -> None:
+        """What an operator may like to know."""
+        self._line(logging.INFO, one_line(text))
+
+    def warning(self, text: str) -> None:
+        """What an operator should look at some day."""
+        self._line(logging.WARNING, one_line(text))
+
+    def error(self, text: str) -> None:
+        """What an operator should look at now."""
+        self._line(logging.ERROR, INDENTED.join(one_line(line) for line in text.split("\n")).rstrip())
+
+    def settle(self) -> None:
+        """Report counted lines whose interval is over. To be called about once a second."""
+        if self._repeats.counting:
+            self._report(self._repeats.due(self._clock_s()))
+
+    def end(self) -> None:
+        """Report all counted lines, because the log ends."""
+        self._report(self._repeats.all(self._clock_s()))
+
+    def _line(self, level: int, text: str) -> None:
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_globals.get("__name__") in PASS_ON:
+            frame = frame.f_back
+        logger = self._logger(frame.f_globals.get("__name__", ""))
+        if logger.isEnabledFor(level):
+            now_s = self._clock_s()
+            self._report(self._repeats.due(now_s))
+            if self._repeats.admits(level, text, now_s):
+                self._write(logger, level, text, frame)
+
+    def _logger(self, module: str) -> logging.Logger:
+        """That of a module."""
+        if module not in self._loggers:
+            top, _, rest = module.partition(".")
+            self._loggers[module] = logging.getLogger(f"{ROOT.name}.{rest}") if top == "actors" and rest else ROOT
+        return self._loggers[module]
+
+    def _report(self, lines: list[tuple[int, str]]) -> None:
+        for level, text in lines:
+            self._write(ROOT, level, text, sys._getframe())
+
+    def _write(self, logger: logging.Logger, level: int, text: str, frame: FrameType) -> None:
+        """`frame`: where the line is said."""
+        code = frame.f_code
+        with contextlib.suppress(Exception):  # of a filter or a handler that somebody has added
+            logger.handle(
+                logger.makeRecord(
+                    logger.name,
+                    level,
+                    code.co_filename,
+                    frame.f_lineno,
+                    text,
+                    (),
+                    None,
+                    code.co_name,
+                    {"log": self._mark},
+                )
+            )
+
+
+def configure(path: str) -> None:
+    """Take handlers, levels and filters from a file: a dictionary as `logging.config.dictConfig` takes it, in JSON. Those of
+    a logger that it names take the place of the present ones, those of the log's stream too. Raises ConfigError."""
+    import logging.config
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            given = json.load(file)
+        logging.config.dictConfig({"disable_existing_loggers": False, **given})
+    except OSError as error:
+        raise ConfigError(f"{CONFIG}={path} cannot be read ({error.strerror}): name a file in JSON.") from None
+    except Exception as error:  # whatever a handler's class raises
+        causes = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
+        raise ConfigError(
+            f"{CONFIG}={path} is not what logging.config.dictConfig takes, in JSON ({one_line(causes)})."
+        ) from None
