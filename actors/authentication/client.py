@@ -47,12 +47,24 @@ class PlainLogin:
 class ScramLogin:
     """A login by SCRAM: a proof of the password, and a check of the other node's proof."""
 
-    def __init__(self, mechanism: Mechanism, name: str, password: str, nonce: bytes, salted: Salted = salted) -> None:
-        """`nonce` is fresh random bytes, 16 or more."""
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        name: str,
+        password: str,
+        nonce: bytes,
+        salted: Salted = salted,
+        *,
+        by_token: bool = False,
+    ) -> None:
+        """`nonce` is fresh random bytes, 16 or more. `by_token`: the name is the id of a delegation token, and the
+        password its HMAC (KIP-48)."""
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce.hex()
         self._bare = f"n={name.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
+        if by_token:
+            self._bare += ",tokenauth=true"
         self._salted = salted
         self._signature: bytes | None = None
 

@@ -121,6 +121,17 @@ ALLOWED: dict[str, set[str]] = {
     "actors.node.api": API,
     "actors.node.metrics": API,
     "actors.node.node": API | {"actors.node.metrics"},
+    "actors.client": {
+        "actors.client",
+        "actors.authentication",
+        "actors.ports",
+        "actors.settings.jaas",
+        "actors.settings.keys",
+        "actors.settings.properties",
+        "actors.settings.tls",
+        "actors.wire",
+    }
+    | FAST,
     "actors.import_path": set(),
     "actors.printable": set(),
     "actors.replay": {
@@ -161,6 +172,9 @@ MORE: dict[str, set[str]] = {
     "actors.authentication.key_set": {"jwt"},
     "actors.broker.groups.patterns": {"re2"},
     "actors.host.metrics": {"prometheus_client"},
+    "actors.host.client.asynchronous": {"actors.client"},
+    "actors.host.client.blocking": {"actors.client"},
+    "actors.host.client.contexts": {"actors.client"},
     "actors.host.net.tls": {"cryptography", "actors.settings.tls"},
     "actors.host.security.certificates": {"cryptography"},
     "actors.host.cluster.on_ray": {"ray", "yaml"},
@@ -388,6 +402,15 @@ def test_the_door_and_a_node_load_nothing_heavy() -> None:
     code = (
         "import sys, rayft, actors.node.node, actors.host.serve\n"
         "print([name for name in ('ray', 'pyspark', 'pyarrow', 'rich') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "[]", ran.stderr
+
+
+def test_the_door_and_a_node_load_nothing_of_the_client() -> None:
+    code = (
+        "import sys, rayft, actors.node.node, actors.host.serve\n"
+        "print([name for name in sys.modules if name.startswith(('actors.client', 'actors.host.client'))])"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "[]", ran.stderr

@@ -138,24 +138,21 @@ class Tls:
 
     def _material(self) -> tuple[bytes, str | None]:
         """(key and certificates as PEM, certificates that are trusted as PEM or None)."""
-        keys = _pem(self.listener, "ssl.keystore", self.settings.keys)
+        keys = pem(f"listener {self.listener}", "ssl.keystore", self.settings.keys)
         trusted = self.settings.trusted
         if not trusted.location and not trusted.text:
             return keys, None
         # Notes between certificates may have any letters, and OpenSSL is given ASCII.
-        return keys, _pem(self.listener, "ssl.truststore", trusted).decode("ascii", "replace").replace("\ufffd", "?")
+        return keys, pem(f"listener {self.listener}", "ssl.truststore", trusted).decode("ascii", "replace").replace(
+            "\ufffd", "?"
+        )
 
     def _load(self, context: ssl.SSLContext, material: tuple[bytes, str | None]) -> None:
         keys, trusted = material
         try:
             if trusted is not None:
                 context.load_verify_locations(cadata=trusted)
-            # OpenSSL takes keys from files only: this one is in memory, and no other process can open it.
-            with os.fdopen(os.memfd_create("keys", os.MFD_CLOEXEC), "wb") as file:
-                file.write(keys)
-                file.flush()
-                password = self.settings.key_password or self.settings.keys.password
-                context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=password)
+            load_keys(context, keys, self.settings.key_password or self.settings.keys.password)
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(
                 f"the keys or certificates of listener {self.listener} cannot be used ({error}): check that the "
@@ -248,7 +245,9 @@ def _until(listener: str, settings: TlsSettings) -> datetime.datetime | None:
     except ImportError:
         return None
     try:
-        return x509.load_pem_x509_certificate(_pem(listener, "ssl.keystore", settings.keys)).not_valid_after_utc
+        return x509.load_pem_x509_certificate(
+            pem(f"listener {listener}", "ssl.keystore", settings.keys)
+        ).not_valid_after_utc
     except (ConfigError, ValueError):
         return None
 
@@ -269,8 +268,17 @@ def reason(error: OSError) -> str:
     return str(error) or "the connection ended during the handshake"
 
 
-def _pem(listener: str, setting: str, store: Store) -> bytes:
-    """The content of a store, as PEM. Raises ConfigError."""
+def load_keys(context: ssl.SSLContext, keys: bytes, password: str) -> None:
+    """Give a context a private key and its certificates, as PEM. Raises ssl.SSLError, ValueError."""
+    # OpenSSL takes keys from files only: this one is in memory, and no other process can open it.
+    with os.fdopen(os.memfd_create("keys", os.MFD_CLOEXEC), "wb") as file:
+        file.write(keys)
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=password)
+
+
+def pem(owner: str, setting: str, store: Store) -> bytes:
+    """The content of a store of `owner`, as PEM. Raises ConfigError."""
     if store.text:
         return store.text.encode()
     try:
@@ -278,7 +286,7 @@ def _pem(listener: str, setting: str, store: Store) -> bytes:
             data = file.read()
     except OSError as error:
         raise ConfigError(
-            f"{setting}.location={store.location} of listener {listener} cannot be read ({error.strerror}): write the "
+            f"{setting}.location={store.location} of {owner} cannot be read ({error.strerror}): write the "
             f"path of a PEM or PKCS12 file."
         ) from None
     if data.startswith(JKS):
@@ -288,22 +296,22 @@ def _pem(listener: str, setting: str, store: Store) -> bytes:
         )
     if store.type == "PEM" or b"-----BEGIN" in data:
         return data
-    return _from_pkcs12(listener, store, data)
+    return _from_pkcs12(owner, store, data)
 
 
-def _from_pkcs12(listener: str, store: Store, data: bytes) -> bytes:
+def _from_pkcs12(owner: str, store: Store, data: bytes) -> bytes:
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
         raise ConfigError(
-            f"{store.location} of listener {listener} is PKCS12, for which `pip install rayft[tls]` is needed: install "
+            f"{store.location} of {owner} is PKCS12, for which `pip install rayft[tls]` is needed: install "
             f"it, or write a PEM file."
         ) from None
     try:
         found = pkcs12.load_pkcs12(data, store.password.encode() or None)
     except ValueError:
         raise ConfigError(
-            f"{store.location} of listener {listener} is no PKCS12 file, or its password is another: write PEM or PKCS12, "
+            f"{store.location} of {owner} is no PKCS12 file, or its password is another: write PEM or PKCS12, "
             f"and the password of the file."
         ) from None
     parts: list[bytes] = []

@@ -1,0 +1,109 @@
+"""What an operation asks of the client, and what it gets.
+
+An operation is a generator. It yields `Ask`, a list of Asks that are to be under way at once, `Know` or `Pause`, is sent
+what came of it, and returns a value or raises ClientError. So one operation runs under the blocking driver, under asyncio
+and in the simulator. An Ask alone that fails raises ClientError inside the operation. In a list, its ClientError stands
+in the place of its reply, so that the others' replies are not lost.
+"""
+
+import enum
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class AnyNode(NamedTuple):
+    """Any broker."""
+
+
+class Node(NamedTuple):
+    """One broker."""
+
+    id: int
+
+
+class Controller(NamedTuple):
+    """The broker that Metadata calls the controller. Where it passes requests on to a quorum, any broker will do."""
+
+
+class Leader(NamedTuple):
+    """The leader of a partition."""
+
+    topic: str
+    partition: int
+
+
+class KeyType(enum.IntEnum):
+    """What a coordinator is looked up by."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+class Coordinator(NamedTuple):
+    """The coordinator of a group or of a transactional id."""
+
+    kind: KeyType
+    key: str
+
+
+To = AnyNode | Node | Controller | Leader | Coordinator
+
+
+class Purpose(enum.Enum):
+    """Which of the connections to a node: a request that waits at the server must not stand before others."""
+
+    ORDINARY = "ordinary"
+    FETCH = "fetch"
+    PRODUCE = "produce"
+    COORDINATOR = "coordinator"
+
+
+class Ask(NamedTuple):
+    """One request."""
+
+    to: To
+    name: str
+    """As in `messages.requests`: Fetch, ListOffsets."""
+    build: Callable[[int], Any]
+    """Version -> the request. Called for each attempt. May raise ClientError."""
+    timeout_ms: int = 0
+    """Of one attempt; 0: request.timeout.ms."""
+    purpose: Purpose = Purpose.ORDINARY
+    versions: tuple[int, int] = (0, 1 << 15)
+    """The lowest and highest version that will do."""
+    again: bool = True
+    """Whether it may be sent anew when the connection was lost and nobody knows what became of it."""
+    answered: bool = True
+    """False: the server sends no answer (Produce with acks=0), and the reply's message is None."""
+
+
+class Reply(NamedTuple):
+    """The answer to an Ask."""
+
+    message: Any
+    version: int
+    node: int
+    """Who answered; -1: a bootstrap server whose id is not known."""
+
+
+class Know(NamedTuple):
+    """Wait for metadata of these topics; what is sent back is the `Metadata`. Topics that do not exist are not in it."""
+
+    topics: tuple[str, ...] | None
+    """None: all topics."""
+    fresh: bool = False
+    """Ask a broker, whatever is known."""
+
+
+class Pause(NamedTuple):
+    """Wait so long; 0: the back-off of the `attempt`-th try."""
+
+    ms: int = 0
+    attempt: int = 0
+
+
+Step = Ask | list[Ask] | Know | Pause
+Steps = Generator[Step, Any, T]

@@ -1,0 +1,98 @@
+"""What a client tells its user when something has failed, and what each error code of a server means for it.
+
+This file alone decides which codes are tried again (`ACTIONS`), and after what. A code that is not in the table is final.
+"""
+
+import enum
+
+from actors.wire.errors import ErrorCode, text
+
+
+class ClientError(Exception):
+    """Something that was asked for has failed for good. The text is one sentence and holds no secret."""
+
+    def __init__(self, sentence: str, code: int = 0) -> None:
+        super().__init__(sentence)
+        self.code = code
+        """The server's error code; 0: it did not come from a server."""
+
+
+class NotInTime(ClientError):
+    """The time for it is over; it may have been done or not."""
+
+
+class NotLoggedIn(ClientError):
+    """The server does not take the credentials. The same ones are not tried again for what was asked."""
+
+
+class NoKafka(ClientError):
+    """What answers at the address does not speak Kafka's protocol as this client is set up."""
+
+
+class Unspoken(ClientError):
+    """Client and server have no version of a request in common."""
+
+
+class Action(enum.Enum):
+    """What to do about an error code."""
+
+    NOTHING = "it is no error"
+    AGAIN = "ask the same node again"
+    METADATA = "ask again after new metadata"
+    COORDINATOR = "ask again after the coordinator was looked up anew"
+    FINAL = "asking again does not help"
+
+
+ACTIONS: dict[int, Action] = {
+    ErrorCode.NONE: Action.NOTHING,
+    **dict.fromkeys(
+        (
+            ErrorCode.REQUEST_TIMED_OUT,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            ErrorCode.UNSTABLE_OFFSET_COMMIT,
+            ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+            ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+            ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ),
+        Action.AGAIN,
+    ),
+    **dict.fromkeys(
+        (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.REPLICA_NOT_AVAILABLE,
+            ErrorCode.NETWORK_EXCEPTION,
+            ErrorCode.NOT_CONTROLLER,
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            ErrorCode.LISTENER_NOT_FOUND,
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.UNKNOWN_TOPIC_ID,
+            ErrorCode.INCONSISTENT_TOPIC_ID,
+            ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        ),
+        Action.METADATA,
+    ),
+    **dict.fromkeys((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR), Action.COORDINATOR),
+}
+
+
+NAMES = {int(one): one.name for one in ErrorCode}
+
+
+def action(code: int) -> Action:
+    """What to do about a code."""
+    return ACTIONS.get(code, Action.FINAL)
+
+
+def refused(what: str, code: int, message: str | None = None) -> ClientError:
+    """A server has refused something: `what` is `topic orders` or the like. The server's own words count before ours."""
+    name = NAMES.get(code, f"error {code}")
+    return ClientError(f"{what}: {(message or text(code)).rstrip('.')} ({name})", code)

@@ -1,0 +1,48 @@
+"""Operations over many things at once: one request, an outcome for each thing, and another request for those that are to be
+tried again."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from actors.client.asks import Ask, Pause, Reply, Steps
+from actors.client.errors import Action, ClientError, action, refused
+
+K = TypeVar("K")
+Outcome = tuple[Any, int, str | None]
+"""(which one, error code, the server's words)."""
+
+
+def each(
+    what: str,
+    items: Iterable[K],
+    ask: Callable[[list[K]], Ask],
+    outcomes: Callable[[Reply], Iterable[Outcome]],
+    again: frozenset[Action] = frozenset({Action.AGAIN}),
+) -> Steps[dict[K, ClientError | None]]:
+    """Ask for all of them, and again for those whose error passes, until all are decided. `what`: `topic`, for the errors.
+    Returns the error of each, or None."""
+    left = list(items)
+    found: dict[K, ClientError | None] = {}
+    attempt = 0
+    while left:
+        reply = yield ask(left)
+        told = {item: (code, words) for item, code, words in outcomes(reply)}
+        later = []
+        for item in left:
+            code, words = told.get(item, (-1, "the answer does not mention it"))
+            if action(code) in again:
+                later.append(item)
+            else:
+                found[item] = refused(f"{what} {item}", code, words) if code else None
+        left = later
+        if left:
+            yield Pause(attempt=attempt)
+            attempt += 1
+    return found
+
+
+def alone(outcomes: dict[Any, ClientError | None]) -> None:
+    """Raise the first error, where one thing was asked for."""
+    for error in outcomes.values():
+        if error is not None:
+            raise error

@@ -1,0 +1,136 @@
+"""Topics: what there are, and making, growing and deleting them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from actors.client.asks import Ask, Controller, Know, Pause, Steps
+from actors.client.errors import ClientError, refused
+from actors.client.metadata import Metadata, Topic
+from actors.client.operations.each import each
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+WAIT_MS = 30_000
+"""For the server, in which to make or delete all topics of a request."""
+
+
+class NewTopic(NamedTuple):
+    """A topic that is to be made."""
+
+    name: str
+    partitions: int = -1
+    """-1: the cluster's default (Kafka 2.4 and newer)."""
+    replication_factor: int = -1
+    configs: Mapping[str, str] = {}
+    assignment: Mapping[int, list[int]] = {}
+    """Partition -> brokers, instead of the two numbers."""
+
+
+def describe(names: Iterable[str] | None = None) -> Steps[dict[str, Topic]]:
+    """Topics by name, asked anew; None: all. Raises ClientError for one that does not exist or may not be seen."""
+    wanted = tuple(names) if names is not None else None
+    metadata: Metadata = yield Know(wanted, fresh=True)
+    for name in wanted or ():
+        missing(metadata, name)
+    return {name: metadata.topics[name] for name in (metadata.topics if wanted is None else wanted)}
+
+
+def missing(metadata: Metadata, name: str) -> None:
+    """Raises ClientError if the cluster does not have a topic, or does not tell of it."""
+    code = metadata.refused.get(name)
+    if name not in metadata.topics or code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        if code in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+            raise ClientError(f"topic {name} does not exist", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise refused(f"topic {name}", int(code))
+
+
+def create(
+    topics: Iterable[NewTopic], *, validate_only: bool = False, wait: bool = True
+) -> Steps[dict[str, ClientError | None]]:
+    """Make topics; each one's error or None. `wait`: until a broker knows their leaders."""
+    by_name = {one.name: one for one in topics}
+    kind = message("CreateTopicsRequest")
+
+    def ask(names: list[str]) -> Ask:
+        def build(version: int) -> Any:
+            return kind(
+                topics=[_creatable(kind, by_name[name], version) for name in names],
+                timeout_ms=WAIT_MS,
+                validate_only=validate_only,
+            )
+
+        return Ask(Controller(), "CreateTopics", build, timeout_ms=2 * WAIT_MS, again=False)
+
+    found = yield from each(
+        "topic", by_name, ask,
+        lambda reply: ((one.name, one.error_code, one.error_message) for one in reply.message.topics),
+    )  # fmt: skip
+    made = [name for name, error in found.items() if error is None]
+    if wait and made and not validate_only:
+        yield from led(made)
+    return found
+
+
+def _creatable(kind: Any, topic: NewTopic, version: int) -> Any:
+    if version < 4 and not topic.assignment and -1 in (topic.partitions, topic.replication_factor):
+        raise ClientError(
+            f"topic {topic.name}: this Kafka is older than 2.4 and has no defaults for that: give the number of "
+            f"partitions and the replication factor"
+        )
+    return kind.CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if topic.assignment else topic.partitions,
+        replication_factor=-1 if topic.assignment else topic.replication_factor,
+        assignments=[
+            kind.CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in topic.assignment.items()
+        ],
+        configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def led(names: Iterable[str]) -> Steps[Metadata]:
+    """Wait until all partitions of topics have leaders."""
+    wanted, attempt = tuple(names), 0
+    while True:
+        metadata: Metadata = yield Know(wanted, fresh=True)
+        topics = [metadata.topics.get(name) for name in wanted]
+        if all(one is not None and all(part.leader >= 0 for part in one.partitions.values()) for one in topics):
+            return metadata
+        yield Pause(attempt=attempt)
+        attempt += 1
+
+
+def delete(names: Iterable[str]) -> Steps[dict[str, ClientError | None]]:
+    """Delete topics by name; each one's error or None."""
+    kind = message("DeleteTopicsRequest")
+
+    def ask(some: list[str]) -> Ask:
+        def build(version: int) -> Any:
+            if version < 6:
+                return kind(topic_names=list(some), timeout_ms=WAIT_MS)
+            return kind(topics=[kind.DeleteTopicState(name=name) for name in some], timeout_ms=WAIT_MS)
+
+        return Ask(Controller(), "DeleteTopics", build, timeout_ms=2 * WAIT_MS, again=False)
+
+    def outcomes(reply: Any) -> Any:
+        return ((one.name, one.error_code, one.error_message) for one in reply.message.responses)
+
+    return (yield from each("topic", names, ask, outcomes))
+
+
+def add_partitions(counts: Mapping[str, int], *, validate_only: bool = False) -> Steps[dict[str, ClientError | None]]:
+    """Give topics more partitions: topic -> how many it is to have in all; each one's error or None."""
+    kind = message("CreatePartitionsRequest")
+
+    def ask(names: list[str]) -> Ask:
+        def build(version: int) -> Any:
+            topics = [kind.CreatePartitionsTopic(name=name, count=counts[name], assignments=None) for name in names]
+            return kind(topics=topics, timeout_ms=WAIT_MS, validate_only=validate_only)
+
+        return Ask(Controller(), "CreatePartitions", build, timeout_ms=2 * WAIT_MS, again=False)
+
+    def outcomes(reply: Any) -> Any:
+        return ((one.name, one.error_code, one.error_message) for one in reply.message.results)
+
+    return (yield from each("topic", counts, ask, outcomes))

@@ -1,0 +1,308 @@
+"""The client with sockets of one thread: `with connect("localhost:9092") as kafka: kafka.run(topics.describe(["orders"]))`.
+
+It reads straight into the memory of the frames, and waits with the system's selector.
+"""
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from actors.client.asks import Steps
+from actors.client.client import Client, Dial, Effects
+from actors.client.errors import ClientError
+from actors.client.metadata import Metadata
+from actors.client.properties import ClientConfig, client_config, properties
+from actors.client.tasks import Task
+from actors.host.client.contexts import client_context, failed, read_token
+from actors.host.work.system_random import SystemRandom
+
+T = TypeVar("T")
+PARTS_MAX = 64
+READS_MAX = 64
+"""Of one connection before the others have their turn."""
+
+
+def now_us() -> int:
+    """The monotonic clock."""
+    return time.monotonic_ns() // 1000
+
+
+def settings(bootstrap: str | None, config: Mapping[str, Any] | str | None) -> ClientConfig:
+    """From an address and a mapping, or the path of a properties file. Raises ConfigError, OSError."""
+    if isinstance(config, str):
+        with open(config, encoding="latin-1") as file:
+            config = properties(file.read())
+    given = dict(config or {})
+    if bootstrap is not None:
+        given["bootstrap.servers"] = bootstrap
+    return client_config(given)
+
+
+def connect(bootstrap: str | None = None, config: Mapping[str, Any] | str | None = None) -> "Kafka":
+    """A client. `config`: Kafka's own names, or the path of a properties file; `bootstrap` counts before what is there.
+    Nothing is dialled yet. Raises ConfigError, OSError."""
+    return Kafka(settings(bootstrap, config))
+
+
+class _Socket:
+    """One connection of the system."""
+
+    __slots__ = ("addresses", "dial", "events", "handshakes", "out", "server", "sock", "up")
+
+    def __init__(self, dial: Dial, addresses: list[Any]) -> None:
+        self.dial = dial
+        self.addresses = addresses
+        self.server = f"{dial.host}:{dial.port}"
+        self.sock: socket.socket | None = None
+        self.handshakes = False
+        self.up = False
+        self.events = 0
+        self.out: deque[memoryview] = deque()
+
+
+class Kafka:
+    """A client for one thread."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        """Raises ConfigError."""
+        token = (lambda: read_token(config)) if config.login is not None and config.login.token_file else None
+        self.config = config
+        self.client = Client(config, SystemRandom(), token)
+        self._tls = client_context(config.tls) if config.tls is not None else None
+        self._selector = selectors.DefaultSelector()
+        self._sockets: dict[int, _Socket] = {}
+        self._closed = False
+
+    @property
+    def metadata(self) -> Metadata:
+        """What is known of the cluster."""
+        return self.client.metadata
+
+    def __enter__(self) -> "Kafka":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all connections. What is under way fails."""
+        if not self._closed:
+            self._closed = True
+            self._carry_out(self.client.close())
+            for conn in list(self._sockets):
+                self._end(conn)
+            self._selector.close()
+
+    def run(self, steps: Steps[T], timeout_s: float | None = None) -> T:
+        """Run an operation. Raises ClientError. A KeyboardInterrupt gives it up."""
+        task = self.start(steps, timeout_s)
+        try:
+            self.wait(task)
+            return task.result()
+        finally:
+            self.client.cancel(task)
+
+    def start(self, steps: Steps[T], timeout_s: float | None = None) -> Task[T]:
+        """Begin an operation; its requests are sent now, and it goes on while something is waited for."""
+        if self._closed:
+            raise ClientError("the client was closed")
+        task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
+        self._carry_out(self.client.turn(now_us()))
+        return task
+
+    def wait(self, *tasks: Task[Any]) -> Any:
+        """Wait until the first of these operations is over. With one, its result. Raises ClientError."""
+        while not any(task.done for task in tasks):
+            self.step()
+        return tasks[0].result() if len(tasks) == 1 else None
+
+    def step(self, timeout_s: float | None = None) -> None:
+        """Wait for something to happen, at most so long, and deal with it."""
+        effects = self.client.turn(now_us())
+        self._carry_out(effects)
+        if effects.deadline_us is not None:
+            left_s = max(0.0, (effects.deadline_us - now_us()) / 1e6)
+            timeout_s = left_s if timeout_s is None else min(left_s, timeout_s)
+        for key, events in self._selector.select(timeout_s):
+            found = self._sockets.get(key.data)
+            if found is not None:
+                self._ready(key.data, found, events)
+        self._carry_out(self.client.turn(now_us()))
+
+    # ---- effects
+
+    def _carry_out(self, effects: Effects) -> None:
+        for conn in effects.closes:
+            self._end(conn)
+        for dial in effects.dials:
+            self._dial(dial)
+        for conn, parts in effects.sends:
+            found = self._sockets.get(conn)
+            if found is not None:
+                found.out.extend(memoryview(part).cast("B") for part in parts)
+                self._write(conn, found)
+
+    def _end(self, conn: int) -> None:
+        found = self._sockets.pop(conn, None)
+        if found is not None and found.sock is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(found.sock)
+            found.sock.close()
+
+    def _lost(self, conn: int, why: str | ClientError) -> None:
+        self._end(conn)
+        self.client.lost(conn, why, now_us())
+
+    # ---- dialling
+
+    def _dial(self, dial: Dial) -> None:
+        try:
+            rows = socket.getaddrinfo(dial.host, dial.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            self.client.lost(dial.conn, f"its name is not known ({error})", now_us())
+            return
+        found = _Socket(dial, list(rows))
+        self._sockets[dial.conn] = found
+        self._next_address(dial.conn, found, "it has no address")
+
+    def _next_address(self, conn: int, found: _Socket, why: str | ClientError) -> None:
+        """Try the next address of a name."""
+        while found.addresses:
+            family, kind, protocol, _, address = found.addresses.pop(0)
+            try:
+                sock = socket.socket(family, kind, protocol)
+            except OSError as error:
+                why = failed(found.server, error)
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option, size in (
+                (socket.SO_RCVBUF, self.config.receive_buffer_bytes),
+                (socket.SO_SNDBUF, self.config.send_buffer_bytes),
+            ):
+                if size > 1 << 17:  # the system's own choice is better than a small one
+                    sock.setsockopt(socket.SOL_SOCKET, option, size)
+            found.sock = sock
+            code = sock.connect_ex(address)
+            if code not in (0, errno.EINPROGRESS):
+                sock.close()
+                found.sock, why = None, failed(found.server, OSError(code, os.strerror(code)))
+                continue
+            self._listen(conn, found, selectors.EVENT_WRITE)
+            return
+        self._lost(conn, why)
+
+    def _connected(self, conn: int, found: _Socket) -> None:
+        assert found.sock is not None
+        code = found.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            self._selector.unregister(found.sock)
+            found.sock.close()
+            found.sock, found.events = None, 0
+            self._next_address(conn, found, failed(found.server, OSError(code, os.strerror(code))))
+            return
+        if self._tls is None:
+            found.up = True
+            self._listen(conn, found, selectors.EVENT_READ)
+            self.client.connected(conn, now_us())
+            return
+        self._selector.unregister(found.sock)
+        found.events = 0
+        try:
+            found.sock = self._tls.wrap_socket(
+                found.sock, server_hostname=found.dial.host, do_handshake_on_connect=False
+            )
+        except (OSError, ValueError) as error:
+            self._lost(conn, failed(found.server, error))
+            return
+        found.handshakes = True
+        self._shake_hands(conn, found)
+
+    def _shake_hands(self, conn: int, found: _Socket) -> None:
+        assert isinstance(found.sock, ssl.SSLSocket)
+        try:
+            found.sock.do_handshake()
+        except ssl.SSLWantReadError:
+            self._listen(conn, found, selectors.EVENT_READ)
+        except ssl.SSLWantWriteError:
+            self._listen(conn, found, selectors.EVENT_WRITE)
+        except (OSError, ValueError) as error:
+            self._lost(conn, failed(found.server, error))
+        else:
+            found.handshakes, found.up = False, True
+            self._listen(conn, found, selectors.EVENT_READ)
+            self.client.connected(conn, now_us())
+
+    # ---- bytes
+
+    def _listen(self, conn: int, found: _Socket, events: int) -> None:
+        assert found.sock is not None
+        if found.events == 0:
+            self._selector.register(found.sock, events, conn)
+        elif found.events != events:
+            self._selector.modify(found.sock, events, conn)
+        found.events = events
+
+    def _ready(self, conn: int, found: _Socket, events: int) -> None:
+        if found.handshakes:
+            self._shake_hands(conn, found)
+        elif not found.up:
+            self._connected(conn, found)
+        else:
+            if events & selectors.EVENT_WRITE:
+                self._write(conn, found)
+            if events & selectors.EVENT_READ and conn in self._sockets:
+                self._read(conn, found)
+
+    def _read(self, conn: int, found: _Socket) -> None:
+        sock = found.sock
+        assert sock is not None
+        for _ in range(READS_MAX):
+            room = self.client.buffer(conn)
+            if room is None:
+                return
+            try:
+                count = sock.recv_into(room)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return
+            except OSError as error:
+                self._lost(conn, failed(found.server, error))
+                return
+            if not count:
+                self._lost(conn, "the connection was ended there")
+                return
+            self.client.filled(conn, count, now_us())
+            if count < len(room) and self._tls is None:
+                return
+        if isinstance(sock, ssl.SSLSocket) and sock.pending():  # the selector does not see what TLS has taken already
+            self._read(conn, found)
+
+    def _write(self, conn: int, found: _Socket) -> None:
+        sock = found.sock
+        assert sock is not None
+        try:
+            while found.out:
+                if self._tls is None:
+                    count = sock.sendmsg([found.out[n] for n in range(min(len(found.out), PARTS_MAX))])
+                else:
+                    count = sock.send(found.out[0])
+                while found.out and count >= len(found.out[0]):
+                    count -= len(found.out.popleft())
+                if count:
+                    found.out[0] = found.out[0][count:]
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            self._listen(conn, found, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        except OSError as error:
+            self._lost(conn, failed(found.server, error))
+        else:
+            self._listen(conn, found, selectors.EVENT_READ)
