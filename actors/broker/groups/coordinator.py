@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Coordination, Record, Then
 from actors.broker.groups.classic import state as classic
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group
+from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.kind import Committer, Expiry, Kind
 from actors.broker.groups.kinds import Kinds, Settings, kinds
@@ -487,13 +487,15 @@ class Coordinator(Coordination[Shard]):
         return self._write(shard, group_id, records, then)
 
     def become_classic(
-        self, shard: Shard, group: Group, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
+        self, shard: Shard, group: AnyGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
     ) -> None:
         """A group of another kind is classic from now on; see `Ports`."""
+        assert isinstance(group, Group)
         self.kinds.classic.adopt(shard, group, removed, now, rebalance_now=rebalance, then=then)
 
-    def retire(self, shard: Shard, group: Group) -> list[Record]:
+    def retire(self, shard: Shard, group: AnyGroup) -> list[Record]:
         """A classic group goes on as another kind; see `Ports`."""
+        assert isinstance(group, Group)
         return self.kinds.classic.retire(group)
 
     def vacate(self, shard: Shard, group_id: str) -> list[Record] | None:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from actors.broker.coordinators.coordination import Record, Then
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced, SyncRequest
-from actors.broker.groups.classic.state import Group as ClassicGroup
+from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.records import CommittedOffset, Line
 from actors.broker.groups.shard import AnyGroup, Key, Shard
 from actors.ports import Now
@@ -69,13 +68,13 @@ class Ports(Protocol):
         ...
 
     def become_classic(
-        self, shard: Shard, group: ClassicGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
+        self, shard: Shard, group: AnyGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
     ) -> None:
         """A group is classic from now on. `removed`: keys of what the log has of it in its former kind. `rebalance`: its
         members join anew. `then` is told when all that is written."""
         ...
 
-    def retire(self, shard: Shard, group: ClassicGroup) -> list[Record]:
+    def retire(self, shard: Shard, group: AnyGroup) -> list[Record]:
         """A classic group goes on as another kind: who waits in it is told to join anew. The records that remove what the
         log has of it."""
         ...

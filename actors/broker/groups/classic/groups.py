@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.classic import rebalance, records
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced, SyncRequest
+from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.classic.state import MEMBER_BYTES, TYPE, Group, GroupState, said_bytes
 from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
+from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.kind import FAR_MS, Committer, Expiry, Job, Kind, Ports
 from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard

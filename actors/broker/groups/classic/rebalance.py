@@ -27,8 +27,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker.groups.classic.state import Group, GroupState, Member
+from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.epochs import next_generation
-from actors.ledger import NODES
 from actors.wire.errors import ErrorCode
 
 REQUIRED_ID_VERSION = 4
@@ -37,56 +37,6 @@ POSTPONED_MS_MIN = 1_000
 """A join phase in which nobody has joined goes on for at least so long."""
 SYNCING = (GroupState.COMPLETING, GroupState.STABLE)
 """States in which members ask for their assignment."""
-
-
-class JoinRequest(NamedTuple):
-    """A JoinGroup request, reduced to what the protocol needs. `fresh_id`: the id that a new member would get."""
-
-    version: int
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    protocols: Sequence[tuple[str, bytes]]
-    fresh_id: str
-    principal: str = NODES
-    """To whom the member is charged."""
-
-
-class SyncRequest(NamedTuple):
-    """A SyncGroup request. `protocol_type`, `protocol`: None: the client does not say."""
-
-    member_id: str
-    instance_id: str | None
-    generation: int
-    protocol_type: str | None
-    protocol: str | None
-    assignments: Sequence[tuple[str, bytes]]
-
-
-class Joined(NamedTuple):
-    """Answer to a join. `members`: (id, instance id, metadata) for the leader only."""
-
-    error: ErrorCode
-    member_id: str = ""
-    generation: int = -1
-    protocol_type: str | None = None
-    protocol: str | None = None
-    leader: str = ""
-    skip_assignment: bool = False
-    members: Sequence[tuple[str, str | None, bytes]] = ()
-
-
-class Synced(NamedTuple):
-    """Answer to a sync."""
-
-    error: ErrorCode
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignment: bytes = b""
 
 
 class Rejoined(NamedTuple):

@@ -11,7 +11,8 @@ This file alone decides what such a request means in a consumer group. Rules:
 """
 
 from actors.broker.groups import embedded
-from actors.broker.groups.classic.rebalance import REQUIRED_ID_VERSION, Joined, JoinRequest, SyncRequest
+from actors.broker.groups.classic.rebalance import REQUIRED_ID_VERSION
+from actors.broker.groups.classic_requests import Joined, JoinRequest, SyncRequest
 from actors.broker.groups.consumer.migration import Migration, Policy, owned_by_id
 from actors.broker.groups.consumer.requests import TEXT_CHARACTERS_MAX, Beat, Refused, Request
 from actors.broker.groups.consumer.state import ConsumerGroup, Member, MemberState

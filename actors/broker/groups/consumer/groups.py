@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.assignment_interval import left_ms
-from actors.broker.groups.classic.rebalance import JoinRequest, Synced, SyncRequest
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic.state import GroupState
+from actors.broker.groups.classic_requests import JoinRequest, Synced, SyncRequest
 from actors.broker.groups.consumer import classic_members
 from actors.broker.groups.consumer import records as kinds
 from actors.broker.groups.consumer.assignors import ASSIGNORS, Order, Targets, Wish

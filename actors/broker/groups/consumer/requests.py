@@ -6,7 +6,7 @@ This file alone decides which request is malformed: INVALID_REQUEST, or UNSUPPOR
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.classic.rebalance import JoinRequest
+from actors.broker.groups.classic_requests import JoinRequest
 from actors.broker.groups.consumer.reconciliation import Owned
 from actors.broker.groups.consumer.resting import Said
 from actors.broker.groups.consumer.state import AWAY, LEFT, ClassicMember, Held

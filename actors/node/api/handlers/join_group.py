@@ -11,7 +11,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest
+from actors.broker.groups.classic_requests import Joined, JoinRequest
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done

@@ -8,7 +8,7 @@ INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS (also while the group is load
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.classic.rebalance import Synced
+from actors.broker.groups.classic_requests import Synced
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done

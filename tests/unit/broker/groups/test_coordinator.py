@@ -13,9 +13,10 @@ from actors.broker.coordinators.java_hash import java_hash
 from actors.broker.groups.classic import groups as classic_groups
 from actors.broker.groups.classic import records as classic
 from actors.broker.groups.classic import state
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
+from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.classic.records import group_key, group_record
 from actors.broker.groups.classic.state import Group, GroupState
+from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.classic import rebalance
-from actors.broker.groups.classic.rebalance import Joined, Synced
 from actors.broker.groups.classic.state import GroupState
+from actors.broker.groups.classic_requests import Joined, Synced
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.histories import AWAY, found, seeds

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from actors.broker.groups import embedded
-from actors.broker.groups.classic.rebalance import Joined, Synced
 from actors.broker.groups.classic.state import Group as ClassicGroup
+from actors.broker.groups.classic_requests import Joined, Synced
 from actors.broker.groups.consumer.requests import Beat
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import World, assignment_bytes, subscription_bytes

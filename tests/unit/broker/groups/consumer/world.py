@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
+from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.migration import Migration
 from actors.broker.groups.consumer.migration import Policy as MigrationPolicy

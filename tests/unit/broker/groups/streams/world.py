@@ -1,7 +1,8 @@
 """A coordinator of streams groups with a clock, a log and topics that a test moves."""
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy
+from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic_requests import Joined, JoinRequest
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import Settings
