@@ -29,7 +29,8 @@ from actors.broker.groups.consumer import records
 from actors.broker.groups.consumer.requests import Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup, Current, Member, MemberState, Subscription
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.groups.kinds import Settings
+from actors.broker.groups.kinds import GroupSettings
+from actors.broker.groups.member_groups import GroupConfig
 from actors.broker.groups.share import groups as share
 from actors.broker.groups.topics import metadata_hash
 from actors.ports import Now
@@ -91,17 +92,17 @@ def log_of(groups: int, members: int, topics: Topics) -> Iterator[Record]:
 
 def coordinator(topics: Topics) -> Coordinator:
     """One that knows nothing yet."""
-    pace = consumer.Pace(45_000, 5_000, 1_000)
+    config = GroupConfig(45_000, 5_000, 1_000)
     return Coordinator(
-        Settings(
+        GroupSettings(
             1,
             Policy(0, 1000),
             6_000,
             1_800_000,
             4096,
             604_800_000,
-            consumer.Settings(1_000_000, ("uniform", "range"), 600_000, lambda group: pace),
-            share.Settings(200, lambda group: share.Pace(45_000, 5_000, 1_000), 30_000),
+            consumer.ConsumerGroupSettings(1_000_000, ("uniform", "range"), 600_000, lambda group: config),
+            share.ShareGroupSettings(200, lambda group: GroupConfig(45_000, 5_000, 1_000), 30_000),
         ),
         topics,
     )

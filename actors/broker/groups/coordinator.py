@@ -33,7 +33,7 @@ from actors.broker.groups.classic.state import Group
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.kind import Committer, Expiry, Kind
-from actors.broker.groups.kinds import Kinds, Settings, kinds
+from actors.broker.groups.kinds import GroupSettings, Kinds, kinds
 from actors.broker.groups.records import CommittedOffset, Line, OffsetLine, offset_record, read
 from actors.broker.groups.shard import NO_WRITE, PORTION_KEYS, AnyGroup, Key, Missing, Shard
 from actors.broker.groups.topics import Topics
@@ -83,7 +83,7 @@ class _Removal:
 class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
-    def __init__(self, settings: Settings, topics: Topics, members: Account | None = None) -> None:
+    def __init__(self, settings: GroupSettings, topics: Topics, members: Account | None = None) -> None:
         """`members`: to which members of classic groups are charged."""
         super().__init__(settings.partitions, Shard)
         self.settings = settings

@@ -25,6 +25,8 @@ WRITE_BYTES_MAX = 1 << 18
 class _Flight(Generic[K]):
     """A write that is under way. `spoiled`: an earlier one of the group has failed."""
 
+    __slots__ = ("keys", "spoiled", "thens")
+
     def __init__(self, keys: Iterable[K]) -> None:
         self.keys = keys
         self.thens: list[Callable[[ErrorCode], None]] = []
@@ -32,24 +34,34 @@ class _Flight(Generic[K]):
 
 
 class KeyedWrites(Generic[K]):
-    """Of one group. It is not remembered: the next coordinator begins anew, with all keys of which it is not sure `behind`.
+    """The writes of one group. They are not remembered: the next coordinator begins anew, with all keys of which it is not
+    sure `behind`."""
 
-    `record`: what the group says for a key now."""
+    __slots__ = ("_flights", "behind")
 
-    def __init__(self, record: Callable[[K], Record]) -> None:
-        self._record = record
+    def __init__(self) -> None:
         self.behind: dict[K, None] = {}
         """Keys of which the log may have another value than the group."""
         self._flights: dict[int, _Flight[K]] = {}
 
+    def idle(self) -> bool:
+        """Whether nothing is being written, nor to be written again."""
+        return not (self.behind or self._flights)
+
+    def unsettled(self) -> list[K]:
+        """Keys of which the log may have another value than the one that is committed: they are being written, or such a
+        write has failed."""
+        return [*(key for flight in self._flights.values() for key in flight.keys), *self.behind]
+
     def commit(
         self,
         touched: Mapping[K, None],
+        record: Callable[[K], Record],
         write: Callable[[Sequence[Record], Then], int],
         then: Callable[[ErrorCode], None] | None = None,
     ) -> None:
-        """Write what is touched; `then` when it is committed, and all that was under way before. `write`: begins one write,
-        and gives its token."""
+        """Write what is touched; `then` when it is committed, and all that was under way before. `record`: what the group
+        says for a key now. `write`: begins one write, and gives its token."""
         keys = {**self.behind, **touched}
         self.behind.clear()
         if not keys:
@@ -59,7 +71,7 @@ class KeyedWrites(Generic[K]):
                 then(ErrorCode.NONE)
             return
         flight = _Flight[K]([])
-        for part, records in self._portions(keys):
+        for part, records in _portions(keys, record):
             flight = _Flight(part)
             self._flights[write(records, self._ended(flight))] = flight
         if then is not None:
@@ -80,16 +92,18 @@ class KeyedWrites(Generic[K]):
 
         return ended
 
-    def _portions(self, keys: Iterable[K]) -> list[tuple[list[K], list[Record]]]:
-        portions: list[tuple[list[K], list[Record]]] = []
-        left = 0
-        for key in keys:
-            record = self._record(key)
-            size = len(record[0]) + len(record[1] or b"")
-            if not portions or size > left:
-                portions.append(([], []))
-                left = WRITE_BYTES_MAX
-            left -= size
-            portions[-1][0].append(key)
-            portions[-1][1].append(record)
-        return portions
+
+def _portions(keys: Iterable[K], record: Callable[[K], Record]) -> list[tuple[list[K], list[Record]]]:
+    """The records of these keys, in writes of a bounded size."""
+    portions: list[tuple[list[K], list[Record]]] = []
+    left = 0
+    for key in keys:
+        written = record(key)
+        size = len(written[0]) + len(written[1] or b"")
+        if not portions or size > left:
+            portions.append(([], []))
+            left = WRITE_BYTES_MAX
+        left -= size
+        portions[-1][0].append(key)
+        portions[-1][1].append(written)
+    return portions

@@ -4,24 +4,23 @@ A new kind is a folder beside this file with a class that is a `Kind` (`kind.py`
 the table is the one in which they are asked; where the log has a group of two kinds and none has members, the first counts.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from actors.broker.groups.classic import groups as classic
 from actors.broker.groups.classic.groups import ClassicGroups
 from actors.broker.groups.classic.rebalance import Policy
-from actors.broker.groups.consumer import groups as consumer
-from actors.broker.groups.consumer.groups import ConsumerGroups
+from actors.broker.groups.consumer.groups import ConsumerGroups, ConsumerGroupSettings
 from actors.broker.groups.kind import Ports
-from actors.broker.groups.share import groups as share
-from actors.broker.groups.share.groups import ShareGroups
+from actors.broker.groups.member_groups import SettingsOf
+from actors.broker.groups.share.groups import ShareGroups, ShareGroupSettings
 from actors.broker.groups.streams.groups import USUAL as USUAL_STREAMS
-from actors.broker.groups.streams.groups import Settings as StreamsSettings
-from actors.broker.groups.streams.groups import StreamsGroups
+from actors.broker.groups.streams.groups import StreamsGroups, StreamsGroupSettings
 from actors.broker.groups.topics import Topics
 from actors.ledger import Account
 
 
-class Settings(NamedTuple):
+class GroupSettings(NamedTuple):
     """The broker's `offsets.*` and `group.*`. `partitions`: how many `__consumer_offsets` will have at first."""
 
     partitions: int
@@ -30,9 +29,24 @@ class Settings(NamedTuple):
     session_ms_max: int
     metadata_bytes_max: int
     retention_ms: int
-    consumer: consumer.Settings
-    share: share.Settings
-    streams: StreamsSettings = USUAL_STREAMS
+    consumer: ConsumerGroupSettings
+    share: ShareGroupSettings
+    streams: StreamsGroupSettings = USUAL_STREAMS
+
+    @classmethod
+    def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "GroupSettings":
+        """Out of the broker's settings, by name. `settings_of`: every setting of a group, by its id."""
+        return cls(
+            partitions=value("offsets.topic.num.partitions"),
+            policy=Policy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
+            session_ms_min=value("group.min.session.timeout.ms"),
+            session_ms_max=value("group.max.session.timeout.ms"),
+            metadata_bytes_max=value("offset.metadata.max.bytes"),
+            retention_ms=value("offsets.retention.minutes") * 60_000,
+            consumer=ConsumerGroupSettings.of(value, settings_of),
+            share=ShareGroupSettings.of(value, settings_of),
+            streams=StreamsGroupSettings.of(value, settings_of),
+        )
 
 
 class Kinds(NamedTuple):
@@ -44,7 +58,7 @@ class Kinds(NamedTuple):
     classic: ClassicGroups
 
 
-def kinds(ports: Ports, settings: Settings, topics: Topics, members: Account | None = None) -> Kinds:
+def kinds(ports: Ports, settings: GroupSettings, topics: Topics, members: Account | None = None) -> Kinds:
     """The kinds of one coordinator. `members`: to which members of classic groups are charged."""
     return Kinds(
         consumer=ConsumerGroups(ports, settings.consumer, topics),

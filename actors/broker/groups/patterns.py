@@ -12,7 +12,7 @@ MEMORY_BYTES_MAX = 512 << 10
 """Of one expression, with the states that it remembers while it is matched."""
 
 
-class Refused(ValueError):
+class PatternRefused(ValueError):
     """An expression that is malformed, of a kind that is not taken, or too large."""
 
 
@@ -20,11 +20,11 @@ class Pattern:
     """A compiled expression."""
 
     def __init__(self, text: str) -> None:
-        """Raises Refused."""
+        """Raises PatternRefused."""
         import re2  # here, because a node without expressions does without its 2.5 MiB
 
         if len(text) > PATTERN_CHARACTERS_MAX:
-            raise Refused(f"the expression has {len(text)} characters, more than {PATTERN_CHARACTERS_MAX}")
+            raise PatternRefused(f"the expression has {len(text)} characters, more than {PATTERN_CHARACTERS_MAX}")
         options = re2.Options()
         options.max_mem = MEMORY_BYTES_MAX
         options.log_errors = False  # it would write lines of its own, as often as a client likes
@@ -32,7 +32,9 @@ class Pattern:
             self._compiled: Any = re2.compile(text, options)
         except re2.error as error:
             reason = error.args[0] if error.args else "malformed"
-            raise Refused(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
+            raise PatternRefused(
+                reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+            ) from None
 
     def fullmatch(self, text: str) -> bool:
         """Whether it matches the whole text; in a time that is linear in the text."""

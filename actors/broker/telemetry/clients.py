@@ -20,7 +20,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.patterns import Pattern, Refused
+from actors.broker.groups.patterns import Pattern, PatternRefused
 from actors.broker.telemetry.otlp import Labels, Point
 from actors.ledger import EVERYBODY, Account, Ledger
 from actors.wire.errors import ErrorCode
@@ -68,7 +68,7 @@ def subscription(metrics: Sequence[str], interval_ms: int, match: Iterable[str])
         name, _, expression = pair.partition("=")
         try:
             found[name.strip()] = Pattern(expression.strip())
-        except Refused as error:
+        except PatternRefused as error:
             return Subscription(tuple(metrics), interval_ms, None), f"{pair}: {error}"
     return Subscription(tuple(metrics), interval_ms, found), ""
 

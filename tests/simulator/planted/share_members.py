@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actors.broker.groups.share import groups, records
-from actors.broker.groups.share.assignor import Order, simple
+from actors.broker.groups.share.assignor import AssignmentOrder, simple
 from actors.broker.groups.share.groups import ShareGroups
 from actors.broker.groups.share.requests import Request
 from actors.broker.groups.share.state import Member, ShareGroup, Target
@@ -32,7 +32,7 @@ def share_members_are_answered_before_they_are_written() -> Sequence[Patch]:
 @mistake("sharing")
 def silent_members_of_share_groups_stay() -> Sequence[Patch]:
     """What they were given is read by nobody."""
-    return [instead(ShareGroups, "_look_at", lambda *given: None)]
+    return [instead(ShareGroups, "_look_at_member", lambda *given: None)]
 
 
 @mistake("sharing")
@@ -53,7 +53,7 @@ def sessions_of_share_members_end_with_their_coordinator() -> Sequence[Patch]:
     loaded = ShareGroups.loaded
 
     def hasty(self: ShareGroups, shard: Any, now: Now) -> None:
-        loaded(self, shard, now._replace(mono_ms=now.mono_ms - self.settings.pace("").session_ms))
+        loaded(self, shard, now._replace(mono_ms=now.mono_ms - self.settings.config("").session_ms))
 
     return [instead(ShareGroups, "loaded", hasty)]
 
@@ -74,7 +74,7 @@ def share_members_may_speak_in_any_epoch() -> Sequence[Patch]:
 def a_share_partition_is_given_to_nobody() -> Sequence[Patch]:
     """The records of a share partition wait until a member joins or leaves, and longer."""
 
-    def forgetful(order: Order) -> dict[str, Target]:
+    def forgetful(order: AssignmentOrder) -> dict[str, Target]:
         last = max(((id, number) for id, numbers in order.partitions.items() for number in numbers), default=None)
         return {
             member: {

@@ -1,7 +1,7 @@
 """Who gets which partition: the assignors of the coordinator, by Kafka's names (KIP-848).
 
-This file alone decides the target assignment of a group. An assignor is a function of an `Order` and may run anywhere: it
-changes nothing. Racks are not looked at, as in Apache Kafka since 4.0. Rules:
+This file alone decides the target assignment of a group. An assignor is a function of an `AssignmentOrder` and may run
+anywhere: it changes nothing. Racks are not looked at, as in Apache Kafka since 4.0. Rules:
 
 - `uniform`: each member that subscribes to the same topics as all others gets as many partitions as the others, or one more,
   and keeps what it has where that allows it. Where members subscribe to different topics, no partition can go to a member
@@ -27,7 +27,7 @@ class Wish(NamedTuple):
     topics: frozenset[bytes]
 
 
-class Order(NamedTuple):
+class AssignmentOrder(NamedTuple):
     """What is to be assigned. `sizes`: topic id -> partitions. `before`: the present target assignment."""
 
     members: Mapping[str, Wish]
@@ -35,7 +35,7 @@ class Order(NamedTuple):
     before: Mapping[str, Target]
 
 
-def uniform(order: Order) -> Targets:
+def uniform(order: AssignmentOrder) -> Targets:
     """Alike many partitions for each, and as few moves as that allows."""
     wishes = {wish.topics for wish in order.members.values()}
     if len(wishes) == 1:
@@ -43,7 +43,7 @@ def uniform(order: Order) -> Targets:
     return _uniform_mixed(order)
 
 
-def range_(order: Order) -> Targets:
+def range_(order: AssignmentOrder) -> Targets:
     """Ranges of each topic."""
     found: dict[str, dict[bytes, frozenset[int]]] = {id: {} for id in order.members}
     subscribers: dict[bytes, list[str]] = {}
@@ -62,7 +62,7 @@ def range_(order: Order) -> Targets:
     return dict(found)
 
 
-ASSIGNORS: Mapping[str, Callable[[Order], Targets]] = {"uniform": uniform, "range": range_}
+ASSIGNORS: Mapping[str, Callable[[AssignmentOrder], Targets]] = {"uniform": uniform, "range": range_}
 """By the names that clients and `group.consumer.assignors` use."""
 
 
@@ -70,7 +70,7 @@ def _rank(instance_id: str | None, id: str) -> tuple[bool, str]:
     return (instance_id is None, id if instance_id is None else instance_id)
 
 
-def _uniform_alike(order: Order, topics: frozenset[bytes]) -> Targets:
+def _uniform_alike(order: AssignmentOrder, topics: frozenset[bytes]) -> Targets:
     """All members subscribe to the same topics."""
     total = sum(order.sizes[topic] for topic in topics)
     least, more = divmod(total, len(order.members))
@@ -105,7 +105,7 @@ def _uniform_alike(order: Order, topics: frozenset[bytes]) -> Targets:
     return dict(found)
 
 
-def _kept(order: Order, id: str, topics: frozenset[bytes]) -> dict[bytes, frozenset[int]]:
+def _kept(order: AssignmentOrder, id: str, topics: frozenset[bytes]) -> dict[bytes, frozenset[int]]:
     """What a member has of the target assignment before, as far as it still exists and is subscribed to."""
     kept = {}
     for topic, partitions in order.before.get(id, {}).items():
@@ -117,7 +117,7 @@ def _kept(order: Order, id: str, topics: frozenset[bytes]) -> dict[bytes, frozen
     return kept
 
 
-def _uniform_mixed(order: Order) -> Targets:
+def _uniform_mixed(order: AssignmentOrder) -> Targets:
     """Members subscribe to different topics: what is free goes to whoever has least, then what moves improve is moved."""
     subscribers: dict[bytes, list[str]] = {}
     for id, wish in order.members.items():

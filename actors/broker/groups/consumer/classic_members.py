@@ -14,8 +14,9 @@ from actors.broker.groups import embedded
 from actors.broker.groups.classic.rebalance import REQUIRED_ID_VERSION
 from actors.broker.groups.classic_requests import Joined, JoinRequest, SyncRequest
 from actors.broker.groups.consumer.migration import Migration, Policy, owned_by_id
-from actors.broker.groups.consumer.requests import TEXT_CHARACTERS_MAX, Beat, Refused, Request
+from actors.broker.groups.consumer.requests import TEXT_CHARACTERS_MAX, Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup, Member, MemberState
+from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.topics import Topics
 from actors.wire.errors import ErrorCode, WireError
 
@@ -25,22 +26,22 @@ CODES = {ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, topics: Topics) -> Request:
-    """A join as a heartbeat. Raises Refused."""
+    """A join as a heartbeat. Raises RequestRefused."""
     if migration.policy is Policy.DISABLED:
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if join.protocol_type != embedded.CONSUMER or not group.supports_classic(name for name, _ in join.protocols):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     known = group.static.get(join.instance_id) if join.instance_id is not None else None
     if join.member_id and join.instance_id is not None and known != join.member_id:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID if known is None else ErrorCode.FENCED_INSTANCE_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID if known is None else ErrorCode.FENCED_INSTANCE_ID)
     if not join.member_id and join.instance_id is None and join.version >= REQUIRED_ID_VERSION:
-        raise Refused(ErrorCode.MEMBER_ID_REQUIRED)
+        raise RequestRefused(ErrorCode.MEMBER_ID_REQUIRED)
     try:
         told = embedded.subscription(join.protocols[0][1])
     except WireError:
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
     if any(len(text or "") > TEXT_CHARACTERS_MAX for text in (join.member_id, join.instance_id, told.rack_id)):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return Request(
         group_id=group.id,
         member_id=join.member_id,
@@ -74,20 +75,20 @@ def refused(join: JoinRequest, code: ErrorCode) -> Joined:
 
 
 def member_of(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> Member:
-    """The classic member that sends a sync or a heartbeat. Raises Refused."""
+    """The classic member that sends a sync or a heartbeat. Raises RequestRefused."""
     if group.gone:
-        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if instance_id is not None:
         known = group.static.get(instance_id)
         if known is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
         if known != member_id:
-            raise Refused(ErrorCode.FENCED_INSTANCE_ID)
+            raise RequestRefused(ErrorCode.FENCED_INSTANCE_ID)
     member = group.members.get(member_id)
     if member is None or member.subscription.classic is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID)
     if generation != member.current.epoch:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION)
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION)
     return member
 
 

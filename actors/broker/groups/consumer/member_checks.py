@@ -6,20 +6,15 @@ changed here.
 """
 
 from actors.broker.groups.consumer.reconciliation import Owned
-from actors.broker.groups.consumer.requests import Refused, Request
+from actors.broker.groups.consumer.requests import Request
 from actors.broker.groups.consumer.state import AWAY, ConsumerGroup, Current, Member, Subscription
-from actors.broker.groups.patterns import Pattern
-from actors.broker.groups.patterns import Refused as PatternRefused
+from actors.broker.groups.patterns import Pattern, PatternRefused
+from actors.broker.groups.refusals import RequestRefused, unknown_member
 from actors.wire.errors import ErrorCode
 
 
-def unknown(group_id: str, member_id: str) -> Refused:
-    """There is no such member."""
-    return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
-
-
 def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Member | None]:
-    """The member that speaks, perhaps a new one; and the static member whose place it takes. Raises Refused."""
+    """The member that speaks, perhaps a new one; and the static member whose place it takes. Raises RequestRefused."""
     if request.epoch != 0:
         member = known_member(group, request)
         _check_epoch(member, request)
@@ -29,7 +24,7 @@ def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Me
         old = group.members[known]
         both_new = request.join is None and old.subscription.classic is None
         if both_new and old.current.epoch != AWAY:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {id} with instance id {request.instance_id} cannot join the group because the instance id "
                 f"is owned by {known} member.",
@@ -39,19 +34,19 @@ def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Me
 
 
 def known_member(group: ConsumerGroup, request: Request) -> Member:
-    """The member that speaks, which must be there. Raises Refused."""
+    """The member that speaks, which must be there. Raises RequestRefused."""
     if request.instance_id is not None:
         id = group.static.get(request.instance_id)
         if id is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
         if id != request.member_id:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.FENCED_INSTANCE_ID,
                 f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member {id}.",
             )
     member = group.members.get(request.member_id)
     if member is None:
-        raise unknown(group.id, request.member_id)
+        raise unknown_member(group.id, request.member_id)
     return member
 
 
@@ -63,7 +58,7 @@ def _check_epoch(member: Member, request: Request) -> None:
     size = "greater" if request.epoch > current.epoch else "smaller"
     repeats = size == "smaller" and request.epoch == current.previous_epoch and _within(request.owned, current)
     if not repeats:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"The consumer group member has a {size} member epoch ({request.epoch}) than the one known by the group "
             f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
@@ -92,12 +87,12 @@ def told_now(request: Request, known: Subscription) -> Subscription:
 
 
 def check_regex(regex: str, known: str) -> None:
-    """Raises Refused for one that is none, or explodes. `known`: the one that the member had."""
+    """Raises RequestRefused for one that is none, or explodes. `known`: the one that the member had."""
     if regex and regex != known:
         try:
             Pattern(regex)
         except PatternRefused as refused:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
                 f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {refused}.",
             ) from None

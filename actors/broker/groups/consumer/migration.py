@@ -12,14 +12,13 @@ This file alone decides when a group changes, and what of it is in the other for
 """
 
 import enum
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 from actors.broker.groups import embedded
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic.state import GroupState
 from actors.broker.groups.classic.state import Member as ClassicGroupMember
-from actors.broker.groups.consumer.requests import Refused
 from actors.broker.groups.consumer.state import (
     FIRST_EPOCH,
     NOTHING,
@@ -31,6 +30,7 @@ from actors.broker.groups.consumer.state import (
     MemberState,
     Subscription,
 )
+from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.topics import Topics
 from actors.wire.errors import ErrorCode, WireError
 
@@ -56,6 +56,11 @@ class Migration(NamedTuple):
     policy: Policy = Policy.BIDIRECTIONAL
     classic_size_max: int = (1 << 31) - 1
 
+    @classmethod
+    def of(cls, value: Callable[[str], Any]) -> "Migration":
+        """Out of the broker's settings, by name."""
+        return cls(Policy[value("group.consumer.migration.policy").upper()], value("group.max.size"))
+
     @property
     def upgrades(self) -> bool:
         """Whether a classic group with members becomes a consumer group."""
@@ -69,7 +74,7 @@ class Migration(NamedTuple):
 
 def from_classic(group: ClassicGroup, migration: Migration, size_max: int, topics: Topics) -> ConsumerGroup:
     """The consumer group that a classic group with members becomes; nothing of the classic one is changed. Raises
-    Refused."""
+    RequestRefused."""
     why = None
     if not migration.upgrades:
         why = "online upgrade is disabled (group.consumer.migration.policy)"
@@ -85,7 +90,7 @@ def from_classic(group: ClassicGroup, migration: Migration, size_max: int, topic
         except embedded.CustomAssignor:
             why = CUSTOM_ASSIGNOR
     text = f"Cannot upgrade classic group {group.id} to consumer group because {why}."
-    raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, text)
+    raise RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, text)
 
 
 def _from_classic(group: ClassicGroup, topics: Topics) -> ConsumerGroup:

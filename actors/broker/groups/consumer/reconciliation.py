@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from actors.broker.groups.consumer.state import NOTHING, Current, Held, MemberState, Target
+from actors.broker.groups.reconciliation import Fenced, Row, always, behind, next_step
 
 Owned = Mapping[bytes, frozenset[int]]
 """What a member says that it has, by topic id."""
@@ -34,31 +35,16 @@ class Question(NamedTuple):
     changed: bool
 
 
-class Fenced(Exception):
-    """The member must give up everything and join anew."""
-
-
-Step = Callable[[Question], Current]
-Condition = Callable[[Question], bool]
+STRANGE = "The member's state is of a later version. The member must abandon all its partitions and rejoin."
+"""What a member hears that is in a state which is unknown here."""
 
 
 def reconcile(question: Question) -> Current:
     """Where the member is next; the same where nothing can be done yet. Raises Fenced."""
-    for condition, step in STEPS[question.current.state]:
-        if condition(question):
-            return step(question)
-    return question.current
+    return next_step(STEPS, question, question.current)
 
 
 # ---- conditions
-
-
-def _always(question: Question) -> bool:
-    return True
-
-
-def _behind(question: Question) -> bool:
-    return question.current.epoch != question.target_epoch
 
 
 def _changed(question: Question) -> bool:
@@ -85,7 +71,7 @@ def _stay(question: Question) -> Current:
 
 
 def _fence(question: Question) -> Current:
-    raise Fenced
+    raise Fenced(STRANGE)
 
 
 def _drop_unsubscribed(question: Question) -> Current:
@@ -112,15 +98,15 @@ def _advance_from_target(question: Question) -> Current:
     return _compared(question, question.target_epoch)
 
 
-STEPS: Mapping[MemberState, tuple[tuple[Condition, Step], ...]] = {
-    MemberState.STABLE: ((_behind, _advance), (_changed, _drop_unsubscribed), (_always, _stay)),
+STEPS: Mapping[MemberState, Row[Question, Current]] = {
+    MemberState.STABLE: ((behind, _advance), (_changed, _drop_unsubscribed), (always, _stay)),
     MemberState.UNREVOKED_PARTITIONS: (
         (_still_has_and_changed, _drop_unsubscribed),
         (_still_has, _stay),
-        (_always, _advance),
+        (always, _advance),
     ),
-    MemberState.UNRELEASED_PARTITIONS: ((_always, _advance),),
-    MemberState.UNKNOWN: ((_has_something, _fence), (_always, _advance_from_target)),
+    MemberState.UNRELEASED_PARTITIONS: ((always, _advance),),
+    MemberState.UNKNOWN: ((_has_something, _fence), (always, _advance_from_target)),
 }
 """State -> what is done, by the first condition that holds."""
 

@@ -3,13 +3,14 @@
 This file alone decides which request is malformed: INVALID_REQUEST, or UNSUPPORTED_ASSIGNOR, with a sentence for the user.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from actors.broker.groups.classic_requests import JoinRequest
 from actors.broker.groups.consumer.reconciliation import Owned
 from actors.broker.groups.consumer.resting import Said
 from actors.broker.groups.consumer.state import AWAY, LEFT, ClassicMember, Held
+from actors.broker.groups.refusals import RequestRefused, invalid
 from actors.wire.errors import ErrorCode
 
 MEMBER_ID_FROM = 1
@@ -19,6 +20,14 @@ TEXT_CHARACTERS_MAX = 1024
 TOPIC_CHARACTERS_MAX = 249
 SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
 """Of the topics that one member names. It is one record of the log, so it is well below max.message.bytes."""
+
+Visible = Callable[[str], bool]
+"""Whether a client may know of a topic."""
+
+
+def any_topic(topic: str) -> bool:
+    """A classic member names its topics."""
+    return True
 
 
 class Request(NamedTuple):
@@ -41,6 +50,8 @@ class Request(NamedTuple):
     version: int
     join: JoinRequest | None = None
     """It is this one of a classic member (`classic_members.py`)."""
+    visible: Visible = any_topic
+    """Whether the member's client may know of a topic that a regular expression finds."""
 
     @property
     def classic(self) -> ClassicMember | None:
@@ -81,39 +92,26 @@ class Beat(NamedTuple):
     assigned: Held | None = None
 
 
-class Refused(Exception):
-    """The request is refused: error code, and a sentence."""
-
-    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
-
-    def beat(self) -> Beat:
-        """As an answer."""
-        return Beat(self.code, self.text)
-
-
 def check(request: Request, assignors: Sequence[str]) -> None:
-    """Raises Refused. `assignors`: those that this broker offers."""
+    """Raises RequestRefused. `assignors`: those that this broker offers."""
     for text, name in (
         (request.group_id, "GroupId"),
         (request.instance_id, "InstanceId"),
         (request.rack_id, "RackId"),
     ):
         if text == "":
-            _refuse(f"{name} can't be empty.")
+            raise invalid(f"{name} can't be empty.")
     needs_id = request.version >= MEMBER_ID_FROM or request.epoch > 0 or request.epoch in (LEFT, AWAY)
     if needs_id and not request.member_id:
-        _refuse("MemberId can't be empty.")
+        raise invalid("MemberId can't be empty.")
     if request.epoch == 0:
         _check_first(request)
     elif request.epoch == AWAY and request.instance_id is None:
-        _refuse("InstanceId can't be null.")
+        raise invalid("InstanceId can't be null.")
     elif request.epoch < AWAY:
-        _refuse("MemberEpoch is invalid.")
+        raise invalid("MemberEpoch is invalid.")
     if request.assignor is not None and request.assignor not in assignors:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
         )
@@ -125,7 +123,7 @@ def check(request: Request, assignors: Sequence[str]) -> None:
         (request.regex, "SubscribedTopicRegex"),
     ):
         if text is not None and len(text) > TEXT_CHARACTERS_MAX:
-            _refuse(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
+            raise invalid(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
     if request.topics:
         _check_topics(request.topics)
 
@@ -135,21 +133,17 @@ def _check_topics(topics: Sequence[str]) -> None:
     for topic in topics:
         left -= len(topic)
         if len(topic) > TOPIC_CHARACTERS_MAX:
-            _refuse(
+            raise invalid(
                 f"SubscribedTopicNames has a name of more than {TOPIC_CHARACTERS_MAX} characters, which no topic has."
             )
     if left < 0:
-        _refuse(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
+        raise invalid(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
 
 
 def _check_first(request: Request) -> None:
     if request.rebalance_timeout_ms == -1:
-        _refuse("RebalanceTimeoutMs must be provided in first request.")
+        raise invalid("RebalanceTimeoutMs must be provided in first request.")
     if request.owned is None or request.owned:
-        _refuse("TopicPartitions must be empty when (re-)joining.")
+        raise invalid("TopicPartitions must be empty when (re-)joining.")
     if request.topics is None and request.regex is None:
-        _refuse("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
-
-
-def _refuse(text: str) -> None:
-    raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")

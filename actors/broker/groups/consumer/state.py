@@ -84,6 +84,14 @@ class Current(NamedTuple):
         """The same in another epoch. The present one becomes the previous one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
+    def since(self, topic_id: bytes, partition: int) -> int | None:
+        """The member's epoch when it was given a partition; None: it does not hold it."""
+        for held in (self.assigned, self.revoking):
+            since = held.get(topic_id, {}).get(partition)
+            if since is not None:
+                return since
+        return None
+
     @property
     def held(self) -> dict[bytes, set[int]]:
         """All that it holds: what it may use, and what it was asked to let go of."""
@@ -125,6 +133,16 @@ class Member:
     def due_ms(self) -> int:
         """When it is removed, as far as is known now."""
         return min(self.session_due_ms, self.rebalance_due_ms)
+
+    @property
+    def revokes(self) -> bool:
+        """Whether it has to let go of partitions. A static member that is away is not waited for."""
+        return self.current.state is MemberState.UNREVOKED_PARTITIONS and self.current.epoch != AWAY
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long it may take for that; -1: it has not said."""
+        return self.subscription.rebalance_timeout_ms
 
     def settled(self, target_epoch: int) -> bool:
         """Whether it has all of the target assignment of that epoch, and nothing else."""
@@ -276,6 +294,14 @@ class ConsumerGroup:
         names = frozenset(subscription.topics)
         found = self.resolved.get(subscription.regex) if subscription.regex else None
         return names if found is None else names | found.topics
+
+    def all_topics(self) -> set[str]:
+        """All topics to which some member subscribes."""
+        found = set(self.topics)
+        for regex in self.regexes:
+            if regex in self.resolved:
+                found |= self.resolved[regex].topics
+        return found
 
     def assignor(self, default: str) -> str:
         """The assignor for which most members ask; among equals the last by name, so that the choice is stable."""

@@ -6,9 +6,9 @@ How share partitions begin and end is in `initialization.py`.
 
 from collections.abc import Callable, Mapping, Sequence
 
+from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.share.initialization import Beginnings, Place, Told
-from actors.broker.groups.share.requests import Refused
 from actors.broker.groups.share.state import Begun, ShareGroup
 from actors.broker.groups.topics import Topics
 from actors.wire.errors import ErrorCode, text
@@ -27,8 +27,8 @@ class Administration:
         find: Callable[[str, bool], tuple[Shard, ShareGroup]],
         keep: Callable[[Shard, ShareGroup], None],
     ) -> None:
-        """`find`: a group by its id, a new one if there is none and that is asked for; raises Refused. `keep`: a new group
-        is known from now on."""
+        """`find`: a group by its id, a new one if there is none and that is asked for; raises RequestRefused. `keep`: a new
+        group is known from now on."""
         self._beginnings = beginnings
         self._topics = topics
         self._find = find
@@ -45,7 +45,7 @@ class Administration:
         and the results."""
         try:
             shard, group = self._empty(group_id, create=True)
-        except Refused as refused:
+        except RequestRefused as refused:
             then(Told(refused.code, refused.text or text(refused.code)), {})
             return
         if offsets:
@@ -60,7 +60,7 @@ class Administration:
         """DeleteShareGroupOffsets: an empty group forgets topics. `then`: an error of the whole, and the results."""
         try:
             shard, group = self._empty(group_id, create=False)
-        except Refused as refused:
+        except RequestRefused as refused:
             then(Told(refused.code, refused.text or text(refused.code)), {})
             return
         results: dict[str, Told] = {}
@@ -87,8 +87,8 @@ class Administration:
             then(DONE, results)
 
     def _empty(self, group_id: str, *, create: bool) -> tuple[Shard, ShareGroup]:
-        """A group without members. Raises Refused."""
+        """A group without members. Raises RequestRefused."""
         shard, group = self._find(group_id, create)
         if group.members:
-            raise Refused(ErrorCode.NON_EMPTY_GROUP, text(ErrorCode.NON_EMPTY_GROUP))
+            raise RequestRefused(ErrorCode.NON_EMPTY_GROUP, text(ErrorCode.NON_EMPTY_GROUP))
         return shard, group

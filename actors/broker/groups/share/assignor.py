@@ -19,7 +19,7 @@ Place = tuple[bytes, int]
 """Topic id and partition."""
 
 
-class Order(NamedTuple):
+class AssignmentOrder(NamedTuple):
     """`subscribed`: member -> ids of topics; `partitions`: topic id -> those that may be assigned; `present`: the targets
     until now."""
 
@@ -28,7 +28,7 @@ class Order(NamedTuple):
     present: Mapping[str, Target]
 
 
-def simple(order: Order) -> dict[str, Target]:
+def simple(order: AssignmentOrder) -> dict[str, Target]:
     """The targets of all members."""
     members = sorted(order.subscribed)
     given: dict[str, list[Place]] = {member: [] for member in members}
@@ -39,7 +39,7 @@ def simple(order: Order) -> dict[str, Target]:
     return {member: _target(places) for member, places in given.items()}
 
 
-def _rounds(order: Order, members: Sequence[str]) -> list[tuple[Sequence[bytes], Sequence[str]]]:
+def _rounds(order: AssignmentOrder, members: Sequence[str]) -> list[tuple[Sequence[bytes], Sequence[str]]]:
     """What is spread together: all topics where everybody subscribes to the same, else each topic among its subscribers."""
     if len(set(order.subscribed.values())) <= 1:
         topics = sorted(next(iter(order.subscribed.values()), frozenset()))

@@ -15,27 +15,23 @@ member is answered when they are committed. Rules:
 6. An ordinary heartbeat costs the same in a group of one and of a thousand members, with one partition and with a thousand.
 """
 
-import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from actors.broker.coordinators.coordination import Record, Then
-from actors.broker.groups.assignment_interval import left_ms
-from actors.broker.groups.epochs import next_epoch, spent
-from actors.broker.groups.keyed_writes import KeyedWrites
-from actors.broker.groups.kind import Committer, Job, Kind, Ports
-from actors.broker.groups.records import Line
+from actors.broker.groups import member_groups
+from actors.broker.groups.epochs import next_epoch
+from actors.broker.groups.kind import Committer, Ports
+from actors.broker.groups.member_groups import GroupConfig, MemberGroups, SettingsOf
+from actors.broker.groups.refusals import RequestRefused, unknown_member
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.share import records as kinds
 from actors.broker.groups.share.administration import Administration
-from actors.broker.groups.share.assignor import Order, simple
+from actors.broker.groups.share.assignor import AssignmentOrder, simple
 from actors.broker.groups.share.initialization import Beginnings, StateAsk
 from actors.broker.groups.share.records import Key
-from actors.broker.groups.share.requests import Beat, Refused, Request, check
+from actors.broker.groups.share.requests import Beat, Request, check
 from actors.broker.groups.share.state import (
-    FAR_MS,
-    LEFT,
     NOTHING,
     TYPE,
     Member,
@@ -51,21 +47,22 @@ SOON_MS = 100
 """When a member that waits for its first partitions, or for others, is to come back."""
 
 
-class Pace(NamedTuple):
-    """How fast things go in a group."""
-
-    session_ms: int
-    heartbeat_ms: int
-    assignment_interval_ms: int
-
-
-class Settings(NamedTuple):
-    """The broker's `group.share.*`. `pace`: of a group, by its name, as its own settings have it. `retry_ms`: when share
+class ShareGroupSettings(NamedTuple):
+    """The broker's `group.share.*`. `config`: of a group, by its name, as its own settings have it. `retry_ms`: when share
     partitions whose beginning could not be written are tried again."""
 
     size_max: int
-    pace: Callable[[str], Pace]
+    config: Callable[[str], GroupConfig]
     retry_ms: int
+
+    @classmethod
+    def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "ShareGroupSettings":
+        """Out of the broker's settings, by name, and those of groups."""
+        return cls(
+            size_max=value("group.share.max.size"),
+            config=lambda group: GroupConfig.of(TYPE, settings_of(group)),
+            retry_ms=value("group.share.initialize.retry.interval.ms"),
+        )
 
 
 class Waiting(NamedTuple):
@@ -79,22 +76,18 @@ class Waiting(NamedTuple):
     changed: bool
 
 
-class Way:
-    """What is under way for a group, and forgotten with the leadership.
+class InProgress(member_groups.InProgress):
+    """`hurries`: the next target assignment does not wait. `asked`: share partitions whose coordinators have been asked to
+    begin them, and the number of the last time. `ending`: topics, with how many removals of them are under way. `number`: of
+    the last time that something was to begin or to end. `look_ms`: when share coordinators are asked again whether they
+    still know what has begun. `begun_at`: of which changes of the group and of topics it was seen that all has begun.
+    `removing`: the group is being deleted."""
 
-    `assigning`: a target assignment is being made. `hurries`: the next one does not wait. `assign_due_ms`: when it may be
-    made. `seen_version`: of the metadata that `metadata_hash` is of. `asked`: share partitions whose coordinators have been
-    asked to begin them, and the number of the last time. `ending`: topics, with how many removals of them are under way.
-    `number`: of the last time that something was to begin or to end. `look_ms`: when share coordinators are asked again
-    whether they still know what has begun. `begun_at`: of which changes of the group and of topics it was seen that all has
-    begun. `removing`: the group is being deleted."""
+    __slots__ = ("asked", "begun_at", "ending", "hurries", "look_ms", "number", "removing")
 
-    def __init__(self, group: ShareGroup) -> None:
-        self.writes = KeyedWrites[Key](lambda key: kinds.record(group, key))
-        self.waiting: list[Waiting] = []
-        self.assigning = self.hurries = False
-        self.assign_due_ms = FAR_MS
-        self.seen_version = -1
+    def __init__(self) -> None:
+        super().__init__()
+        self.hurries = False
         self.asked: dict[tuple[bytes, int], int] = {}
         self.ending: Counter[bytes] = Counter()
         self.number = 0
@@ -103,109 +96,45 @@ class Way:
         self.removing = False
 
 
-class ShareGroups(Kind[ShareGroup]):
+class ShareGroups(MemberGroups[ShareGroup]):
     """The share groups of one broker."""
 
     type = TYPE
     numbers = tuple(kinds.NAMES)
+    records = kinds
+    beat = Beat
+    settings: ShareGroupSettings
 
-    def __init__(self, ports: Ports, settings: Settings, topics: Topics) -> None:
-        self.ports = ports
-        self.settings = settings
-        self.topics = topics
-        self.jobs: list[Job] = []
-        """To be taken and run."""
+    def __init__(self, ports: Ports, settings: ShareGroupSettings, topics: Topics) -> None:
+        super().__init__(ports, settings, topics)
         self.beginnings = Beginnings(topics, settings.retry_ms, self._still, self._commit)
         self.administration = Administration(self.beginnings, topics, self._found, self.keep)
         """What administrators ask for."""
-        self.watched: list[tuple[int, str, str]] = []
-        """(when, group, member): looks that are planned; a member "" stands for the next target assignment."""
 
     @property
     def asks(self) -> list[StateAsk]:
         """What share coordinators are to be asked; see `Beginnings`."""
         return self.beginnings.asks
 
-    # ---- requests
+    def _new(self, id: str) -> ShareGroup:
+        return ShareGroup(id)
 
-    def heartbeat(self, ticket: int, request: Request, now: Now) -> None:
-        """ShareGroupHeartbeat. The answer comes under the ticket."""
-        try:
-            check(request)
-            shard = self._shard(request.group_id)
-            if request.epoch == LEFT:
-                self._leave(shard, ticket, request, now)
-            else:
-                self._beat(shard, ticket, request, now)
-        except Refused as refused:
-            self._answer(ticket, refused.beat())
+    def _in_progress(self, group: ShareGroup) -> InProgress:
+        return InProgress()
 
-    # ---- the log
-
-    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
-        """Decode a record."""
-        return kinds.read(number, key, value)
-
-    def replay(self, shard: Shard, line: Line) -> None:
-        """Take in what the log says of a group."""
-        groups = self.groups(shard)
-        if line.key.kind == kinds.GROUP and line.data is None:
-            groups.pop(line.group, None)
-        elif line.data is not None or line.group in groups:
-            group = groups.setdefault(line.group, ShareGroup(line.group))
-            kinds.replay(group, line.key, line.data)
-
-    def loaded(self, shard: Shard, now: Now) -> None:
-        """The log of a shard was read: sessions begin now."""
-        for group in self.groups(shard).values():
-            group.index()
-            group.way = Way(group)
-            self.beginnings.loaded(shard, group, now)
-            for member in group.members.values():
-                self._touch(group, member, now)
-
-    def unload(self, shard: Shard) -> None:
-        """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
-        for group in self.groups(shard).values():
-            if group.way is None:
-                continue  # the log was still being read
-            waiting, group.way.waiting = group.way.waiting, []
-            for one in waiting:
-                self._answer(one.ticket, Beat(ErrorCode.NOT_COORDINATOR))
+    def _check(self, request: Request) -> None:
+        check(request)
 
     # ---- time
 
-    def deadline_ms(self) -> int:
-        """When `tick` has something to do."""
-        return self.watched[0][0] if self.watched else FAR_MS
+    def _resume(self, shard: Shard, group: ShareGroup, now: Now) -> None:
+        self.beginnings.loaded(shard, group, now)
+        for member in group.members.values():
+            self._touch(group, member, now)
 
-    def tick(self, now: Now) -> None:
-        """Remove members that are late, and make target assignments that are due."""
-        due = []
-        while self.watched and self.watched[0][0] <= now.mono_ms:
-            due.append(heapq.heappop(self.watched))
-        for due_ms, group_id, member_id in due:
-            shard = self.ports.shard_of(group_id)
-            group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
-            if isinstance(shard, ErrorCode) or group is None or group.gone:
-                continue
-            if not member_id:
-                if group.way.assign_due_ms == due_ms:
-                    group.way.assign_due_ms = FAR_MS
-                    self._want_assignment(shard, group, now)
-            else:
-                self._look_at(shard, group, member_id, due_ms, now)
-
-    def _look_at(self, shard: Shard, group: ShareGroup, member_id: str, due_ms: int, now: Now) -> None:
-        member = group.members.get(member_id)
-        if member is None or member.watched_ms != due_ms:
-            return
-        member.watched_ms = FAR_MS
-        if member.session_due_ms > now.mono_ms:
-            self._watch(group, member)
-        else:
-            self._commit(shard, group, self._remove(group, member))
-            self._want_assignment(shard, group, now)
+    def _end_session(self, shard: Shard, group: ShareGroup, member: Member, now: Now) -> None:
+        self._commit(shard, group, self._remove(group, member))
+        self._want_assignment(shard, group, now)
 
     def forget_topic(self, shard: Shard, topic_id: bytes) -> None:
         """A topic was deleted."""
@@ -227,21 +156,11 @@ class ShareGroups(Kind[ShareGroup]):
         """Nor to delete."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
-    def listed(self, group: ShareGroup) -> tuple[str, str]:
-        """Its protocol type and its state."""
-        return TYPE, group.state()
-
     def subscribes(self, group: ShareGroup) -> Callable[[str], bool]:
         """Whether some member does."""
         return group.topics.__contains__
 
     # ---- its end
-
-    def removal_error(self, group: ShareGroup) -> ErrorCode:
-        """Only an empty group can be deleted."""
-        if group.gone:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
 
     def before_removal(self, shard: Shard, group: ShareGroup, then: Callable[[ErrorCode], None]) -> None:
         """What share coordinators remember for the group goes first."""
@@ -256,36 +175,11 @@ class ShareGroups(Kind[ShareGroup]):
 
         self.beginnings.delete_all(shard, group, ended)
 
-    def removal(self, group: ShareGroup) -> list[Record]:
-        """The records that remove a group, which is gone from now on."""
-        group.gone = True
-        behind = group.way.writes.behind if group.way is not None else ()
-        return [kinds.record(group, key) for key in dict.fromkeys((*behind, *kinds.keys(group)))]
-
-    def revive(self, group: ShareGroup) -> None:
-        """The removal could not be written: the log may have it or not, so all is written with the next change."""
-        group.gone = False
-        group.way.writes.behind.update(dict.fromkeys(kinds.keys(group)))
-
     # ---- heartbeats
-
-    def _shard(self, group_id: str) -> Shard:
-        shard = self.ports.shard_of(group_id)
-        if isinstance(shard, ErrorCode):
-            raise Refused(shard)
-        if group_id in shard.foreign:
-            raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-        return shard
 
     def _beat(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
         group, touched = self.group_of(shard, request.group_id, create=request.epoch == 0)
-        if (why := spent(group.id, group.epoch)) is not None:
-            raise Refused(ErrorCode.INVALID_REQUEST, why)
-        if len(group.members) >= self.settings.size_max and request.member_id not in group.members:
-            raise Refused(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The share group has reached its maximum capacity of {self.settings.size_max} members.",
-            )
+        self._check_room(group, request.member_id)
         member = _member(group, request)
         # Nothing is refused from here on.
         self.keep(shard, group)
@@ -313,22 +207,22 @@ class ShareGroups(Kind[ShareGroup]):
 
     def group_of(self, shard: Shard, id: str, *, create: bool) -> tuple[ShareGroup, dict[Key, None]]:
         """A group, perhaps a new one, which is not known yet (`keep`); and the keys that are touched by it. Raises
-        Refused."""
+        RequestRefused."""
         group = shard.find(id)
         if isinstance(group, ShareGroup):
             if group.gone or group.way.removing:
-                raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Share group {id} is being deleted.")
+                raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Share group {id} is being deleted.")
             return group, {}
         if group is not None:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {id} is not a share group.")
+            raise self._other_kind(id)
         if not create:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {id} not found.")
+            raise self._not_found(id)
         group = ShareGroup(id)
-        group.way = Way(group)
+        group.way = InProgress()
         return group, {}
 
     def _found(self, id: str, create: bool) -> tuple[Shard, ShareGroup]:
-        """A group and where it is, perhaps a new one, which is not known yet. Raises Refused."""
+        """A group and where it is, perhaps a new one, which is not known yet. Raises RequestRefused."""
         shard = self._shard(id)
         return shard, self.group_of(shard, id, create=create)[0]
 
@@ -358,13 +252,18 @@ class ShareGroups(Kind[ShareGroup]):
         group.way.seen_version = self.topics.version
         return metadata_hash(self.topics, group.topics)
 
-    def _finish(self, shard: Shard, group: ShareGroup, waiting: Waiting, touched: dict[Key, None], now: Now) -> None:
-        """Give the member its target, and answer when that is written."""
-        ticket, request, member = waiting.ticket, waiting.request, group.members.get(waiting.member_id)
-        if member is None:
-            self._answer(ticket, _unknown(group.id, waiting.member_id).beat())
-            return
-        if waiting.changed or member.epoch != group.target_epoch:
+    def _answer_member(
+        self,
+        shard: Shard,
+        group: ShareGroup,
+        member: Member,
+        one: Waiting,
+        touched: dict[Key, None],
+        now: Now,
+    ) -> None:
+        """A member takes its target at once."""
+        request = one.request
+        if one.changed or member.epoch != group.target_epoch:
             assigned = self._visible(group, member)
             if (member.epoch, member.assigned) != (group.target_epoch, assigned):
                 if member.epoch != group.target_epoch:
@@ -372,9 +271,9 @@ class ShareGroups(Kind[ShareGroup]):
                 member.assigned = assigned
                 touched[Key(kinds.CURRENT, member.id)] = None
         full = request.epoch == 0 or request.topics is not None
-        moved = full or member.assigned != waiting.before
+        moved = full or member.assigned != one.before
         soon = self.beginnings.waits(group) or group.epoch > group.target_epoch or group.unassigned()
-        interval_ms = self.settings.pace(group.id).heartbeat_ms
+        interval_ms = self.settings.config(group.id).heartbeat_ms
         beat = Beat(
             ErrorCode.NONE,
             None,
@@ -383,12 +282,7 @@ class ShareGroups(Kind[ShareGroup]):
             min(SOON_MS, interval_ms) if soon else interval_ms,
             member.assigned if moved else None,
         )
-        self._commit(
-            shard,
-            group,
-            touched,
-            lambda error: self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error)),
-        )
+        self._commit(shard, group, touched, self._once_written(one.ticket, request, beat))
 
     def _visible(self, group: ShareGroup, member: Member) -> Target:
         """The member's target, without topics to which it subscribes no more."""
@@ -400,14 +294,9 @@ class ShareGroups(Kind[ShareGroup]):
         group, _ = self.group_of(shard, request.group_id, create=False)
         member = group.members.get(request.member_id)
         if member is None:
-            raise _unknown(group.id, request.member_id)
+            raise unknown_member(group.id, request.member_id)
         beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
-        self._commit(
-            shard,
-            group,
-            self._remove(group, member),
-            lambda error: self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error)),
-        )
+        self._commit(shard, group, self._remove(group, member), self._once_written(ticket, request, beat))
         self._want_assignment(shard, group, now)
 
     def _remove(self, group: ShareGroup, member: Member) -> dict[Key, None]:
@@ -419,107 +308,52 @@ class ShareGroups(Kind[ShareGroup]):
     # ---- target assignments
 
     def _want_assignment(self, shard: Shard, group: ShareGroup, now: Now) -> bool:
-        """Have a target assignment made if one is needed, now or when it is time; whether now."""
-        way = group.way
-        if way.assigning or not group.members or group.epoch <= group.target_epoch:
-            return False
-        wait_ms = left_ms(group.target_wall_ms, self.settings.pace(group.id).assignment_interval_ms, now.wall_ms)
-        if wait_ms and not way.hurries:
-            due_ms = now.mono_ms + wait_ms
-            if way.assign_due_ms > due_ms:
-                way.assign_due_ms = due_ms
-                heapq.heappush(self.watched, (due_ms, group.id, ""))
-            return False
-        way.assigning, way.hurries, way.assign_due_ms = True, False, FAR_MS
-        epoch, order = group.epoch, self._order(group)
-        self.jobs.append(
-            Job(lambda: simple(order), lambda result, now: self._assigned(shard, group, epoch, result, now))
-        )
-        return True
+        begins = super()._want_assignment(shard, group, now)
+        if begins:
+            group.way.hurries = False
+        return begins
 
-    def _order(self, group: ShareGroup) -> Order:
+    def _assignment_due_ms(self, group: ShareGroup, now: Now) -> int:
+        return now.mono_ms if group.way.hurries else super()._assignment_due_ms(group, now)
+
+    def _order(self, group: ShareGroup) -> AssignmentOrder:
         ids = {name: found[0] for name in group.topics if (found := self.topics.named(name)) is not None}
         subscribed = {
             member.id: frozenset(ids[name] for name in member.subscription.topics if name in ids)
             for member in group.members.values()
         }
-        return Order(subscribed, {id: group.assignable(id) for id in ids.values()}, dict(group.targets))
+        return AssignmentOrder(subscribed, {id: group.assignable(id) for id in ids.values()}, dict(group.targets))
 
-    def _assigned(
-        self, shard: Shard, group: ShareGroup, epoch: int, result: Mapping[str, Target] | Exception, now: Now
-    ) -> None:
-        """A target assignment was made: it holds for all who are still there."""
-        way = group.way
-        way.assigning = False
-        waiting, way.waiting = way.waiting, []
-        if not self._still(shard, group):
-            for one in waiting:
-                self._answer(one.ticket, _unknown(group.id, one.member_id).beat())
-            return
-        touched: dict[Key, None] = {}
-        if isinstance(result, Exception):
-            group.target_wall_ms = now.wall_ms
-            beat = Beat(ErrorCode.UNKNOWN_SERVER_ERROR, f"No assignment could be made: {result!r}")
-            for one in waiting:
-                self._answer(one.ticket, beat)
-        else:
-            touched = {Key(kinds.TARGET, id): None for id in group.assign(result, epoch, now.wall_ms)}
-            touched[Key(kinds.TARGET_EPOCH)] = None
-            self._commit(shard, group, touched)
-            for one in waiting:
-                self._finish(shard, group, one, {}, now)
-        self._want_assignment(shard, group, now)
+    def _assignor(self, group: ShareGroup) -> Callable[[AssignmentOrder], Mapping[str, Target]]:
+        return simple
+
+    def _take_targets(
+        self, group: ShareGroup, epoch: int, order: AssignmentOrder, targets: Mapping[str, Target], now: Now
+    ) -> dict[Key, None]:
+        touched: dict[Key, None] = {Key(kinds.TARGET, id): None for id in group.assign(targets, epoch, now.wall_ms)}
+        touched[Key(kinds.TARGET_EPOCH)] = None
+        return touched
 
     # ---- inside
 
     def _still(self, shard: Shard, group: ShareGroup) -> bool:
-        """Whether a group is still what it was."""
-        return self.ports.shard_of(group.id) is shard and shard.find(group.id) is group and not group.gone
-
-    def _touch(self, group: ShareGroup, member: Member, now: Now) -> None:
-        member.session_due_ms = now.mono_ms + self.settings.pace(group.id).session_ms
-        self._watch(group, member)
-
-    def _watch(self, group: ShareGroup, member: Member) -> None:
-        if member.watched_ms > member.session_due_ms:
-            member.watched_ms = member.session_due_ms
-            heapq.heappush(self.watched, (member.session_due_ms, group.id, member.id))
-
-    def _answer(self, ticket: int, beat: Beat) -> None:
-        self.ports.answers.append((ticket, beat))
-
-    def _commit(
-        self,
-        shard: Shard,
-        group: ShareGroup,
-        touched: Mapping[Key, None],
-        then: Callable[[ErrorCode], None] | None = None,
-    ) -> None:
-        """Write what is touched; `then` when it is committed, and all that was under way before."""
-
-        def write(records: Sequence[Record], ended: Then) -> int:
-            return self.ports.write(shard, group.id, records, ended)
-
-        group.way.writes.commit(touched, write, then)
-
-
-def _unknown(group_id: str, member_id: str) -> Refused:
-    return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
+        """Whether a group is still what it was. Nothing begins, nor is assigned, in one that is being deleted."""
+        return super()._still(shard, group) and not group.gone
 
 
 def _member(group: ShareGroup, request: Request) -> Member:
-    """The member that speaks, perhaps a new one. Raises Refused."""
+    """The member that speaks, perhaps a new one. Raises RequestRefused."""
     member = group.members.get(request.member_id)
     if request.epoch == 0:
         return member or Member(request.member_id)
     if member is None:
-        raise _unknown(group.id, request.member_id)
+        raise unknown_member(group.id, request.member_id)
     if request.epoch not in (member.epoch, member.previous_epoch):
         size = "greater" if request.epoch > member.epoch else "smaller"
         lost = (
             f", and it does not match the previous member epoch ({member.previous_epoch})" if size == "smaller" else ""
         )
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"The share group member has a {size} member epoch ({request.epoch}) than the one known by the group "
             f"coordinator ({member.epoch}){lost}. The member must abandon all its partitions and rejoin.",

@@ -6,6 +6,7 @@ This file alone decides which request is malformed: INVALID_REQUEST, with a sent
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from actors.broker.groups.refusals import invalid
 from actors.broker.groups.share.state import LEFT, Target
 from actors.wire.errors import ErrorCode
 
@@ -29,6 +30,11 @@ class Request(NamedTuple):
     client_id: str
     client_host: str
 
+    @property
+    def leaves(self) -> bool:
+        """It is the member's last one."""
+        return self.epoch == LEFT
+
 
 class Beat(NamedTuple):
     """The answer. `assigned`: None: nothing new."""
@@ -41,33 +47,20 @@ class Beat(NamedTuple):
     assigned: Target | None = None
 
 
-class Refused(Exception):
-    """The request is refused: error code, and a sentence."""
-
-    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
-
-    def beat(self) -> Beat:
-        """As an answer."""
-        return Beat(self.code, self.text)
-
-
 def check(request: Request) -> None:
-    """Raises Refused."""
+    """Raises RequestRefused."""
     if not request.member_id or len(request.member_id) > MEMBER_ID_CHARACTERS_MAX:
-        _refuse("Invalid member id in the request.")
+        raise invalid("Invalid member id in the request.")
     for text, name in ((request.group_id, "GroupId"), (request.rack_id, "RackId")):
         if text == "":
-            _refuse(f"{name} can't be empty.")
+            raise invalid(f"{name} can't be empty.")
     if request.epoch == 0 and not request.topics:
-        _refuse("SubscribedTopicNames must be set in first request.")
+        raise invalid("SubscribedTopicNames must be set in first request.")
     if request.epoch < LEFT:
-        _refuse("MemberEpoch is invalid.")
+        raise invalid("MemberEpoch is invalid.")
     for text, name in ((request.rack_id, "RackId"), (request.client_id, "The client id")):
         if text is not None and len(text) > TEXT_CHARACTERS_MAX:
-            _refuse(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
+            raise invalid(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
     _check_topics(request.topics or ())
 
 
@@ -76,12 +69,8 @@ def _check_topics(topics: Sequence[str]) -> None:
     for topic in topics:
         left -= len(topic)
         if len(topic) > TOPIC_CHARACTERS_MAX:
-            _refuse(
+            raise invalid(
                 f"SubscribedTopicNames has a name of more than {TOPIC_CHARACTERS_MAX} characters, which no topic has."
             )
     if left < 0:
-        _refuse(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
-
-
-def _refuse(text: str) -> None:
-    raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise invalid(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")

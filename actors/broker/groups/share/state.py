@@ -59,6 +59,10 @@ class Member:
         self.session_due_ms = FAR_MS
         self.watched_ms = FAR_MS
 
+    def due_ms(self) -> int:
+        """When it is removed, as far as is known now."""
+        return self.session_due_ms
+
 
 class ShareGroup:
     """One group. `gone`: its removal is being written, or has been."""
@@ -199,15 +203,16 @@ class ShareGroup:
                 del topics[topic_id]
         return bool(known)
 
-    def index(self) -> None:
+    def index(self) -> list[str]:
         """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
-        that was given out."""
+        that was given out. There is no member of which the log says otherwise."""
         self.changes += 1
         self.topics.clear()
         for member in self.members.values():
             self._count(member, 1)
         self.targets = {id: target for id, target in self.targets.items() if id in self.members}
         self.epoch = max([self.epoch, self.target_epoch, *(member.epoch for member in self.members.values())])
+        return []
 
     def _count(self, member: Member, change: int) -> None:
         for name in member.subscription.topics:

@@ -77,16 +77,3 @@ class Beat(NamedTuple):
     endpoint_epoch: int = 0
     endpoints: Sequence[Served] | None = None
     create: Sequence[NewTopic] = ()
-
-
-class Refused(Exception):
-    """The request is refused: error code, and a sentence."""
-
-    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
-
-    def beat(self) -> Beat:
-        """As an answer."""
-        return Beat(self.code, self.text)

@@ -11,8 +11,8 @@ This file alone decides that; which member runs which task is decided in `assign
 from typing import NamedTuple
 
 from actors.broker.groups.assignment_interval import left_ms
-from actors.broker.groups.streams.answers import Tasks
-from actors.broker.groups.streams.assignor import Order, Place, Targets
+from actors.broker.groups.streams.answers import Status, Tasks
+from actors.broker.groups.streams.assignor import AssignmentOrder, Place, Targets
 from actors.broker.groups.streams.records import TARGET, TARGET_EPOCH, Key
 from actors.broker.groups.streams.state import StreamsGroup
 from actors.ports import Now
@@ -45,14 +45,20 @@ def due(group: StreamsGroup, interval_ms: int, now: Now) -> Due | None:
     return None
 
 
-def order(group: StreamsGroup, standby_replicas: int) -> Order:
+def delayed(group: StreamsGroup, interval_ms: int, now: Now) -> list[tuple[Status, str]]:
+    """What a member is told of an assignment that has to wait."""
+    found = due(group, interval_ms, now) if needed(group) else None
+    return [] if found is None else [(Status.ASSIGNMENT_DELAYED, found.why)]
+
+
+def order(group: StreamsGroup, standby_replicas: int) -> AssignmentOrder:
     """What is to be assigned."""
     found = group.way.partitioned
     members = {
         id: Place(member.told.process_id, group.targets.get(id, Tasks())) for id, member in group.members.items()
     }
     tasks = found.tasks if found.ready else {}
-    return Order(members, tasks, found.stateful(), standby_replicas)
+    return AssignmentOrder(members, tasks, found.stateful(), standby_replicas)
 
 
 def take(group: StreamsGroup, epoch: int, targets: Targets, now: Now) -> dict[Key, None]:

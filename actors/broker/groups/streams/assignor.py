@@ -31,7 +31,7 @@ class Place(NamedTuple):
     before: Tasks
 
 
-class Order(NamedTuple):
+class AssignmentOrder(NamedTuple):
     """What is to be assigned. `tasks`: subtopology -> how many. `stateful`: subtopologies that keep state."""
 
     members: Mapping[str, Place]
@@ -40,7 +40,7 @@ class Order(NamedTuple):
     standby_replicas: int
 
 
-def sticky(order: Order) -> Targets:
+def sticky(order: AssignmentOrder) -> Targets:
     """A target for each member."""
     return _Assignment(order).made() if order.members else {}
 
@@ -80,7 +80,7 @@ class _Process:
 class _Assignment:
     """An assignment that is being made."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: AssignmentOrder) -> None:
         self._order = order
         self._processes: dict[str, _Process] = {}
         self._active_before: dict[Task, str] = {}

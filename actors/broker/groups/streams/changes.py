@@ -13,7 +13,8 @@ It is a function of values: the group is not changed.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.streams.answers import Refused, Status
+from actors.broker.groups.refusals import RequestRefused
+from actors.broker.groups.streams.answers import Status
 from actors.broker.groups.streams.partitioning import Partitioned, partition
 from actors.broker.groups.streams.requests import Request
 from actors.broker.groups.streams.state import Description, Member, StreamsGroup
@@ -41,7 +42,7 @@ class Change(NamedTuple):
 
 
 def changed(group: StreamsGroup, request: Request, settings: tuple[tuple[str, str], ...], topics: Topics) -> Change:
-    """What a heartbeat changes. `settings`: of the assignment, as they are now. Raises Refused."""
+    """What a heartbeat changes. `settings`: of the assignment, as they are now. Raises RequestRefused."""
     member = _member(group, request)
     told = _told(request, member.told)
     topology = _topology(group, request)
@@ -72,12 +73,12 @@ def _member(group: StreamsGroup, request: Request) -> Member:
         return member or Member(request.member_id)
     if member is None:
         text = f"Member {request.member_id} is not a member of group {group.id}."
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, text)
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, text)
     current = member.current
     if request.epoch != current.epoch:
         size = "greater" if request.epoch > current.epoch else "smaller"
         if not (size == "smaller" and request.epoch == current.previous_epoch and _within(request, member)):
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.FENCED_MEMBER_EPOCH,
                 f"The streams group member has a {size} member epoch ({request.epoch}) than the one known by the group "
                 f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
@@ -119,10 +120,10 @@ def _topology(group: StreamsGroup, request: Request) -> Topology:
     if known is None:
         if given is None:
             text = "The group's topology is not known. The member must abandon all its tasks and rejoin."
-            raise Refused(ErrorCode.FENCED_MEMBER_EPOCH, text)
+            raise RequestRefused(ErrorCode.FENCED_MEMBER_EPOCH, text)
         return given
     if given is not None and given.epoch >= known.epoch and given != known:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
 
 
@@ -147,10 +148,10 @@ def _check_tasks(counts: Mapping[str, int], tasks: Sequence[tuple[str, Sequence[
     for one, numbers in tasks:
         count = counts.get(one)
         if count is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Subtopology {one[:100]} does not exist in the topology.")
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, f"Subtopology {one[:100]} does not exist in the topology.")
         for number in numbers:
             if not 0 <= number < count:
-                raise Refused(
+                raise RequestRefused(
                     ErrorCode.INVALID_REQUEST,
                     f"Task {number} for subtopology {one} is invalid. Number of tasks for this subtopology: {count}",
                 )

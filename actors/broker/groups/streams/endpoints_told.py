@@ -10,7 +10,7 @@ This file alone decides that. Rules:
 from collections.abc import Callable
 
 from actors.broker.groups.streams.answers import Beat, Status, Tasks
-from actors.broker.groups.streams.in_progress import Waiting, Way
+from actors.broker.groups.streams.in_progress import InProgress, Waiting
 from actors.broker.groups.streams.state import Member, StreamsGroup
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -47,7 +47,7 @@ def tell(
     )
 
 
-def _unheard(way: Way, member: Member, one: Waiting, tasks: Tasks, long_ago_ms: int) -> bool:
+def _unheard(way: InProgress, member: Member, one: Waiting, tasks: Tasks, long_ago_ms: int) -> bool:
     """Whether the member has not heard of what it was told before."""
     owned = one.request.owned()
     if one.request.epoch != one.before.epoch:

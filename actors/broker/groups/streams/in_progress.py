@@ -7,13 +7,11 @@ Nothing of this is written. The next coordinator asks the metadata again, and te
 from collections.abc import Callable
 from typing import NamedTuple
 
+from actors.broker.groups import member_groups
 from actors.broker.groups.epochs import next_generation
-from actors.broker.groups.keyed_writes import KeyedWrites
-from actors.broker.groups.streams import records
 from actors.broker.groups.streams.answers import Served, Status
 from actors.broker.groups.streams.endpoints import served
 from actors.broker.groups.streams.partitioning import Partitioned
-from actors.broker.groups.streams.records import Key
 from actors.broker.groups.streams.requests import Request
 from actors.broker.groups.streams.state import FAR_MS, Current, Member, StreamsGroup
 
@@ -28,22 +26,20 @@ class Waiting(NamedTuple):
     status: list[tuple[Status, str]]
 
 
-class Way:
-    """Of one group."""
+class InProgress(member_groups.InProgress):
+    """What is under way for one group."""
+
+    __slots__ = (
+        "_group", "_served", "delayed_until_ms", "endpoint_epoch", "partitioned", "shutdown", "told_ms",
+    )  # fmt: skip
 
     def __init__(self, group: StreamsGroup) -> None:
+        super().__init__()
         self._group = group
-        self.writes: KeyedWrites[Key] = KeyedWrites(lambda key: records.record(group, key))
-        self.waiting: list[Waiting] = []
-        self.assigning = False
-        """A target assignment is being made."""
-        self.assign_due_ms = FAR_MS
-        """When the next may be made; FAR_MS: nobody waits for that."""
         self.delayed_until_ms = -FAR_MS
         """Until when more members are waited for before the first target assignment."""
         self.partitioned: Partitioned | None = None
         """The topology among the topics of `seen_version`; None: no member was heard of yet."""
-        self.seen_version = -1
         self.shutdown: str | None = None
         """The member that has asked for the end of the application. It is forgotten with the last member."""
         self.endpoint_epoch = 0

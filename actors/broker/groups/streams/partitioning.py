@@ -19,7 +19,8 @@ import heapq
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from actors.broker.groups.streams.answers import NewTopic, Refused, Status
+from actors.broker.groups.refusals import RequestRefused
+from actors.broker.groups.streams.answers import NewTopic, Status
 from actors.broker.groups.streams.topology import Subtopology, Topic, Topology
 from actors.wire.errors import ErrorCode
 
@@ -61,7 +62,7 @@ class _Problem(Exception):
 
 
 def partition(topology: Topology, size: Size) -> Partitioned:
-    """The topology among these topics. Raises Refused: no topics could satisfy it."""
+    """The topology among these topics. Raises RequestRefused: no topics could satisfy it."""
     parts = topology.subtopologies
     absent = sorted({name for one in parts for name in one.sources if size(name) is None})
     if absent:
@@ -72,7 +73,7 @@ def partition(topology: Topology, size: Size) -> Partitioned:
         _copartition(parts, decided, size)
         tasks = {one.id: _largest(one, decided, size) for one in parts}
         if sum(tasks.values()) > TASKS_MAX:
-            raise Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, f"The topology has more than {TASKS_MAX} tasks.")
+            raise RequestRefused(ErrorCode.STREAMS_INVALID_TOPOLOGY, f"The topology has more than {TASKS_MAX} tasks.")
         decided.update({log.name: tasks[one.id] for one in parts for log in one.changelogs})
         missing = _missing(parts, decided, size)
     except _Problem as problem:
@@ -105,13 +106,13 @@ def _repartitions(parts: tuple[Subtopology, ...], size: Size) -> dict[str, int]:
                 for reader in readers.get(sink, ()):
                     heapq.heappush(due, (round + (reader <= place), reader))
     if any(sink not in decided for one in parts for sink in one.sinks):
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
             "Failed to compute number of partitions for all repartition topics. There may be loops in the topology "
             "that cannot be resolved.",
         )
     if any(topic.name not in decided for one in parts for topic in one.repartitions):
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.STREAMS_INVALID_TOPOLOGY,
             "Failed to compute number of partitions for all repartition topics, because a repartition source topic is "
             "never used as a sink topic.",

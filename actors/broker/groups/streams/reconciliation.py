@@ -15,6 +15,7 @@ It is a function of values. Who has what is told by the group, as it was before 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from actors.broker.groups.reconciliation import Fenced, Row, always, behind, next_step
 from actors.broker.groups.streams.answers import Tasks, TaskSets
 from actors.broker.groups.streams.state import Current, Epochs, Held, MemberState
 
@@ -31,31 +32,16 @@ class Question(NamedTuple):
     available: Callable[[str, str, int], bool]
 
 
-class Fenced(Exception):
-    """The member must give up everything and join anew."""
-
-
-Step = Callable[[Question], Current]
-Condition = Callable[[Question], bool]
+STRANGE = "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
+"""What a member hears that is in a state which is unknown here."""
 
 
 def reconcile(question: Question) -> Current:
     """Where the member is next; the same where nothing can be done yet. Raises Fenced."""
-    for condition, step in STEPS[question.current.state]:
-        if condition(question):
-            return step(question)
-    return question.current
+    return next_step(STEPS, question, question.current)
 
 
 # ---- conditions
-
-
-def _always(question: Question) -> bool:
-    return True
-
-
-def _behind(question: Question) -> bool:
-    return question.current.epoch != question.target_epoch
 
 
 def _still_has(question: Question) -> bool:
@@ -74,7 +60,7 @@ def _stay(question: Question) -> Current:
 
 
 def _fence(question: Question) -> Current:
-    raise Fenced
+    raise Fenced(STRANGE)
 
 
 def _advance(question: Question) -> Current:
@@ -90,11 +76,11 @@ def _advance_from_target(question: Question) -> Current:
     return _compared(question, question.target_epoch)
 
 
-STEPS: Mapping[MemberState, tuple[tuple[Condition, Step], ...]] = {
-    MemberState.STABLE: ((_behind, _advance), (_always, _stay)),
-    MemberState.UNREVOKED_TASKS: ((_still_has, _stay), (_always, _advance_from_next)),
-    MemberState.UNRELEASED_TASKS: ((_always, _advance),),
-    MemberState.UNKNOWN: ((_has_something, _fence), (_always, _advance_from_target)),
+STEPS: Mapping[MemberState, Row[Question, Current]] = {
+    MemberState.STABLE: ((behind, _advance), (always, _stay)),
+    MemberState.UNREVOKED_TASKS: ((_still_has, _stay), (always, _advance_from_next)),
+    MemberState.UNRELEASED_TASKS: ((always, _advance),),
+    MemberState.UNKNOWN: ((_has_something, _fence), (always, _advance_from_target)),
 }
 """State -> what is done, by the first condition that holds."""
 

@@ -7,11 +7,11 @@ sentence for the user. What Kafka 4.3 does not support yet is refused as there: 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from actors.broker.groups.refusals import invalid
 from actors.broker.groups.streams import topology as topologies
-from actors.broker.groups.streams.answers import Endpoint, Refused, Tasks
+from actors.broker.groups.streams.answers import Endpoint, Tasks
 from actors.broker.groups.streams.state import AWAY, LEFT
 from actors.broker.groups.streams.topology import Topology
-from actors.wire.errors import ErrorCode
 
 TEXT_CHARACTERS_MAX = 1024
 """Of ids, racks, names and hosts: each is written to the log and kept in memory for each member."""
@@ -59,7 +59,7 @@ class Request(NamedTuple):
 
 
 def check(request: Request) -> None:
-    """Raises Refused."""
+    """Raises RequestRefused."""
     _check_unsupported(request)
     for text, name in (
         (request.member_id, "MemberId"),
@@ -67,42 +67,42 @@ def check(request: Request) -> None:
         (request.rack_id, "RackId"),
     ):
         if text == "":
-            _refuse(f"{name} can't be empty.")
+            raise invalid(f"{name} can't be empty.")
     if request.epoch == 0:
         _check_first(request)
     elif request.epoch == AWAY:
-        _refuse("InstanceId can't be null.")
+        raise invalid("InstanceId can't be null.")
     elif request.epoch < AWAY:
-        _refuse(f"MemberEpoch is {request.epoch}, but must be greater than or equal to -2.")
+        raise invalid(f"MemberEpoch is {request.epoch}, but must be greater than or equal to -2.")
     roles = (request.active, request.standby, request.warmup)
     if any(role is not None for role in roles) and any(role is None for role in roles):
-        _refuse("If one task-type is non-null, all must be non-null.")
+        raise invalid("If one task-type is non-null, all must be non-null.")
     if request.epoch != 0 and request.topology is not None:
-        _refuse("Topology can only be provided when (re-)joining.")
+        raise invalid("Topology can only be provided when (re-)joining.")
     _check_texts(request)
 
 
 def _check_unsupported(request: Request) -> None:
     if request.instance_id is not None:
-        _refuse("Static membership is not yet supported.")
+        raise invalid("Static membership is not yet supported.")
     if request.has_offsets:
-        _refuse("TaskOffsets are not supported yet.")
+        raise invalid("TaskOffsets are not supported yet.")
     if request.warmup:
-        _refuse("WarmupTasks are not supported yet.")
+        raise invalid("WarmupTasks are not supported yet.")
 
 
 def _check_first(request: Request) -> None:
     if request.rebalance_timeout_ms == -1:
-        _refuse("RebalanceTimeoutMs must be provided in first request.")
+        raise invalid("RebalanceTimeoutMs must be provided in first request.")
     for tasks, name in (
         (request.active, "ActiveTasks"),
         (request.standby, "StandbyTasks"),
         (request.warmup, "WarmupTasks"),
     ):
         if tasks is None or tasks:
-            _refuse(f"{name} must be empty when (re-)joining.")
+            raise invalid(f"{name} must be empty when (re-)joining.")
     if request.topology is None:
-        _refuse("Topology must be non-null when (re-)joining.")
+        raise invalid("Topology must be non-null when (re-)joining.")
     else:
         topologies.check(request.topology)
 
@@ -116,10 +116,6 @@ def _check_texts(request: Request) -> None:
         (request.endpoint.host if request.endpoint is not None else None, "The host of UserEndpoint"),
     ):
         if text is not None and len(text) > TEXT_CHARACTERS_MAX:
-            _refuse(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
+            raise invalid(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
     if sum(len(key) + len(value) + 1 for key, value in request.tags or ()) > TAGS_CHARACTERS_MAX:
-        _refuse(f"ClientTags have more than {TAGS_CHARACTERS_MAX} characters together.")
-
-
-def _refuse(text: str) -> None:
-    raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise invalid(f"ClientTags have more than {TAGS_CHARACTERS_MAX} characters together.")

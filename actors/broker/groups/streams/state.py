@@ -79,6 +79,14 @@ class Current(NamedTuple):
         """The same in another epoch. The present one becomes the previous one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
+    def since(self, subtopology: str, partition: int) -> int | None:
+        """The member's epoch when it was given an active task; None: it does not have it."""
+        for held in (self.assigned, self.revoking):
+            since = held.active.get(subtopology, {}).get(partition)
+            if since is not None:
+                return since
+        return None
+
 
 class Description(NamedTuple):
     """What a member has told of itself. `tags`: sorted by key."""
@@ -117,6 +125,16 @@ class Member:
         """When it is removed, as far as is known now."""
         return min(self.session_due_ms, self.rebalance_due_ms)
 
+    @property
+    def revokes(self) -> bool:
+        """Whether it has to let go of tasks."""
+        return self.current.state is MemberState.UNREVOKED_TASKS
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long it may take for that; -1: it has not said."""
+        return self.told.rebalance_timeout_ms
+
     def settled(self, target_epoch: int) -> bool:
         """Whether it has all of the target assignment of that epoch, and nothing else."""
         return self.current.state is MemberState.STABLE and self.current.epoch == target_epoch
@@ -150,6 +168,11 @@ class StreamsGroup:
         active has one member."""
 
     # ---- what it shows
+
+    def epoch_of(self, id: str) -> int | None:
+        """The epoch of a member; None: there is no such one."""
+        member = self.members.get(id)
+        return None if member is None else member.current.epoch
 
     def state(self) -> str:
         """Its state by Kafka's name."""

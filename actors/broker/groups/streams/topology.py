@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from actors.broker.groups.streams.answers import Refused
+from actors.broker.groups.refusals import RequestRefused
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.wire.errors import ErrorCode
 
@@ -106,9 +106,10 @@ def topology(data: "StreamsGroupHeartbeatRequest.Topology | StreamsGroupTopology
 
 
 def check(given: Topology) -> None:
-    """Raises Refused: STREAMS_INVALID_TOPOLOGY, or INVALID_REQUEST for what no version of Kafka's coordinator takes yet."""
+    """Raises RequestRefused: STREAMS_INVALID_TOPOLOGY, or INVALID_REQUEST for what no version of Kafka's coordinator takes
+    yet."""
     if given.epoch < 0:
-        raise Refused(ErrorCode.INVALID_REQUEST, "The topology's epoch must not be negative.")
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "The topology's epoch must not be negative.")
     if sum(map(_names, given.subtopologies)) > NAMES_MAX:
         _refuse(f"The topology has more than {NAMES_MAX} subtopologies and topics.")
     if sum(map(_characters, given.subtopologies)) > TOPOLOGY_CHARACTERS_MAX:
@@ -173,7 +174,7 @@ def _check_subtopology(one: Subtopology) -> None:
     if not one.id or len(one.id) > TEXT_CHARACTERS_MAX:
         _refuse(f"The id of a subtopology must have 1 to {TEXT_CHARACTERS_MAX} characters.")
     if one.patterns:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Regular expressions for source topics are not supported yet.")
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "Regular expressions for source topics are not supported yet.")
     if next(one.read(), None) is None:
         _refuse(f"No source topics found for subtopology {one.id}")
     for log in one.changelogs:
@@ -209,4 +210,4 @@ def _check_names(given: Topology) -> None:
 
 
 def _refuse(text: str) -> None:
-    raise Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)
+    raise RequestRefused(ErrorCode.STREAMS_INVALID_TOPOLOGY, text)

@@ -54,15 +54,11 @@ def consumer_group_heartbeat(context: BrokerContext, request: "ConsumerGroupHear
         client_host=f"/{call.client_host}",
         fresh_id="" if request.member_id else _fresh(context),
         version=call.api_version,
+        visible=lambda topic: may.shown(call, Operation.DESCRIBE, Resource.TOPIC, topic),
     )
     return groups.ask(
         call.connection,
-        lambda ticket: groups.machine.kinds.consumer.heartbeat(
-            ticket,
-            heartbeat,
-            lambda topic: may.shown(call, Operation.DESCRIBE, Resource.TOPIC, topic),
-            context.runtime.now,
-        ),
+        lambda ticket: groups.machine.kinds.consumer.heartbeat(ticket, heartbeat, context.runtime.now),
         _reply,
     )
 

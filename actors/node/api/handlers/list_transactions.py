@@ -10,7 +10,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading, INVALID_REGUL
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.patterns import Pattern, Refused
+from actors.broker.groups.patterns import Pattern, PatternRefused
 from actors.broker.transactions.state import BY_NAME
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
@@ -45,7 +45,7 @@ def list_transactions(context: BrokerContext, request: "ListTransactionsRequest"
     if call.api_version >= PATTERN_FROM and request.transactional_id_pattern:
         try:
             pattern = Pattern(request.transactional_id_pattern)
-        except Refused:
+        except PatternRefused:
             return Done(kind(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
     states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
     reply.unknown_state_filters = [name for name in dict.fromkeys(request.state_filters) if name not in BY_NAME]

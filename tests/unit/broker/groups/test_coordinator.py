@@ -19,7 +19,8 @@ from actors.broker.groups.classic.state import Group, GroupState
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.groups.kinds import Settings
+from actors.broker.groups.kinds import GroupSettings
+from actors.broker.groups.member_groups import GroupConfig
 from actors.broker.groups.records import CommittedOffset, ForeignLine, Line, OffsetLine, offset_record, read
 from actors.broker.groups.share import groups as share
 from actors.ports import Now
@@ -28,8 +29,8 @@ from actors.wire.messages import encode, message
 
 READERS = {classic.GROUP_KEY: classic.read}
 ASSIGNORS = ("range", "cooperative-sticky")
-SHARE = share.Settings(10, lambda group: share.Pace(45_000, 5_000, 0), 30_000)
-CONSUMER = consumer.Settings(10, ("uniform",), 600_000, lambda group: consumer.Pace(45_000, 5_000, 0))
+SHARE = share.ShareGroupSettings(10, lambda group: GroupConfig(45_000, 5_000, 0), 30_000)
+CONSUMER = consumer.ConsumerGroupSettings(10, ("uniform",), 600_000, lambda group: GroupConfig(45_000, 5_000, 0))
 
 
 def told(generation: int = -1, owned: Sequence[int] = (), user_data: bytes | None = None) -> bytes:
@@ -60,7 +61,7 @@ class World:
 
     def __init__(self, delay_ms: int = 0, size_max: int = 10) -> None:
         self.machine = Coordinator(
-            Settings(1, Policy(delay_ms, size_max), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
+            GroupSettings(1, Policy(delay_ms, size_max), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
         )
         self.now = Now(1, 1_000_000)
         self.log: list[Record] = []
@@ -1223,7 +1224,7 @@ def test_java_hash_places_groups_as_kafka_does() -> None:
     assert java_hash("a") == 97
     assert java_hash("console-consumer-12345") == java_reference("console-consumer-12345")
     assert java_hash("polygenelubricants") == -(1 << 31)
-    machine = Coordinator(Settings(50, Policy(0, 1), 0, 1, 0, 0, CONSUMER, SHARE), NoTopics())
+    machine = Coordinator(GroupSettings(50, Policy(0, 1), 0, 1, 0, 0, CONSUMER, SHARE), NoTopics())
     assert machine.partition_of("polygenelubricants") == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.groups.patterns import PATTERN_CHARACTERS_MAX, Pattern, Refused
+from actors.broker.groups.patterns import PATTERN_CHARACTERS_MAX, Pattern, PatternRefused
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "\\W", "x-y", "^", "$"])
 PATTERNS = st.recursive(
@@ -70,11 +70,11 @@ def test_syntax_that_only_re2_has(pattern: str, text: str) -> None:
      "a" * (PATTERN_CHARACTERS_MAX + 1)],
 )  # fmt: skip
 def test_what_is_refused(pattern: str) -> None:
-    with pytest.raises(Refused, match=r"."):
+    with pytest.raises(PatternRefused, match=r"."):
         Pattern(pattern)
 
 
 def test_a_refusal_says_what_is_wrong(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Refused, match=r"missing \)"):
+    with pytest.raises(PatternRefused, match=r"missing \)"):
         Pattern("(a")
     assert capfd.readouterr() == ("", "")  # what clients send writes no lines

@@ -10,14 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.classic.groups import UNUSED_MAX
-from actors.broker.groups.classic.rebalance import Policy as ClassicPolicy
-from actors.broker.groups.consumer import groups as consumer
-from actors.broker.groups.consumer.migration import Migration, Policy
+from actors.broker.groups.consumer.groups import ConsumerGroups
 from actors.broker.groups.coordinator import Coordinator, MarkerPlace
-from actors.broker.groups.kinds import Settings
-from actors.broker.groups.share import groups as share
+from actors.broker.groups.kinds import GroupSettings
 from actors.broker.groups.share.initialization import Api, StateAsk, Told
-from actors.broker.groups.streams import groups as streams
+from actors.broker.groups.streams.groups import StreamsGroups
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
@@ -60,33 +57,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         """The settings of a group, by its id: name -> value (`groups.py`). Not to be changed."""
         self.topics = GroupTopics(cache)
         members = runtime.ledger.account("GroupMembers", value("rayft.peer.memory.bytes"))
-        machine = Coordinator(
-            Settings(
-                partitions=value("offsets.topic.num.partitions"),
-                policy=ClassicPolicy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
-                session_ms_min=value("group.min.session.timeout.ms"),
-                session_ms_max=value("group.max.session.timeout.ms"),
-                metadata_bytes_max=value("offset.metadata.max.bytes"),
-                retention_ms=value("offsets.retention.minutes") * 60_000,
-                consumer=consumer.Settings(
-                    size_max=value("group.consumer.max.size"),
-                    assignors=value("group.consumer.assignors"),
-                    regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
-                    pace=_pace(self.settings_of),
-                    migration=Migration(
-                        Policy[value("group.consumer.migration.policy").upper()], value("group.max.size")
-                    ),
-                ),
-                share=share.Settings(
-                    size_max=value("group.share.max.size"),
-                    pace=_share_pace(self.settings_of),
-                    retry_ms=value("group.share.initialize.retry.interval.ms"),
-                ),
-                streams=streams.Settings(value("group.streams.max.size"), _streams_pace(self.settings_of)),
-            ),
-            self.topics,
-            members,
-        )
+        machine = Coordinator(GroupSettings.of(value, self.settings_of), self.topics, members)
         super().__init__(runtime, requests, cache, replicas, appends, loadings, OFFSETS_TOPIC, machine)
         classic = machine.kinds.classic
         runtime.ledger.owner("UnusedMemberIds", lambda: classic.unused_bytes, f"{UNUSED_MAX} ids")
@@ -97,11 +68,11 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
 
     def serves_consumers(self) -> bool:
         """Whether members of KIP-848 are served."""
-        return consumer.ConsumerGroups.type in self._protocols and self._cache.image.feature(GROUP_VERSION) > 0
+        return ConsumerGroups.type in self._protocols and self._cache.image.feature(GROUP_VERSION) > 0
 
     def serves_streams(self) -> bool:
         """Whether members of KIP-1071 are served."""
-        return streams.StreamsGroups.type in self._protocols and self._cache.image.feature(STREAMS_VERSION) > 0
+        return StreamsGroups.type in self._protocols and self._cache.image.feature(STREAMS_VERSION) > 0
 
     def serves_share_groups(self) -> bool:
         """Whether there may be share groups."""
@@ -235,47 +206,3 @@ def _settings(started: Callable[[str], Any], cache: MetadataCache) -> Callable[[
         return found[1]
 
     return settings_of
-
-
-def _pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], consumer.Pace]:
-    """How fast things go in a consumer group."""
-
-    def pace(group: str) -> consumer.Pace:
-        given = settings_of(group)
-        return consumer.Pace(
-            given["consumer.session.timeout.ms"],
-            given["consumer.heartbeat.interval.ms"],
-            given["consumer.assignment.interval.ms"],
-        )
-
-    return pace
-
-
-def _share_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], share.Pace]:
-    """How fast things go in a share group."""
-
-    def pace(group: str) -> share.Pace:
-        given = settings_of(group)
-        return share.Pace(
-            given["share.session.timeout.ms"],
-            given["share.heartbeat.interval.ms"],
-            given["share.assignment.interval.ms"],
-        )
-
-    return pace
-
-
-def _streams_pace(settings_of: Callable[[str], Mapping[str, Any]]) -> Callable[[str], streams.Pace]:
-    """How fast things go in a streams group."""
-
-    def pace(group: str) -> streams.Pace:
-        given = settings_of(group)
-        return streams.Pace(
-            given["streams.session.timeout.ms"],
-            given["streams.heartbeat.interval.ms"],
-            given["streams.assignment.interval.ms"],
-            given["streams.initial.rebalance.delay.ms"],
-            given["streams.num.standby.replicas"],
-        )
-
-    return pace

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.consumer import state
-from actors.broker.groups.consumer.groups import MEMBER, MEMBERS, REST_BEATS, Pace
+from actors.broker.groups.consumer.groups import REST_BEATS
 from actors.broker.groups.consumer.resting import MEMBERS_MAX, Said
 from actors.broker.groups.consumer.state import OF_MEMBERS, ConsumerGroup
 from actors.broker.groups.kind import Committer
+from actors.broker.groups.member_groups import MEMBER, MEMBERS, GroupConfig
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import HEARTBEAT_MS, SESSION_MS, World
 
@@ -117,7 +118,7 @@ def test_a_silent_member_of_a_group_at_rest_is_taken_out_when_its_session_ends()
 def test_sessions_that_become_shorter_count_from_the_next_heartbeat() -> None:
     world = settled("a", "b")
     kind = world.machine.kinds.consumer
-    kind.settings = kind.settings._replace(pace=lambda group: Pace(6_000, HEARTBEAT_MS, 0))
+    kind.settings = kind.settings._replace(config=lambda group: GroupConfig(6_000, HEARTBEAT_MS, 0))
     world.beat("a", 3)
     world.pass_ms(5_999)
     assert world.group().rest is not None

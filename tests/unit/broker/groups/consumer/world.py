@@ -11,7 +11,8 @@ from actors.broker.groups.consumer.migration import Policy as MigrationPolicy
 from actors.broker.groups.consumer.requests import Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.groups.kinds import Settings
+from actors.broker.groups.kinds import GroupSettings
+from actors.broker.groups.member_groups import GroupConfig
 from actors.broker.groups.share import groups as share
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -51,7 +52,7 @@ class Topics:
         return iter(self.sizes)
 
 
-SHARE = share.Settings(10, lambda group: share.Pace(SESSION_MS, HEARTBEAT_MS, 0), 30_000)
+SHARE = share.ShareGroupSettings(10, lambda group: GroupConfig(SESSION_MS, HEARTBEAT_MS, 0), 30_000)
 
 
 def subscription_bytes(topics: tuple[str, ...], owned: Owned) -> bytes:
@@ -80,11 +81,11 @@ class World:
         **sizes: int,
     ) -> None:
         self.topics = Topics(**sizes)
-        pace = consumer.Pace(SESSION_MS, HEARTBEAT_MS, interval_ms)
-        self.settings = Settings(
+        config = GroupConfig(SESSION_MS, HEARTBEAT_MS, interval_ms)
+        self.settings = GroupSettings(
             1, Policy(0, classic_max), 100, 60_000, 64, 1_000_000,
-            consumer.Settings(
-                size_max, ("uniform", "range"), 600_000, lambda group: pace,
+            consumer.ConsumerGroupSettings(
+                size_max, ("uniform", "range"), 600_000, lambda group: config,
                 Migration(MigrationPolicy[policy.upper()], classic_max),
             ),
             SHARE,
@@ -120,15 +121,14 @@ class World:
     ) -> int:
         """A heartbeat; its ticket."""
         self._ticket += 1
+        visible = self.visible
         request = Request(
             group, member, epoch, instance, rack, rebalance_ms, topics, regex, assignor,
             None if owned is None else {self.topics.id(name): frozenset(part) for name, part in owned.items()},
             "client", "/127.0.0.1", f"fresh{self._ticket}", version,
+            visible=lambda topic: "*" in visible or topic in visible,
         )  # fmt: skip
-        visible = self.visible
-        self.machine.kinds.consumer.heartbeat(
-            self._ticket, request, lambda topic: "*" in visible or topic in visible, self.now
-        )
+        self.machine.kinds.consumer.heartbeat(self._ticket, request, self.now)
         self.drain()
         return self._ticket
 

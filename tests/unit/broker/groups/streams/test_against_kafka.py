@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from actors.broker.groups.streams.answers import Refused, Tasks
-from actors.broker.groups.streams.assignor import Order, Place, Targets, sticky
+from actors.broker.groups.refusals import RequestRefused
+from actors.broker.groups.streams.answers import Tasks
+from actors.broker.groups.streams.assignor import AssignmentOrder, Place, Targets, sticky
 from actors.broker.groups.streams.partitioning import partition
 from actors.broker.groups.streams.reconciliation import Fenced, Question, reconcile
 from actors.broker.groups.streams.state import Current, Held, MemberState
@@ -83,7 +84,7 @@ def test_topics_get_the_sizes_that_kafka_gives_them(case: list[Any]) -> None:
     )  # fmt: skip
     if isinstance(expected, str):
         assert expected == "StreamsInvalidTopologyException"
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             partition(topology, sizes.get)
         return
     found = partition(topology, sizes.get)
@@ -114,7 +115,7 @@ def kept(targets: Targets, members: dict[str, Any]) -> int:
 def test_tasks_are_spread_and_kept_as_kafka_does(case: list[Any]) -> None:
     counts, stateful, standby, members, expected = case
     places = {id: Place(at, Tasks(sets(active), sets(standbys))) for id, (at, active, standbys) in members.items()}
-    found = sticky(Order(places, counts, frozenset(stateful), standby))
+    found = sticky(AssignmentOrder(places, counts, frozenset(stateful), standby))
     kafkas = {id: Tasks(sets(active), sets(standbys)) for id, (active, standbys) in expected.items()}
     assert found.keys() == members.keys()
     assert most(found) <= most(kafkas)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.streams import partitioning
-from actors.broker.groups.streams.answers import Beat, Refused
+from actors.broker.groups.streams.answers import Beat
 from actors.broker.groups.streams.partitioning import TASKS_MAX, partition
 from actors.broker.groups.streams.topology import Topology
 from actors.wire.errors import ErrorCode
@@ -77,7 +78,7 @@ def test_tags_and_names_that_are_too_long_are_refused_and_leave_nothing() -> Non
 
 
 def test_a_topology_with_too_many_tasks_is_refused() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         partition(READS, lambda topic: TASKS_MAX + 1)
     assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
 

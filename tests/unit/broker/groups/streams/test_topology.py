@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.broker.groups.streams.answers import Refused
+from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.streams.topology import (
     NAMES_MAX,
     PARTITIONS_MAX,
@@ -54,13 +54,13 @@ def test_what_kafka_streams_sends_is_taken(replicas: int) -> None:
     ids=range(17),
 )
 def test_a_malformed_one_is_refused(given: Topology) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         check(given)
     assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY and refused.value.text
 
 
 @pytest.mark.parametrize("given", [of(GOOD, epoch=-1), of(GOOD._replace(patterns=("t.*",)))], ids=("epoch", "pattern"))
 def test_what_no_coordinator_takes_yet_is_an_invalid_request(given: Topology) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         check(given)
     assert refused.value.code is ErrorCode.INVALID_REQUEST and refused.value.text

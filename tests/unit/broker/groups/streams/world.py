@@ -5,7 +5,8 @@ from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.classic_requests import Joined, JoinRequest
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.groups.kinds import Settings
+from actors.broker.groups.kinds import GroupSettings
+from actors.broker.groups.member_groups import GroupConfig
 from actors.broker.groups.streams import groups as streams
 from actors.broker.groups.streams.answers import Beat, Endpoint
 from actors.broker.groups.streams.requests import Request
@@ -46,18 +47,18 @@ class World:
         self, interval_ms: int = 0, delay_ms: int = 0, standby: int = 0, size_max: int = 1_000, **sizes: int
     ) -> None:
         self.topics = Topics(**sizes)
-        self.pace = streams.Pace(SESSION_MS, HEARTBEAT_MS, interval_ms, delay_ms, standby)
-        pace = consumer.Pace(SESSION_MS, HEARTBEAT_MS, interval_ms)
-        self.settings = Settings(
+        self.pace = streams.StreamsGroupConfig(SESSION_MS, HEARTBEAT_MS, interval_ms, delay_ms, standby)
+        config = GroupConfig(SESSION_MS, HEARTBEAT_MS, interval_ms)
+        self.settings = GroupSettings(
             partitions=1,
             policy=Policy(0, 10),
             session_ms_min=100,
             session_ms_max=60_000,
             metadata_bytes_max=64,
             retention_ms=1_000_000,
-            consumer=consumer.Settings(size_max, ("uniform", "range"), 600_000, lambda group: pace),
+            consumer=consumer.ConsumerGroupSettings(size_max, ("uniform", "range"), 600_000, lambda group: config),
             share=SHARE,
-            streams=streams.Settings(size_max, lambda group: self.pace),
+            streams=streams.StreamsGroupSettings(size_max, lambda group: self.pace),
         )
         self.machine = Coordinator(self.settings, self.topics)
         self.now = Now(1, 1_000_000)

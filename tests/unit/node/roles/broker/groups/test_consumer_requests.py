@@ -262,7 +262,7 @@ def test_the_interval_of_assignments_may_be_changed_while_a_broker_runs_and_is_k
     groups = lab.broker(1).groups
 
     def counts(group: str = "g") -> int:
-        return groups.machine.settings.consumer.pace(group).assignment_interval_ms
+        return groups.machine.settings.consumer.config(group).assignment_interval_ms
 
     assert counts() == 1000
     for resource, text, ms in (

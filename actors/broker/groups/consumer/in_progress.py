@@ -1,0 +1,35 @@
+"""What is under way for a consumer group, and forgotten with the leadership: writes, heartbeats that wait, and matching."""
+
+from typing import NamedTuple
+
+from actors.broker.groups import member_groups
+from actors.broker.groups.consumer.requests import Request
+from actors.broker.groups.consumer.state import FAR_MS, Held
+
+
+class Waiting(NamedTuple):
+    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: its subscription has."""
+
+    ticket: int
+    member_id: str
+    request: Request
+    before: Held
+    changed: bool
+
+
+class InProgress(member_groups.InProgress):
+    """`rest_due_ms`: of the next look whether the group may rest. `resolving`: regular expressions are being matched.
+    `resolved_version`, `resolved_ms`: of the metadata in which that was done last, and when."""
+
+    __slots__ = ("resolved_ms", "resolved_version", "resolving", "rest_due_ms")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rest_due_ms = FAR_MS
+        self.resolving = False
+        self.resolved_version = -1
+        self.resolved_ms = -FAR_MS
+
+    def idle(self) -> bool:
+        """Whether nothing is."""
+        return self.writes.idle() and not (self.waiting or self.assigning or self.resolving)

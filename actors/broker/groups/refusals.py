@@ -1,0 +1,22 @@
+"""Why a request of a member or of an administrator is refused: a value that whoever finds it out raises."""
+
+from actors.wire.errors import ErrorCode
+
+
+class RequestRefused(Exception):
+    """A request is refused: error code, and a sentence for the user where the code does not say enough."""
+
+    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def invalid(text: str) -> RequestRefused:
+    """The request makes no sense, whatever the group looks like."""
+    return RequestRefused(ErrorCode.INVALID_REQUEST, text)
+
+
+def unknown_member(group_id: str, member_id: str) -> RequestRefused:
+    """A group has no member of that id."""
+    return RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
