@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.broker.transactions import records
-from actors.broker.transactions.coordinator import Added, Coordinator, Ending, Producer, Settings
+from actors.broker.transactions.coordinator import Added, Coordinator, Ending, Producer, TransactionSettings
 from actors.broker.transactions.rules import End, Init
 from actors.broker.transactions.state import Transaction
 from actors.ports import Now
@@ -33,7 +33,9 @@ class Transactions:
         self.fresh()
 
     def fresh(self) -> None:
-        self.machine = Coordinator(Settings(1, 900_000, 3_600_000, 10_000, 60_000), self.take, lambda: self.version)
+        self.machine = Coordinator(
+            TransactionSettings(1, 900_000, 3_600_000, 10_000, 60_000), self.take, lambda: self.version
+        )
 
     def commands(self) -> dict[str, Any]:
         return {

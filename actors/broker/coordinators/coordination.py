@@ -12,12 +12,13 @@ The rules of groups are in `groups/`, those of transactions in `transactions/`. 
 order in which they were begun.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from actors.broker.coordinators.java_hash import java_hash
 from actors.ports import Now
-from actors.wire.errors import ErrorCode
+from actors.wire.errors import ErrorCode, WireError
 
 Record = tuple[bytes, bytes | None]
 """Key and value; None removes the key."""
@@ -126,6 +127,47 @@ class Coordination(Generic[S]):
         """The shard into which a log is being read; None once the leadership of that epoch is over, or all was read."""
         shard = self.shards.get(partition)
         return None if shard is None or shard.epoch != epoch or shard.loaded else shard
+
+    def load(
+        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
+    ) -> list[str]:
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`: whose
+        transaction the records belong to; -1: they belong to none.
+
+        Returns a sentence about each damaged key, which is passed over, and about each value that cannot be read."""
+        shard = self.shard_loading(partition, epoch)
+        strange: list[str] = []
+        if shard is None:
+            return strange
+        for key, value in records:
+            try:
+                line = self._read(key, value)
+            except WireError as error:
+                strange.append(str(error))
+                continue
+            if key is not None and line is not None:
+                why = self._take(shard, key, line, producer_id)
+                if why:
+                    strange.append(why)
+        return strange
+
+    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
+        """Replay a marker. It means nothing in a topic to which no transaction writes."""
+
+    def _serve(self, partition: int, epoch: int) -> S | None:
+        """The whole log has been replayed: the shard serves from now on. None: leadership changed meanwhile."""
+        shard = self.shard_loading(partition, epoch)
+        if shard is not None:
+            shard.loaded = True
+        return shard
+
+    @abstractmethod
+    def _read(self, key: bytes | None, value: bytes | None) -> Any | None:
+        """What a record says; None: it is of another kind. Raises WireError for a damaged key."""
+
+    @abstractmethod
+    def _take(self, shard: S, key: bytes, line: Any, producer_id: int) -> str:
+        """Take in what a record says; a sentence about what cannot be read of it, or ""."""
 
     def _unload(self, shard: S) -> None:
         """A shard is gone: answer who waits for something in it. Its writes are told afterwards."""

@@ -22,7 +22,7 @@ Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) an
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ from actors.broker.groups.shard import NO_WRITE, PORTION_KEYS, AnyGroup, Key, Mi
 from actors.broker.groups.topics import Topics
 from actors.ledger import Account
 from actors.ports import Now
-from actors.wire.errors import ErrorCode, WireError
+from actors.wire.errors import ErrorCode
 
 KEYS_A_TICK = 4_000
 """Of offsets that are looked at, removed or made visible in one turn: about a millisecond."""
@@ -108,45 +108,31 @@ class Coordinator(Coordination[Shard]):
         for kind in reversed(self.kinds):
             kind.unload(shard)
 
-    def load(
-        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
-    ) -> list[str]:
-        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`: whose
-        transaction the records belong to; -1: they belong to none.
+    def _read(self, key: bytes | None, value: bytes | None) -> Any | None:
+        return read(self._readers, key, value)
 
-        Returns a sentence about each damaged key, which is passed over, and about each group that is foreign."""
-        shard = self.shard_loading(partition, epoch)
-        strange: list[str] = []
-        if shard is None:
-            return strange
-        for key, value in records:
-            try:
-                line = read(self._readers, key, value)
-            except WireError as error:
-                strange.append(str(error))
-                continue
-            if key is None or line is None:
-                continue
-            if isinstance(line, Line):
-                shard.known(line.group, key)
-                self._owners[int.from_bytes(key[:2], "big")].replay(shard, line)
-                continue
-            owner = producer_id
-            if isinstance(line, OffsetLine):
-                place, committed = (line.topic, line.partition), line.committed
-                shard.known(line.group, key)
-            else:
-                if shard.take_foreign(line):
-                    strange.append(f"{line.why}; nothing is written of that group here")
-                if line.offset is None:
-                    continue
-                place, committed, owner = line.offset, None, -1
-            order = shard.transactional.next()
-            if owner >= 0:
-                shard.transactional.wrote(owner, line.group, place, order, committed)
-            else:
-                shard.set(line.group, place, committed)
-                shard.transactional.set(line.group, place, order)
+    def _take(self, shard: Shard, key: bytes, line: Any, producer_id: int) -> str:
+        """A sentence is told about each group that is foreign."""
+        if isinstance(line, Line):
+            shard.known(line.group, key)
+            self._owners[int.from_bytes(key[:2], "big")].replay(shard, line)
+            return ""
+        owner, strange = producer_id, ""
+        if isinstance(line, OffsetLine):
+            place, committed = (line.topic, line.partition), line.committed
+            shard.known(line.group, key)
+        else:
+            if shard.take_foreign(line):
+                strange = f"{line.why}; nothing is written of that group here"
+            if line.offset is None:
+                return strange
+            place, committed, owner = line.offset, None, -1
+        order = shard.transactional.next()
+        if owner >= 0:
+            shard.transactional.wrote(owner, line.group, place, order, committed)
+        else:
+            shard.set(line.group, place, committed)
+            shard.transactional.set(line.group, place, order)
         return strange
 
     def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
@@ -160,10 +146,9 @@ class Coordinator(Coordination[Shard]):
 
         `exists`: whether a topic of that name exists. Offsets of other topics were left by a coordinator that ended
         before it could remove them."""
-        shard = self.shard_loading(partition, epoch)
+        shard = self._serve(partition, epoch)
         if shard is None:
             return
-        shard.loaded = True
         self._one_kind_each(shard)
         for id in shard.with_offsets():
             self.kinds.classic.simple(shard, id)

@@ -25,12 +25,12 @@ a write's end with `written` and that of markers with `marked`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Coordination, Then
 from actors.broker.transactions import rules
-from actors.broker.transactions.records import FLEXIBLE, read, record
+from actors.broker.transactions.records import FLEXIBLE, Line, read, record
 from actors.broker.transactions.rules import End, Fence, Init
 from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Held, Shard
 from actors.broker.transactions.state import (
@@ -44,7 +44,7 @@ from actors.broker.transactions.state import (
     created,
 )
 from actors.ports import Now
-from actors.wire.errors import ErrorCode, WireError
+from actors.wire.errors import ErrorCode
 
 FAR_MS = 1 << 62
 IDS_BYTES_MAX = 256 << 20
@@ -62,7 +62,7 @@ EXPIRED_A_TICK = 500
 """Ids that are looked at, for whether they have expired, in one turn."""
 
 
-class Settings(NamedTuple):
+class TransactionSettings(NamedTuple):
     """`transaction.*` of the broker. `partitions`: how many `__transaction_state` will have; see `resized`."""
 
     partitions: int
@@ -70,6 +70,17 @@ class Settings(NamedTuple):
     expiration_ms: int
     abort_interval_ms: int
     expire_interval_ms: int
+
+    @classmethod
+    def of(cls, value: Callable[[str], Any]) -> "TransactionSettings":
+        """Out of the broker's settings, by name."""
+        return cls(
+            partitions=value("transaction.state.log.num.partitions"),
+            timeout_ms_max=value("transaction.max.timeout.ms"),
+            expiration_ms=value("transactional.id.expiration.ms"),
+            abort_interval_ms=value("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            expire_interval_ms=value("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        )
 
 
 class Producer(NamedTuple):
@@ -103,7 +114,7 @@ class Ending(NamedTuple):
 class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
-    def __init__(self, settings: Settings, take_id: rules.TakeId, version: Callable[[], int]) -> None:
+    def __init__(self, settings: TransactionSettings, take_id: rules.TakeId, version: Callable[[], int]) -> None:
         """`take_id`: a producer id that nobody has, None while none is here. `version`: `transaction.version` now."""
         super().__init__(settings.partitions, Shard)
         self.settings = settings
@@ -127,37 +138,18 @@ class Coordinator(Coordination[Shard]):
         for entry in shard.entries.values():
             self._wake(entry, Now(0, 0))
 
-    def load(
-        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
-    ) -> list[str]:
-        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
+    def _read(self, key: bytes | None, value: bytes | None) -> Line | None:
+        return read(key, value)
 
-        Damaged records are passed over: a sentence about each. So is a value of a later version, but its id is refused."""
-        shard = self.shard_loading(partition, epoch)
-        strange: list[str] = []
-        if shard is None:
-            return strange
-        for key, value in records:
-            try:
-                line = read(key, value)
-            except WireError as error:
-                strange.append(str(error))
-                continue
-            if line is not None:
-                shard.take(line)
-                if line.strange:
-                    strange.append(line.strange)
-        return strange
-
-    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
-        """A marker: none is written to this topic, and it would mean nothing."""
+    def _take(self, shard: Shard, key: bytes, line: Line, producer_id: int) -> str:
+        shard.take(line)
+        return line.strange
 
     def loaded(self, partition: int, epoch: int) -> None:
         """The whole log has been replayed; the shard serves, and goes on with the ends that were prepared."""
-        shard = self.shard_loading(partition, epoch)
+        shard = self._serve(partition, epoch)
         if shard is None:
             return
-        shard.loaded = True
         for entry in shard.entries.values():
             if entry.transaction.state in PREPARED:
                 self._mark(shard, entry)

@@ -19,7 +19,7 @@ Inputs come with the time. Outputs are taken from `writes`; who asks is told thr
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Coordination
@@ -37,9 +37,9 @@ from actors.broker.groups.share.persistence.share_state import (
     initial,
     snapshot,
 )
-from actors.broker.groups.share.persistence.share_state_records import read, record
+from actors.broker.groups.share.persistence.share_state_records import Line, read, record
 from actors.ports import Now
-from actors.wire.errors import ErrorCode, WireError, text
+from actors.wire.errors import ErrorCode, text
 
 UNINITIALIZED = State(0, 0, 0, NO_OFFSET, NO_COUNT, 0, 0, ())
 """What is told of a share partition that nothing is remembered of."""
@@ -48,12 +48,21 @@ COLD_A_TICK = 500
 FAR_MS = 1 << 62
 
 
-class Settings(NamedTuple):
+class ShareStateSettings(NamedTuple):
     """`share.coordinator.*` of the broker. `partitions`: how many `__share_group_state` will have; see `resized`."""
 
     partitions: int
     updates_per_snapshot: int
     cold_interval_ms: int
+
+    @classmethod
+    def of(cls, value: Callable[[str], Any]) -> "ShareStateSettings":
+        """Out of the broker's settings, by name."""
+        return cls(
+            partitions=value("share.coordinator.state.topic.num.partitions"),
+            updates_per_snapshot=value("share.coordinator.snapshot.update.records.per.snapshot"),
+            cold_interval_ms=value("share.coordinator.cold.partition.snapshot.interval.ms"),
+        )
 
 
 class Verdict(NamedTuple):
@@ -67,7 +76,7 @@ class Verdict(NamedTuple):
 Told = Callable[[Verdict], None]
 
 
-class Refused(Exception):
+class StateRefused(Exception):
     """The request is refused: error code, and a sentence."""
 
     def __init__(self, code: ErrorCode, sentence: str | None = None) -> None:
@@ -78,7 +87,7 @@ class Refused(Exception):
 class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
-    def __init__(self, settings: Settings, exists: Callable[[bytes, int], bool]) -> None:
+    def __init__(self, settings: ShareStateSettings, exists: Callable[[bytes, int], bool]) -> None:
         """`exists`: whether a topic with that id has that partition."""
         super().__init__(settings.partitions, Shard)
         self.settings = settings
@@ -99,37 +108,19 @@ class Coordinator(Coordination[Shard]):
         if shard is not None:
             shard.position = offset
 
-    def load(
-        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
-    ) -> list[str]:
-        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. Returns a sentence
-        about each record that cannot be read."""
-        shard = self.shard_loading(partition, epoch)
-        strange: list[str] = []
-        if shard is None:
-            return strange
-        for key, value in records:
-            try:
-                line = read(key, value)
-            except WireError as error:
-                strange.append(str(error))
-                continue
-            if line is not None:
-                shard.take(line)
-                if line.strange:
-                    strange.append(line.strange)
-        return strange
+    def _read(self, key: bytes | None, value: bytes | None) -> Line | None:
+        return read(key, value)
 
-    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
-        """A marker: none is written to this topic, and it would mean nothing."""
+    def _take(self, shard: Shard, key: bytes, line: Line, producer_id: int) -> str:
+        shard.take(line)
+        return line.strange
 
     def loaded(self, partition: int, epoch: int, topic_exists: Callable[[bytes], bool]) -> None:
         """The whole log has been replayed: the shard serves. What is remembered of topics that do not exist any more was
         left by a coordinator that ended before it could remove it."""
-        shard = self.shard_loading(partition, epoch)
+        shard = self._serve(partition, epoch)
         if shard is None:
             return
-        shard.loaded = True
         self._remove_topics(shard, lambda topic_id: not topic_exists(topic_id))
 
     # ---- requests
@@ -139,11 +130,11 @@ class Coordinator(Coordination[Shard]):
         try:
             shard, entry = self._entry(key)
             if start_offset < NO_OFFSET:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"The start offset {start_offset} is negative.")
+                raise StateRefused(ErrorCode.INVALID_REQUEST, f"The start offset {start_offset} is negative.")
             if entry is not None:
                 _fence_state_epoch(entry, state_epoch)
             self._check_exists(key)
-        except Refused as refused:
+        except StateRefused as refused:
             then(refused.verdict)
             return
         if entry is None:
@@ -156,7 +147,7 @@ class Coordinator(Coordination[Shard]):
             shard, entry, state = self._known(key, "Read operation on uninitialized share partition not allowed.")
             _fence_leader_epoch(entry, leader_epoch)
             self._check_exists(key)
-        except Refused as refused:
+        except StateRefused as refused:
             then(refused.verdict)
             return
 
@@ -187,7 +178,7 @@ class Coordinator(Coordination[Shard]):
             _fence_state_epoch(entry, state_epoch)
             self._check_exists(key)
             _check_batches(start_offset, batches)
-        except Refused as refused:
+        except StateRefused as refused:
             then(refused.verdict)
             return
         update = Update(
@@ -200,7 +191,7 @@ class Coordinator(Coordination[Shard]):
         try:
             shard, entry = self._entry(key)
             self._check_exists(key)
-        except Refused as refused:
+        except StateRefused as refused:
             then(refused.verdict)
             return
         if entry is None:
@@ -215,7 +206,7 @@ class Coordinator(Coordination[Shard]):
         try:
             shard, entry = self._entry(key)
             self._check_exists(key)
-        except Refused as refused:
+        except StateRefused as refused:
             then(refused.verdict)
             return
         state = UNINITIALIZED if entry is None or entry.state is None else entry.state
@@ -314,26 +305,26 @@ class Coordinator(Coordination[Shard]):
     # ---- checks
 
     def _entry(self, key: SharePartitionKey) -> tuple[Shard, Entry | None]:
-        """Where a share partition is, and what is remembered of it. Raises Refused."""
+        """Where a share partition is, and what is remembered of it. Raises StateRefused."""
         if key.number < 0:
-            raise Refused(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+            raise StateRefused(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         shard = self.shard_of(key.coordinator_key)
         if isinstance(shard, ErrorCode):
-            raise Refused(shard)
+            raise StateRefused(shard)
         if key in shard.strange:
-            raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"{shard.strange[key]}; nothing of it is changed here.")
+            raise StateRefused(ErrorCode.UNSUPPORTED_VERSION, f"{shard.strange[key]}; nothing of it is changed here.")
         return shard, shard.entries.get(key)
 
     def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[Shard, Entry, State]:
         """The same, of one that is initialised."""
         shard, entry = self._entry(key)
         if entry is None or entry.state is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, otherwise)
+            raise StateRefused(ErrorCode.INVALID_REQUEST, otherwise)
         return shard, entry, entry.state
 
     def _check_exists(self, key: SharePartitionKey) -> None:
         if not self._exists(key.topic_id, key.number):
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise StateRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _remove_topics(self, shard: Shard, gone: Callable[[bytes], bool]) -> None:
         for entry in list(shard.entries.values()):
@@ -357,23 +348,25 @@ def _has_warm(shard: Shard) -> bool:
 
 def _fence_leader_epoch(entry: Entry, claimed: int) -> None:
     if claimed != NO_EPOCH and claimed < entry.leader_epoch:
-        raise Refused(ErrorCode.FENCED_LEADER_EPOCH)
+        raise StateRefused(ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def _fence_state_epoch(entry: Entry, claimed: int) -> None:
     if claimed != NO_EPOCH and claimed < entry.state_epoch:
-        raise Refused(ErrorCode.FENCED_STATE_EPOCH)
+        raise StateRefused(ErrorCode.FENCED_STATE_EPOCH)
 
 
 def _check_batches(start_offset: int, batches: Sequence[Batch]) -> None:
     """A batch that no leader writes would be remembered for good."""
     if start_offset < NO_OFFSET:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"The start offset {start_offset} is negative.")
+        raise StateRefused(ErrorCode.INVALID_REQUEST, f"The start offset {start_offset} is negative.")
     for batch in batches:
         if not 0 <= batch.first <= batch.last:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"A state batch has the offsets {batch.first} to {batch.last}.")
+            raise StateRefused(
+                ErrorCode.INVALID_REQUEST, f"A state batch has the offsets {batch.first} to {batch.last}."
+            )
         if batch.delivery_state not in DELIVERY_STATES or batch.delivery_count < 0:
-            raise Refused(
+            raise StateRefused(
                 ErrorCode.INVALID_REQUEST,
                 f"A state batch has delivery state {batch.delivery_state} and delivery count {batch.delivery_count}.",
             )

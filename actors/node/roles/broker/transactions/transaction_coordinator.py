@@ -6,7 +6,7 @@ the finalized one.
 
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
-from actors.broker.transactions.coordinator import IDS_BYTES_MAX, Coordinator, Settings
+from actors.broker.transactions.coordinator import IDS_BYTES_MAX, Coordinator, TransactionSettings
 from actors.broker.transactions.producer_ids import ProducerIds
 from actors.metadata.features import TRANSACTION_VERSION
 from actors.metadata.topic_names import TRANSACTIONS_TOPIC
@@ -37,13 +37,7 @@ class TransactionCoordinator(CoordinatorHost[Coordinator]):
     ) -> None:
         value = runtime.config.value
         machine = Coordinator(
-            Settings(
-                partitions=value("transaction.state.log.num.partitions"),
-                timeout_ms_max=value("transaction.max.timeout.ms"),
-                expiration_ms=value("transactional.id.expiration.ms"),
-                abort_interval_ms=value("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-                expire_interval_ms=value("transaction.remove.expired.transaction.cleanup.interval.ms"),
-            ),
+            TransactionSettings.of(value),
             producer_ids.take,
             lambda: cache.image.feature(TRANSACTION_VERSION),
         )

@@ -8,7 +8,7 @@ and as far as it is committed.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.broker.groups.share.persistence.share_coordinator import Coordinator, Settings, Told, Verdict
+from actors.broker.groups.share.persistence.share_coordinator import Coordinator, ShareStateSettings, Told, Verdict
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
@@ -39,11 +39,7 @@ class ShareCoordinator(CoordinatorHost[Coordinator]):
     ) -> None:
         value = runtime.config.value
         machine = Coordinator(
-            Settings(
-                partitions=value("share.coordinator.state.topic.num.partitions"),
-                updates_per_snapshot=value("share.coordinator.snapshot.update.records.per.snapshot"),
-                cold_interval_ms=value("share.coordinator.cold.partition.snapshot.interval.ms"),
-            ),
+            ShareStateSettings.of(value),
             self._exists,
         )
         super().__init__(runtime, requests, cache, replicas, appends, loadings, SHARE_STATE_TOPIC, machine)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_coordinator import Coordinator, Settings, Verdict
+from actors.broker.groups.share.persistence.share_coordinator import Coordinator, ShareStateSettings, Verdict
 from actors.broker.groups.share.persistence.share_state import Batch, State
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -21,7 +21,7 @@ class World:
         self.topics = {TOPIC: 2, OTHER: 1}
         self.log: list[Record] = []
         self.now = Now(1, 1_000)
-        self.settings = Settings(1, updates, cold_ms)
+        self.settings = ShareStateSettings(1, updates, cold_ms)
         self.load()
 
     def load(self) -> list[str]:
