@@ -9,11 +9,11 @@ GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
 """
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.consumer.requests import Beat
 from actors.broker.groups.consumer.requests import Request as Heartbeat
+from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
@@ -30,13 +30,11 @@ def consumer_group_heartbeat(context: BrokerContext, request: "ConsumerGroupHear
     """Hand it to the coordinator, and wait for its verdict."""
     kind = message("ConsumerGroupHeartbeatResponse")
     groups, may = context.groups, context.authorizer
-    if not groups.serves_consumers():
-        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
-    if not may.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
-        return Done(kind(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    for topic in request.subscribed_topic_names or ():
-        if not may.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
-            return Done(kind(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    error = groups_shown.heartbeat_error(context, call, request.group_id, groups.serves_consumers())
+    if error is ErrorCode.NONE:
+        error = groups_shown.topics_error(context, call, request.subscribed_topic_names or ())
+    if error is not ErrorCode.NONE:
+        return Done(kind(error_code=error))
     heartbeat = Heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -59,30 +57,10 @@ def consumer_group_heartbeat(context: BrokerContext, request: "ConsumerGroupHear
     return groups.ask(
         call.connection,
         lambda ticket: groups.machine.kinds.consumer.heartbeat(ticket, heartbeat, context.runtime.now),
-        _reply,
+        lambda beat: groups_shown.heartbeat_reply(kind, beat),
     )
 
 
 def _fresh(context: BrokerContext) -> str:
     """A member id, as Kafka writes its random ids."""
     return base64.urlsafe_b64encode(context.runtime.random.uuid()).decode().rstrip("=")
-
-
-def _reply(beat: Beat) -> Any:
-    kind = message("ConsumerGroupHeartbeatResponse")
-    assignment = None
-    if beat.assigned is not None:
-        assignment = kind.Assignment(
-            topic_partitions=[
-                kind.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-                for topic_id, partitions in sorted(beat.assigned.items())
-            ]
-        )
-    return kind(
-        error_code=beat.error,
-        error_message=beat.message,
-        member_id=beat.member_id,
-        member_epoch=beat.epoch,
-        heartbeat_interval_ms=beat.interval_ms,
-        assignment=assignment,
-    )

@@ -9,16 +9,13 @@ TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.state import ShareGroup, Target
+from actors.broker.groups.share.state import ShareGroup
+from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.security.authorizer import NOT_ASKED
-from actors.node.api.share.share_groups import SIMPLE, share_group
+from actors.node.api.share.share_groups import SIMPLE
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -30,21 +27,15 @@ if TYPE_CHECKING:
 def share_group_describe(context: BrokerContext, request: "ShareGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("ShareGroupDescribeResponse")
-    groups = []
-    pace = Pace()
-    for id in dict.fromkeys(request.group_ids):
-        found = share_group(context, call, Operation.DESCRIBE, id)
-        if pace.over():
-            yield
-        if not isinstance(found, ShareGroup):
-            code, text = found
-            groups.append(kind.DescribedGroup(group_id=id, error_code=code, error_message=text))
-            continue
-        operations = NOT_ASKED
-        if request.include_authorized_operations:
-            operations = context.authorizer.operations(call, Resource.GROUP, id)
-        groups.append((yield from _describe(context, call, kind, found, operations, pace)))
-    return Done(kind(groups=groups))
+    serves = context.groups.serves_share_groups()
+
+    def find(id: str) -> ShareGroup | groups_shown.NotShown:
+        return groups_shown.group_to_show(context, call, id, serves, ShareGroup)
+
+    def show(group: ShareGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
+        return _describe(context, call, kind, group, operations, pace)
+
+    return (yield from groups_shown.describe(context, call, kind, request, find, show))
 
 
 def _describe(
@@ -64,7 +55,7 @@ def _describe(
         members=[],
         authorized_operations=operations,
     )
-    may_see: dict[str, bool] = {}
+    named: dict[str, None] = {}
     for member in list(group.members.values()):
         told = member.subscription
         shown.members.append(
@@ -75,31 +66,9 @@ def _describe(
                 client_id=told.client_id,
                 client_host=told.client_host,
                 subscribed_topic_names=list(told.topics),
-                assignment=_assignment(context, kind, member.assigned, may_see),
+                assignment=groups_shown.assignment(context, kind, member.assigned, named),
             )
         )
         if pace.over(1 + len(told.topics)):
             yield
-    for topic in may_see:
-        if pace.over():
-            yield
-        if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
-            return kind.DescribedGroup(
-                group_id=group.id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
-    return shown
-
-
-def _assignment(
-    context: BrokerContext, kind: "type[ShareGroupDescribeResponse]", assigned: Target, named: dict[str, bool]
-) -> "ShareGroupDescribeResponse.Assignment":
-    """Partitions by topic. `named` gathers the topics."""
-    topics = []
-    for topic_id, partitions in sorted(assigned.items()):
-        name = context.cache.topic_name(topic_id)
-        if name is not None:
-            named[name] = True
-            topics.append(kind.TopicPartitions(topic_id=topic_id, topic_name=name, partitions=sorted(partitions)))
-    return kind.Assignment(topic_partitions=topics)
+    return (yield from groups_shown.unless_denied(context, call, kind, shown, named, pace))

@@ -9,9 +9,8 @@ UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED.
 
 from typing import TYPE_CHECKING
 
-from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.requests import Beat
 from actors.broker.groups.share.requests import Request as Heartbeat
+from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
@@ -20,21 +19,19 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
-    from actors.wire.schemas.rpc import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+    from actors.wire.schemas.rpc import ShareGroupHeartbeatRequest
 
 
 @rpc(76, "ShareGroupHeartbeat", range(1, 2), listeners=(Listener.CLIENT,))
 def share_group_heartbeat(context: BrokerContext, request: "ShareGroupHeartbeatRequest", call: Call) -> Answer:
     """Hand it to the coordinator, and wait for its verdict."""
     kind = message("ShareGroupHeartbeatResponse")
-    groups, may = context.groups, context.authorizer
-    if not groups.serves_share_groups():
-        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
-    if not may.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
-        return Done(kind(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    for topic in request.subscribed_topic_names or ():
-        if not may.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
-            return Done(kind(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    groups = context.groups
+    error = groups_shown.heartbeat_error(context, call, request.group_id, groups.serves_share_groups())
+    if error is ErrorCode.NONE:
+        error = groups_shown.topics_error(context, call, request.subscribed_topic_names or ())
+    if error is not ErrorCode.NONE:
+        return Done(kind(error_code=error))
     heartbeat = Heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -45,24 +42,8 @@ def share_group_heartbeat(context: BrokerContext, request: "ShareGroupHeartbeatR
         client_host=f"/{call.client_host}",
     )
     share = groups.machine.kinds.share
-    return groups.ask(call.connection, lambda ticket: share.heartbeat(ticket, heartbeat, context.runtime.now), _reply)
-
-
-def _reply(beat: Beat) -> "ShareGroupHeartbeatResponse":
-    kind = message("ShareGroupHeartbeatResponse")
-    assignment = None
-    if beat.assigned is not None:
-        assignment = kind.Assignment(
-            topic_partitions=[
-                kind.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-                for topic_id, partitions in sorted(beat.assigned.items())
-            ]
-        )
-    return kind(
-        error_code=beat.error,
-        error_message=beat.message,
-        member_id=beat.member_id,
-        member_epoch=beat.epoch,
-        heartbeat_interval_ms=beat.interval_ms,
-        assignment=assignment,
+    return groups.ask(
+        call.connection,
+        lambda ticket: share.heartbeat(ticket, heartbeat, context.runtime.now),
+        lambda beat: groups_shown.heartbeat_reply(kind, beat),
     )

@@ -10,17 +10,14 @@ TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.streams.answers import Tasks
 from actors.broker.groups.streams.state import Member, StreamsGroup
 from actors.broker.groups.streams.topology import Subtopology, Topic
+from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -32,42 +29,15 @@ if TYPE_CHECKING:
 def streams_group_describe(context: BrokerContext, request: "StreamsGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("StreamsGroupDescribeResponse")
-    groups = []
-    pace = Pace()
-    for id in dict.fromkeys(request.group_ids):
-        found = _group(context, call, id)
-        if pace.over():
-            yield
-        if not isinstance(found, StreamsGroup):
-            code, text = found
-            groups.append(kind.DescribedGroup(group_id=id, error_code=code, error_message=text))
-            continue
-        operations = NOT_ASKED
-        if request.include_authorized_operations:
-            operations = context.authorizer.operations(call, Resource.GROUP, id)
-        groups.append((yield from _describe(context, call, kind, found, operations, pace)))
-    return Done(kind(groups=groups))
+    serves = context.groups.serves_streams()
 
+    def find(id: str) -> StreamsGroup | groups_shown.NotShown:
+        return groups_shown.group_to_show(context, call, id, serves, StreamsGroup)
 
-def _group(context: BrokerContext, call: Call, id: str) -> StreamsGroup | tuple[ErrorCode, str | None]:
-    """The group, or why it is not shown."""
-    if not context.groups.serves_streams():
-        return ErrorCode.UNSUPPORTED_VERSION, None
-    if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
-    if not id:
-        return ErrorCode.INVALID_GROUP_ID, None
-    found = context.groups.machine.find(id)
-    if isinstance(found, ErrorCode):
-        return found, None
-    if not isinstance(found, StreamsGroup) or found.gone:
-        text = (
-            f"Group {id} not found."
-            if found is None or found.type == "streams"
-            else f"Group {id} is not a streams group."
-        )
-        return ErrorCode.GROUP_ID_NOT_FOUND, text
-    return found
+    def show(group: StreamsGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
+        return _describe(context, call, kind, group, operations, pace)
+
+    return (yield from groups_shown.describe(context, call, kind, request, find, show))
 
 
 def _describe(
@@ -91,16 +61,9 @@ def _describe(
         shown.members.append(_member(kind, member, group.targets.get(member.id, Tasks())))
         if pace.over(1 + sum(len(numbers) for numbers in member.current.assigned.active.values())):
             yield
-    for topic in sorted(group.topology.named()) if group.topology is not None and context.authorizer.enabled else ():
-        if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
-            return kind.DescribedGroup(
-                group_id=group.id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
-        if pace.over():
-            yield
-    return shown
+    asked = group.topology is not None and context.authorizer.enabled
+    topics = sorted(group.topology.named()) if group.topology is not None and asked else ()
+    return (yield from groups_shown.unless_denied(context, call, kind, shown, topics, pace))
 
 
 def _topology(kind: "type[StreamsGroupDescribeResponse]", group: StreamsGroup) -> Any:
@@ -162,10 +125,5 @@ def _member(
 
 def _assignment(kind: "type[StreamsGroupDescribeResponse]", tasks: Tasks) -> "StreamsGroupDescribeResponse.Assignment":
     return kind.Assignment(
-        **{
-            f"{role}_tasks": [
-                kind.TaskIds(subtopology_id=one, partitions=sorted(numbers)) for one, numbers in sorted(sets.items())
-            ]
-            for role, sets in zip(Tasks._fields, tasks, strict=True)
-        }
+        **{f"{role}_tasks": groups_shown.tasks(kind, sets) for role, sets in zip(Tasks._fields, tasks, strict=True)}
     )

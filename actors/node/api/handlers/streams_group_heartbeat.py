@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.streams.answers import Beat, Endpoint, NewTopic, Served, Status, TaskSets
+from actors.broker.groups.streams.answers import Beat, Endpoint, NewTopic, Served, Status
 from actors.broker.groups.streams.requests import Request as Heartbeat
 from actors.broker.groups.streams.topology import Topology, topology
+from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -35,10 +36,9 @@ def streams_group_heartbeat(context: BrokerContext, request: "StreamsGroupHeartb
     """Hand it to the coordinator, and wait for its verdict."""
     kind = message("StreamsGroupHeartbeatResponse")
     groups, may = context.groups, context.authorizer
-    if not groups.serves_streams():
-        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
-    if not may.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
-        return Done(kind(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    error = groups_shown.heartbeat_error(context, call, request.group_id, groups.serves_streams())
+    if error is not ErrorCode.NONE:
+        return Done(kind(error_code=error))
     given = topology(request.topology) if request.topology is not None else None
     if given is not None and may.enabled:
         pace = Pace()
@@ -126,16 +126,12 @@ def _reply(beat: Beat, about_topics: str) -> "StreamsGroupHeartbeatResponse":
         endpoint_information_epoch=beat.endpoint_epoch,
     )
     if beat.tasks is not None:
-        reply.active_tasks, reply.standby_tasks, reply.warmup_tasks = (_tasks(kind, sets) for sets in beat.tasks)
+        reply.active_tasks, reply.standby_tasks, reply.warmup_tasks = (
+            groups_shown.tasks(kind, sets) for sets in beat.tasks
+        )
     if beat.endpoints is not None:
         reply.partitions_by_user_endpoint = [_endpoint(kind, one) for one in beat.endpoints]
     return reply
-
-
-def _tasks(
-    kind: "type[StreamsGroupHeartbeatResponse]", sets: TaskSets
-) -> list["StreamsGroupHeartbeatResponse.TaskIds"]:
-    return [kind.TaskIds(subtopology_id=one, partitions=sorted(numbers)) for one, numbers in sorted(sets.items())]
 
 
 def _endpoint(
