@@ -1,44 +1,19 @@
 """What a handler may reach: a broker's parts, or a controller's. Which of the two a request gets, its listener decides.
 
-A handler is a function `(context, request, call) -> Answer`. What it does is its answer; the parts that it
-may set going besides are listed here, and it has no other way to the node.
+A handler is a function `(context, request, call) -> Answer`. What it does is its answer; besides, it may set going the parts
+that its context has, and has no other way to the node. Those of a broker are listed in `roles/broker/parts.py`.
 """
 
 from dataclasses import dataclass
 
 from actors.authorization.rights import Node
-from actors.broker.lifecycle.driving import Driving
-from actors.broker.lifecycle.recently_fenced import RecentlyFenced
-from actors.broker.replication.partition import Cluster
-from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import Sessions
-from actors.broker.replication.suspected_leaders import SuspectedLeaders
-from actors.broker.transactions.producer_ids import ProducerIds
 from actors.node.api.security.authorizer import Authorizer
 from actors.node.api.security.logins import Logins
 from actors.node.api.security.speakers import kind
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
-from actors.node.roles.broker.availability import Lookups
-from actors.node.roles.broker.groups.group_coordinator import GroupCoordinator
-from actors.node.roles.broker.groups.share.share_coordinator import ShareCoordinator
-from actors.node.roles.broker.groups.share.share_partitions import SharePartitions
-from actors.node.roles.broker.groups.share.share_persister import SharePersister
-from actors.node.roles.broker.groups.streams.streams_topics import StreamsTopics
-from actors.node.roles.broker.lifecycle.topic_creation import TopicCreation
-from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
-from actors.node.roles.broker.log.log_manager import LogManager
-from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
-from actors.node.roles.broker.metadata_cache import MetadataCache
-from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
-from actors.node.roles.broker.replication.appends import Appends
-from actors.node.roles.broker.replication.delayed_fetch import Fetches
-from actors.node.roles.broker.replication.end_offsets import EndOffsets
-from actors.node.roles.broker.replication.record_validation import Order
+from actors.node.roles.broker.parts import BrokerParts
 from actors.node.roles.broker.role import BrokerRole
-from actors.node.roles.broker.telemetry.client_telemetry import ClientTelemetry
-from actors.node.roles.broker.transactions.transaction_coordinator import TransactionCoordinator
-from actors.node.roles.broker.transactions.transaction_verification import TransactionVerification
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -69,37 +44,25 @@ class Context:
         raise NotImplementedError
 
 
-@dataclass(slots=True)
-class BrokerContext(Context):
-    """Of requests to a broker: on listeners of clients and of other brokers."""
+class BrokerContext(Context, BrokerParts):
+    """Of requests to a broker: on listeners of clients and of other brokers. It has the broker's parts, by their names."""
 
-    cache: MetadataCache
-    lookups: Lookups
-    cluster: Cluster
-    replicas: Replicas
-    logs: LogManager
-    moves: LogDirMoves
-    appends: Appends
-    produced: Order
-    sessions: Sessions
-    fetches: Fetches
-    groups: GroupCoordinator
-    transactions: TransactionCoordinator
-    share_state: ShareCoordinator
-    shares: SharePartitions
-    share_persister: SharePersister
-    end_offsets: EndOffsets
-    verification: TransactionVerification
-    topics: TopicCreation
-    streams_topics: StreamsTopics
-    producer_ids: ProducerIds
-    suspected_leaders: SuspectedLeaders
-    recently_fenced: RecentlyFenced
-    driving: Driving
-    quotas: ClientQuotas
-    telemetry: ClientTelemetry
-    pushed_metadata: PushedMetadata | None = None
-    """None: this broker pulls the metadata log."""
+    def __init__(
+        self, runtime: Runtime, requests: RequestChannel, quorum: Quorum, storage: Storage, parts: BrokerParts
+    ) -> None:
+        Context.__init__(
+            self,
+            runtime,
+            runtime.config,
+            storage.cluster_id,
+            storage.family,
+            quorum,
+            Authorizer(runtime, runtime.config, lambda: parts.cache.image.rules),
+            requests,
+            Logins(runtime, lambda: parts.cache.image),
+        )
+        for name in parts.reachable:  # here once, so that a handler has each of them by one look-up
+            setattr(self, name, getattr(parts, name))
 
     @property
     def pushed(self) -> bool:
@@ -119,42 +82,7 @@ class BrokerContext(Context):
         """That of a node; None: it is no broker."""
         if role is None:
             return None
-        return BrokerContext(
-            runtime,
-            runtime.config,
-            storage.cluster_id,
-            storage.family,
-            quorum,
-            Authorizer(runtime, runtime.config, lambda: role.cache.image.rules),
-            requests,
-            Logins(runtime, lambda: role.cache.image),
-            role.cache,
-            role.lookups,
-            role.cluster,
-            role.replicas,
-            role.logs,
-            role.moves,
-            role.appends,
-            role.produced,
-            role.sessions,
-            role.fetches,
-            role.groups,
-            role.transactions,
-            role.share_state,
-            role.shares,
-            role.share_persister,
-            role.end_offsets,
-            role.verification,
-            role.topics,
-            role.streams_topics,
-            role.producer_ids.ids,
-            role.suspected_leaders,
-            role.recently_fenced,
-            role.driving,
-            role.quotas,
-            role.telemetry,
-            role.pushed_metadata,
-        )
+        return BrokerContext(runtime, requests, quorum, storage, role)
 
 
 @dataclass(slots=True)

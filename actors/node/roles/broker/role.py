@@ -1,5 +1,5 @@
-"""The broker of a node: it has the parts that are in the files beside this one, and fixes the order in which they act. What
-happens in each step is decided there.
+"""The broker of a node: it has the parts of `parts.py` and those that only its turn needs, and fixes the order in which they
+act. What happens in each step is decided in the file of the part.
 
 replay what was committed -> replicas follow -> heartbeat, lag, retention, groups, transactions -> (requests) -> flushes,
 what cannot be read -> AlterIsr -> fetches
@@ -7,53 +7,26 @@ what cannot be read -> AlterIsr -> fetches
 
 from typing import Any
 
-from actors.broker.lifecycle.driving import Driving
-from actors.broker.lifecycle.lifecycle import Lifecycle
-from actors.broker.lifecycle.recently_fenced import RecentlyFenced
-from actors.broker.replication.fetchers import Limits
-from actors.broker.replication.isr_proposals import IsrProposals
-from actors.broker.replication.partition import Cluster
-from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import ENTRIES_MAX, ENTRY_BYTES, Sessions
-from actors.broker.replication.suspected_leaders import SuspectedLeaders
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import Image
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
-from actors.node.roles.broker.availability import Lookups
-from actors.node.roles.broker.coordinators.coordinator_loading import Loadings
-from actors.node.roles.broker.groups.group_coordinator import GroupCoordinator
-from actors.node.roles.broker.groups.share.share_coordinator import ShareCoordinator
-from actors.node.roles.broker.groups.share.share_partitions import SharePartitions
-from actors.node.roles.broker.groups.share.share_persister import SharePersister
-from actors.node.roles.broker.groups.streams.streams_topics import StreamsTopics
 from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
-from actors.node.roles.broker.lifecycle.topic_creation import TopicCreation
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
-from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
-from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.log.scrubber import Scrubber
 from actors.node.roles.broker.metadata.image_deltas import ImageDeltas
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.roles.broker.metadata.metadata_snapshots import BrokerSnapshots
 from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.metadata.unreadable_storage import Unreadable
-from actors.node.roles.broker.metadata_cache import MetadataCache
-from actors.node.roles.broker.quotas.client_quotas import KIND, ClientQuotas
+from actors.node.roles.broker.parts import BrokerParts
+from actors.node.roles.broker.quotas.client_quotas import KIND
 from actors.node.roles.broker.quotas.replication_throttles import Throttles
 from actors.node.roles.broker.replication.alter_isr import AlterIsr
-from actors.node.roles.broker.replication.appends import Appends
-from actors.node.roles.broker.replication.delayed_fetch import Fetches
-from actors.node.roles.broker.replication.end_offsets import EndOffsets
 from actors.node.roles.broker.replication.partition_effects import Gathered
-from actors.node.roles.broker.replication.record_validation import Order
 from actors.node.roles.broker.replication.replication import Replication
-from actors.node.roles.broker.telemetry.client_telemetry import ClientTelemetry
-from actors.node.roles.broker.transactions.producer_id_blocks import ProducerIdBlocks
-from actors.node.roles.broker.transactions.transaction_coordinator import TransactionCoordinator
-from actors.node.roles.broker.transactions.transaction_verification import TransactionVerification
 from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -62,74 +35,20 @@ from actors.ports import Batch, Buffer, Now
 FAR_MS = 1 << 62
 
 
-class BrokerRole:
-    """The parts of a broker. Its methods are what the quorum and the node call: each says in which order the parts act."""
+class BrokerRole(BrokerParts):
+    """A broker. Its methods are what the quorum and the node call: each says in which order the parts act."""
 
     def __init__(
         self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
     ) -> None:
+        super().__init__(runtime, requests, channels, storage)
         self._runtime = runtime
         self._requests = requests
         self._family = storage.family
-        config, value = runtime.config, runtime.config.value
-        lag_ms_max = value("replica.lag.time.max.ms")
-        self.cache = MetadataCache(config)
-        self.cluster = Cluster(
-            config.broker_id,
-            lag_ms_max,
-            value("replication.quota.window.num"),
-            1_000 * value("replication.quota.window.size.seconds"),
-        )
-        self.cluster.rack_aware = bool(value("replica.selector.class"))
-        self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
-        self.logs = LogManager(runtime, storage, self.cache)
-        self.replicas = Replicas(
-            self.cluster,
-            IsrProposals(config.broker_id, lag_ms_max // 2),
-            Limits(
-                value("replica.fetch.wait.max.ms"),
-                value("replica.fetch.min.bytes"),
-                value("replica.fetch.response.max.bytes"),
-                value("replica.fetch.max.bytes"),
-            ),
-            self.logs.open,
-        )
+        self._coordinators = (self.groups, self.transactions, self.share_state)
+        self._gathering = (*self._coordinators, self.share_persister, self.shares)
         self.cleaner = LogCleaner(runtime, self.logs, self.cache, self.replicas)
         self.scrubber = Scrubber(runtime, channels, self.logs, self.cache, self.replicas, self.cleaner)
-        self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
-        self.moves = LogDirMoves(runtime, self.logs, self.cache, self.replicas, self.lookups)
-        self.appends = Appends(runtime, self.replicas, self.logs, self.lifecycle, self.lookups)
-        self.produced = Order(runtime, requests)
-        self.sessions = Sessions(
-            runtime.random.below,
-            value("max.incremental.fetch.session.cache.slots"),
-            runtime.ledger.account("FetchSessions", ENTRIES_MAX * ENTRY_BYTES),
-        )
-        self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
-        self.recently_fenced = RecentlyFenced()
-        self.driving = Driving()
-        self.quotas = ClientQuotas(runtime, requests, self.cache)
-        self.fetches = Fetches(
-            runtime, requests.connections, self.replicas, self.lookups, self.appends, self.sessions, self.quotas
-        )
-        self.topics = TopicCreation(runtime, channels, self.cache)
-        self.streams_topics = StreamsTopics(runtime, channels)
-        self.share_persister = SharePersister(runtime, channels, self.cache, self.topics.create)
-        loadings = Loadings(runtime, self.replicas)
-        self.groups = GroupCoordinator(
-            runtime, requests, self.cache, self.replicas, self.appends, loadings, self.share_persister
-        )
-        self.end_offsets = EndOffsets(runtime, channels, self.cache)
-        self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
-        self.transactions = TransactionCoordinator(
-            runtime, requests, channels, self.cache, self.replicas, self.appends, loadings, self.producer_ids.ids
-        )
-        self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends, loadings)
-        self.telemetry = ClientTelemetry(runtime, requests, self.cache)
-        self.verification = TransactionVerification(runtime, channels, self.cache, self.transactions)
-        self._coordinators = (self.groups, self.transactions, self.share_state)
-        self.shares = SharePartitions(runtime, requests, self.replicas, self.share_persister, self.groups.settings_of)
-        self._gathering = (*self._coordinators, self.share_persister, self.shares)
         self.gathered = Gathered(
             runtime,
             self.replicas,
@@ -160,13 +79,13 @@ class BrokerRole:
             self.lookups,
             self.replicas,
             self.logs,
-            self.producer_ids,
+            self.producer_id_blocks,
             self.driving,
         )
         self._image_deltas = ImageDeltas(self.cache, self.replicas)
         self.applier = MetadataApplier(
             runtime,
-            config.broker_id,
+            runtime.config.broker_id,
             self.replicas,
             self.logs,
             self.heartbeats,
@@ -177,11 +96,8 @@ class BrokerRole:
             self.gathered,
             Throttles(self.cache, self.cluster),
         )
-        told_leader = quorum.told_leader
-        self.pushed_metadata = (
-            None
-            if told_leader is None
-            else PushedMetadata(
+        if quorum.told_leader is not None:
+            self.pushed_metadata = PushedMetadata(
                 runtime,
                 self.cache,
                 self.lifecycle,
@@ -189,11 +105,9 @@ class BrokerRole:
                 self.logs,
                 self.applier,
                 self.gathered,
-                told_leader,
+                quorum.told_leader,
                 self._count_partitions,
             )
-        )
-        """What controllers push; None: this broker pulls the metadata log."""
         self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.logs, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False

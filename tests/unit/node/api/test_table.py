@@ -48,7 +48,8 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     requests: Any = SimpleNamespace(connections={})
     context: Any = ControllerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, role)
     if listener is not Listener.CONTROLLER:
-        context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 23, telemetry)
+        context = BrokerContext.__new__(BrokerContext)
+        context.cache, context.telemetry, context.family, context.pushed_metadata = cache, telemetry, "drafts", None
         groups: Any = SimpleNamespace(
             serves_consumers=lambda: True, serves_share_groups=lambda: True, serves_streams=lambda: True
         )
