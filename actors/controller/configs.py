@@ -28,7 +28,7 @@ from actors.settings.kept import KEPT, ONE_BROKER, scope
 from actors.settings.keys import ConfigError, ConfigKey, ConfigType
 from actors.settings.nodes import BROKER_CONFIGS
 from actors.settings.properties import ALIASES
-from actors.settings.topics import TOPIC_CONFIGS
+from actors.settings.topics import TOPIC_CONFIGS, UNCLEAN
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -66,7 +66,6 @@ SECURITY = ("ssl.", "sasl.")
 """The beginnings of a broker's settings that are never set at run time for all of its listeners at once."""
 LISTENER = "listener.name."
 """The beginning of the settings of a single listener."""
-UNCLEAN = "unclean.leader.election.enable"
 
 
 class Refused(Exception):

@@ -73,11 +73,14 @@ _ROWS: tuple[ConfigKey, ...] = (
     _topic("unclean.leader.election.enable", "unclean.leader.election.enable"),
 )  # fmt: skip
 TOPIC_CONFIGS: dict[str, ConfigKey] = {row.name: row for row in _ROWS}
+UNCLEAN = "unclean.leader.election.enable"
+"""The one with an effect that no replica reads: the controller takes it from the metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for all rows with an effect."""
+    """The settings of one topic that its replicas read, typed: `retention.ms` is `.retention_ms`, and so on for all rows
+    with an effect, save UNCLEAN."""
 
     cleanup_policy: tuple[str, ...]
     compression_gzip_level: int
@@ -104,7 +107,6 @@ class TopicSettings:
     segment_bytes: int
     segment_index_bytes: int
     segment_ms: int
-    unclean_leader_election_enable: bool
 
     @property
     def compact(self) -> bool:
@@ -135,6 +137,7 @@ def topic_settings(overrides: Mapping[str, str], node: Callable[[str], tuple[boo
             values[name] = inherited(setting, node)
     if (small := values.pop("internal.segment.bytes")) is not None:
         values["segment.bytes"] = small
+    del values[UNCLEAN]
     return TopicSettings(**{n.replace(".", "_"): v for n, v in values.items() if TOPIC_CONFIGS[n].effect})
 
 

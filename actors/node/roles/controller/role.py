@@ -22,7 +22,7 @@ from actors.controller.brokers.offline_replicas import AnsweredReplicas, offline
 from actors.controller.brokers.registration import registration_key
 from actors.controller.brokers.unregistration import turn_ended
 from actors.controller.brokers.zookeeper_brokers import LiveBroker, follow
-from actors.controller.configs import UNCLEAN, without_effect
+from actors.controller.configs import without_effect
 from actors.controller.mutation_quota import MutationQuota
 from actors.controller.options import options
 from actors.controller.partitions import elections
@@ -53,6 +53,7 @@ from actors.node.runtime.slices import Steps, go_on
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, Now
 from actors.settings.listeners import PROTOCOLS
+from actors.settings.topics import UNCLEAN
 from actors.wire.errors import ErrorCode
 
 _dialect = cache(dialect)
