@@ -17,7 +17,7 @@ from actors.host.bridge.bridge_state import noted
 from actors.host.bridge.zookeeper_session import Session
 from actors.host.cluster import plan as plans
 from actors.host.cluster import probe
-from actors.host.cluster.access import node_door
+from actors.host.cluster.access import node_access
 from actors.host.cluster.on_processes import Cluster
 from actors.host.cluster_error import ClusterError
 from actors.ports.zookeeper import Change, Check, Create, Delete, Get, Rejected
@@ -167,7 +167,7 @@ def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # t
 def _written(made: plans.Plan) -> int:
     """How many records of the metadata log are committed; -1: not known. An idle quorum writes none."""
     try:
-        return probe.quorum([node_door(member.config, controller=True) for member in made.controllers]).high_watermark
+        return probe.quorum([node_access(member.config, controller=True) for member in made.controllers]).high_watermark
     except probe.NoAnswer:
         return -1
 

@@ -27,7 +27,7 @@ from actors.host.net.client import dial
 from actors.host.net.handshakes import AGAIN_S as ADMIT_AGAIN_S
 from actors.host.net.handshakes import HANDSHAKE_BYTES, UNDER_WAY, Handshakes
 from actors.host.net.link import Link, Reader
-from actors.host.net.read_budget import Ration
+from actors.host.net.read_budget import ReadBudget
 from actors.host.net.server import Listeners, PortTaken
 from actors.host.net.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Peer, Tls, give_back_memory, reason
 from actors.host.net.tls_link import TlsLink, accepted
@@ -143,8 +143,8 @@ class Loop:
         self._dialled: dict[int, Tls] = {}
         """The TLS of connections that this node has dialled."""
         queued_max = config.value("queued.max.request.bytes")
-        self._ration = Ration()
-        self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX, self._ration)
+        self._budget = ReadBudget()
+        self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX, self._budget)
         self._control = Reader(CONTROL_PARTIAL_BYTES_MAX)
         self._plane = config.control_plane_listener
         self._plane_reader = Reader(CONTROL_PARTIAL_BYTES_MAX)
@@ -652,7 +652,7 @@ class Loop:
             self._loop.call_soon(self._turn)
         more = self._node.received(conn, frame)
         if self._node.controlled:
-            self._ration.hurry()
+            self._budget.hurry()
         return more
 
     def stands(self, link: Link) -> None:
@@ -662,7 +662,7 @@ class Loop:
             self._loop.call_soon(self._pass)
 
     def _pass(self) -> None:
-        self._passing = self._ration.renew()
+        self._passing = self._budget.renew()
         if self._passing:
             self._loop.call_soon(self._pass)
 

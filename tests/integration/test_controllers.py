@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 import rayft
 from actors.command.output import screen
 from actors.host.cluster import controllers, local_controllers, probe, quorum_changes
-from actors.host.cluster.access import operator_door
+from actors.host.cluster.access import operator_access
 from actors.host.cluster.on_processes import Cluster
 from actors.wire.messages import message
 from tests.integration.conftest import command, until
@@ -40,7 +40,7 @@ VOTES = re.compile(r"controller (\d+) votes, (\d+\.\d) s after the command\n")
 
 def voters(cluster: Cluster) -> list[int]:
     """The ids that vote, as the active controller has them."""
-    return sorted(quorum_changes.members(controllers.doors(cluster._plan), 30).voters)
+    return sorted(quorum_changes.members(controllers.asked(cluster._plan), 30).voters)
 
 
 def states(cluster: Cluster) -> dict[int, str]:
@@ -162,19 +162,19 @@ def test_a_controller_of_a_secure_cluster_is_let_in_and_shut_out(tmp_path: Path)
         kept = (tmp_path / "security" / "rayft-node-1003.pem").read_text()
         a_broker = (tmp_path / "security" / "rayft-node-1.pem").read_text()
         leader = cluster._plan.member(cluster.leader_id()).config
-        described = quorum_changes.members(controllers.doors(cluster._plan), 30).voters
+        described = quorum_changes.members(controllers.asked(cluster._plan), 30).voters
         key, changes_rules = described[1003], message("CreateAclsRequest")
         removal = message("RemoveRaftVoterRequest")(voter_id=key.id, voter_directory_id=key.directory_id)
         for pem in (a_broker, kept):  # another node's business, and an operator's
-            door = operator_door(leader, pem)
+            door = operator_access(leader, pem)
             reply = probe.ask(door, "CreateAcls", changes_rules(creations=[anybody(changes_rules)]), 3)
             assert reply.results[0].error_code == 31
-        assert probe.ask(operator_door(leader, a_broker), "RemoveRaftVoter", removal, 0).error_code == 31
+        assert probe.ask(operator_access(leader, a_broker), "RemoveRaftVoter", removal, 0).error_code == 31
         cluster.remove_controller(1003)
         leader = cluster._plan.member(cluster.leader_id()).config
         quorum = described_quorum()
-        assert probe.ask(operator_door(leader, a_broker), "DescribeQuorum", quorum, 2).error_code == 0
-        assert probe.ask(operator_door(leader, kept), "DescribeQuorum", quorum, 2).error_code == 31
+        assert probe.ask(operator_access(leader, a_broker), "DescribeQuorum", quorum, 2).error_code == 0
+        assert probe.ask(operator_access(leader, kept), "DescribeQuorum", quorum, 2).error_code == 31
         assert not (tmp_path / "security" / "rayft-node-1003.pem").exists()
         admin = AdminClient(cluster.client_settings)
         rules = [str(rule) for rule in _rules(admin)]
@@ -203,7 +203,7 @@ def test_a_removal_that_is_interrupted_leaves_nobody_with_a_right(
             cluster.remove_controller(id)
         assert not (tmp_path / f"controller-{id}.properties").exists()
         leader = cluster._plan.member(cluster.leader_id()).config
-        assert probe.ask(operator_door(leader, kept), "DescribeQuorum", described_quorum(), 2).error_code == 31
+        assert probe.ask(operator_access(leader, kept), "DescribeQuorum", described_quorum(), 2).error_code == 31
         (shut_out,) = [str(rule) for rule in _rules(AdminClient(cluster.client_settings)) if str(id) in str(rule)]
         assert "DENY" in shut_out
         assert voters(cluster) == sorted({1001, 1002, 1003} - {id})

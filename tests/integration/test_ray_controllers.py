@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def members(directory: Path) -> Members:
     plan = plans.load(directory)
     assert plan is not None
-    return quorum_changes.members(controllers.doors(plan), 30)
+    return quorum_changes.members(controllers.asked(plan), 30)
 
 
 def rows(directory: Path) -> dict[int, dict[str, Any]]:

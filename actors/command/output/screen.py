@@ -17,7 +17,7 @@ from rich.text import Text
 from actors.host import storage
 from actors.host.cluster import plan as plans
 from actors.host.cluster import probe
-from actors.host.cluster.access import client_door, node_door
+from actors.host.cluster.access import client_access, node_access
 from actors.host.net.tls import ends_soon
 from actors.host.work import locks
 from actors.printable import printable, unguarded
@@ -58,7 +58,7 @@ def state(directory: Path) -> dict[str, Any]:
     runs = {id for member in plan.members if holders[member.name] is not None for id in member.ids}
     try:
         quorum = probe.quorum(
-            [node_door(m.config, controller=True) for m in plan.controllers if holders[m.name] is not None]
+            [node_access(m.config, controller=True) for m in plan.controllers if holders[m.name] is not None]
         )
     except probe.NoAnswer:
         quorum = probe.Quorum(-1, -1, -1, {}, {})
@@ -76,10 +76,10 @@ def state(directory: Path) -> dict[str, Any]:
     active = []
     for row in found["brokers"]:
         config = plan.member(row["id"]).config
-        serves = row["id"] in runs and probe.serves(client_door(config))
+        serves = row["id"] in runs and probe.serves(client_access(config))
         row["state"] = "active" if serves else "fenced" if row["id"] in runs else "down"
         row["lag"] = end - quorum.observers[row["id"]] if row["id"] in quorum.observers else None
-        active += [node_door(config, controller=False)] if serves else []
+        active += [node_access(config, controller=False)] if serves else []
     try:
         counts = probe.partitions(active)._asdict()
     except probe.NoAnswer:

@@ -17,7 +17,7 @@ from actors.settings.listeners import ListenerConfig
 from actors.settings.node_config import NodeConfig
 
 
-class Door(NamedTuple):
+class Access(NamedTuple):
     """A listener of a node, seen from outside."""
 
     host: str
@@ -33,27 +33,27 @@ class Door(NamedTuple):
         return self.host, self.port
 
 
-def client_door(config: NodeConfig) -> Door:
+def client_access(config: NodeConfig) -> Access:
     """Where a node serves clients. Without a login: enough to see whether it serves."""
     listener = next(one for one in config.listeners if one.kind == "client")
-    return Door(listener.host or "127.0.0.1", listener.port, _tls(config, listener))
+    return Access(listener.host or "127.0.0.1", listener.port, _tls(config, listener))
 
 
-def node_door(config: NodeConfig, *, controller: bool) -> Door:
+def node_access(config: NodeConfig, *, controller: bool) -> Access:
     """Where other nodes reach a controller, or a broker."""
     name = config.controller_listener_names[0] if controller else config.inter_broker_listener
     listener = next(one for one in config.listeners if one.name == name)
     logins = DialLogins(config, SystemRandom())
-    return Door(listener.host or "127.0.0.1", listener.port, _tls(config, listener), lambda: logins.begin(controller))
+    return Access(listener.host or "127.0.0.1", listener.port, _tls(config, listener), lambda: logins.begin(controller))
 
 
-def operator_door(config: NodeConfig, pem: str) -> Door:
+def operator_access(config: NodeConfig, pem: str) -> Access:
     """Where a controller of a secure cluster is reached with the operator's certificate. `pem`: its key too."""
     listener = config.controller_endpoints[0]
     settings = config.security[listener.name].tls
     assert settings is not None, "a secure cluster has TLS between nodes"
     keys = settings.keys._replace(type="PEM", location="", password="", text=pem)
-    return Door(listener.host, listener.port, Tls(listener.name, settings._replace(keys=keys)).client)
+    return Access(listener.host, listener.port, Tls(listener.name, settings._replace(keys=keys)).client)
 
 
 def _tls(config: NodeConfig, listener: ListenerConfig) -> ssl.SSLContext | None:

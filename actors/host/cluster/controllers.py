@@ -13,11 +13,9 @@ directory and the process, is in `local_controllers.py` and `ray_controllers.py`
 4. Each step may find itself done: a command that was interrupted can be given again.
 """
 
-from collections.abc import Mapping
-
 from actors.host.cluster import plan as plans
 from actors.host.cluster import plan_changes, quorum_changes, secure_cluster
-from actors.host.cluster.access import Door, node_door, operator_door
+from actors.host.cluster.access import Access, node_access, operator_access
 from actors.host.cluster.quorum_changes import Key
 from actors.host.cluster_error import ClusterError
 from actors.host.security import security_directory
@@ -25,7 +23,6 @@ from actors.settings.keys import ConfigError
 
 TIMEOUT_S = 30.0
 """How long a change waits for the quorum."""
-Doors = Mapping[int, Door]
 
 
 def next_id(plan: plans.Plan) -> int:
@@ -63,7 +60,7 @@ def leaving(plan: plans.Plan, id: int) -> plans.Member:
     return member
 
 
-def doors(plan: plans.Plan, last: int = -1) -> dict[int, Door]:
+def asked(plan: plans.Plan, last: int = -1) -> dict[int, Access]:
     """Where the plan's controllers are asked, by id; as the operator where the cluster is secure. `last`: the one that is
     probably dead. Raises ConfigError."""
     pem = ""
@@ -72,14 +69,14 @@ def doors(plan: plans.Plan, last: int = -1) -> dict[int, Door]:
     found = {}
     for member in sorted(plan.controllers, key=lambda member: member.config.controller_id == last):
         config = member.config
-        found[config.controller_id] = operator_door(config, pem) if pem else node_door(config, controller=True)
+        found[config.controller_id] = operator_access(config, pem) if pem else node_access(config, controller=True)
     return found
 
 
 def refuse_whole(plan: plans.Plan, member: plans.Member, key: Key | None, timeout_s: float) -> None:
     """Raises ClusterError if a controller votes with the disk that it has. `key`: its disk now, if it has one."""
     id = member.config.controller_id
-    voter = quorum_changes.members(doors(plan, id), timeout_s).voters.get(id)
+    voter = quorum_changes.members(asked(plan, id), timeout_s).voters.get(id)
     if voter is not None and voter == key:
         raise ClusterError(
             f"controller {id} votes with the disk that it has, {member.config.metadata_log_dir}: to replace it, remove that "
@@ -93,14 +90,14 @@ def write(plan: plans.Plan, id: int, address: tuple[str, int], timeout_s: float)
     if plan.secure:
         (ids,) = {plans.ids_of(own) for own in files.values() if own.get("controller.id") == str(id)}
         secure_cluster.certify(plan.directory, ids, address[0])
-        quorum_changes.let_in(doors(plan, id), f"User:{security_directory.node_name(ids)}", timeout_s)
+        quorum_changes.let_in(asked(plan, id), f"User:{security_directory.node_name(ids)}", timeout_s)
     return plan_changes.write(plan, files)
 
 
 def vote(plan: plans.Plan, key: Key, timeout_s: float) -> None:
     """Wait until a controller follows, and give it a vote instead of the one that its id may have with another disk. Raises
     ClusterError."""
-    member, ask = plan.member(key.id), doors(plan, key.id)
+    member, ask = plan.member(key.id), asked(plan, key.id)
     quorum_changes.wait_for_observer(ask, key, timeout_s)
     voter = quorum_changes.members(ask, timeout_s).voters.get(key.id)
     if voter is not None and voter != key:
@@ -111,7 +108,7 @@ def vote(plan: plans.Plan, key: Key, timeout_s: float) -> None:
 
 def take_vote(plan: plans.Plan, id: int, timeout_s: float) -> None:
     """Take the vote of a controller that goes, if it has one. Raises ClusterError."""
-    ask = doors(plan, id)
+    ask = asked(plan, id)
     voter = quorum_changes.members(ask, timeout_s).voters.get(id)
     if voter is not None:
         quorum_changes.remove(ask, voter, timeout_s)
@@ -125,7 +122,7 @@ def forget(plan: plans.Plan, member: plans.Member) -> plans.Plan:
 def shut_out(plan: plans.Plan, member: plans.Member, timeout_s: float) -> None:
     """Take the rights of a controller that has no vote any more, where the cluster is secure. Raises ClusterError."""
     if plan.secure:
-        others = {id: door for id, door in doors(plan).items() if id not in member.ids}
+        others = {id: access for id, access in asked(plan).items() if id not in member.ids}
         quorum_changes.shut_out(others, f"User:{security_directory.node_name(member.ids)}", timeout_s)
 
 

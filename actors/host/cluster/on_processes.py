@@ -24,7 +24,7 @@ from typing import Any
 from actors.host import storage
 from actors.host.cluster import existing_directory, local_controllers, probe, secure_cluster
 from actors.host.cluster import plan as plans
-from actors.host.cluster.access import node_door
+from actors.host.cluster.access import node_access
 from actors.host.cluster_error import ClusterError
 from actors.host.work import durable, locks
 from actors.import_path import python_path
@@ -236,7 +236,7 @@ class Cluster:
 
     def quorum(self) -> probe.Quorum:
         """The active controller's description of its quorum. Raises probe.NoAnswer."""
-        return probe.quorum([node_door(member.config, controller=True) for member in self._plan.controllers])
+        return probe.quorum([node_access(member.config, controller=True) for member in self._plan.controllers])
 
     def leader_id(self, timeout_s: float = 10.0) -> int:
         """The active controller's id. Raises ClusterError if none is found in time."""

@@ -1,7 +1,7 @@
 """Questions to a running cluster from outside: one request and one answer over a connection of its own.
 
 This file alone decides how `status` and `Cluster` learn which controller leads. It uses Kafka's own RPCs, so any node
-of the cluster that answers will do. An address is (host, port), or a `Door` where TLS or a login is needed.
+of the cluster that answers will do. An address is (host, port), or an `Access` where TLS or a login is needed.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from actors.authentication.client import Login
 from actors.authentication.exchange import Rejected
-from actors.host.cluster.access import Door
+from actors.host.cluster.access import Access
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import Message, message
@@ -24,7 +24,7 @@ TOPIC = "__cluster_metadata"
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # a node is never behind a web proxy
 
 
-Address = tuple[str, int] | Door
+Address = tuple[str, int] | Access
 
 
 class NoAnswer(Exception):
@@ -52,19 +52,19 @@ class Partitions(NamedTuple):
 
 def ask(address: Address, name: str, request: Message, version: int, timeout_s: float = TIMEOUT_S) -> Any:
     """Send one request on a connection of its own. Raises NoAnswer."""
-    door = Door(*address)
+    access = Access(*address)
     try:
         with contextlib.ExitStack() as kept:
-            sock = kept.enter_context(socket.create_connection(door.address, timeout=timeout_s))
+            sock = kept.enter_context(socket.create_connection(access.address, timeout=timeout_s))
             sock.settimeout(timeout_s)
-            if door.tls is not None:
-                sock = kept.enter_context(door.tls.wrap_socket(sock, server_hostname=door.host))
-            found = door.login()
+            if access.tls is not None:
+                sock = kept.enter_context(access.tls.wrap_socket(sock, server_hostname=access.host))
+            found = access.login()
             if found is not None:
                 _log_in(sock, *found)
             return _exchange(sock, name, request, version)
     except (OSError, WireError, Rejected) as error:
-        raise NoAnswer(f"{door.host}:{door.port} did not answer {name}: {error}") from None
+        raise NoAnswer(f"{access.host}:{access.port} did not answer {name}: {error}") from None
 
 
 def _exchange(sock: socket.socket, name: str, request: Message, version: int) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from actors.authorization.resources import CLUSTER_NAME, WILDCARD, Operation, Permission, Resource
 from actors.host.cluster import probe
-from actors.host.cluster.access import Door
+from actors.host.cluster.access import Access
 from actors.host.cluster_error import ClusterError
 from actors.host.work.system_random import uuid_text
 from actors.wire.errors import ErrorCode, text
@@ -28,7 +28,7 @@ ASK_TIMEOUT_S = 5.0
 """The time for one answer: longer than a controller waits for the commit of a change."""
 
 Answer = TypeVar("Answer")
-Doors = Mapping[int, Door]
+Controllers = Mapping[int, Access]
 """The controllers that can be asked, by id."""
 
 
@@ -53,16 +53,16 @@ class Members(NamedTuple):
     """Who follows without a vote -> its log end offset."""
 
 
-def members(doors: Doors, timeout_s: float) -> Members:
+def members(controllers: Controllers, timeout_s: float) -> Members:
     """Ask until the leader has answered. Raises ClusterError."""
-    return _until(timeout_s, lambda: _described(doors), "no controller leads")
+    return _until(timeout_s, lambda: _described(controllers), "no controller leads")
 
 
-def wait_for_observer(doors: Doors, key: Key, timeout_s: float) -> None:
+def wait_for_observer(controllers: Controllers, key: Key, timeout_s: float) -> None:
     """Wait until a replica has all that is committed. Raises ClusterError."""
 
     def follows() -> bool:
-        found = _described(doors)
+        found = _described(controllers)
         end = found.observers.get(key, -1)
         if key not in found.voters.values() and end < found.high_watermark:
             raise _Again(f"it has the log up to {end} of {found.high_watermark}" if end >= 0 else "it does not fetch")
@@ -71,62 +71,72 @@ def wait_for_observer(doors: Doors, key: Key, timeout_s: float) -> None:
     _until(timeout_s, follows, f"controller {key.id} does not follow the quorum")
 
 
-def add(doors: Doors, key: Key, endpoint: tuple[str, str, int], timeout_s: float) -> None:
+def add(controllers: Controllers, key: Key, endpoint: tuple[str, str, int], timeout_s: float) -> None:
     """Give a replica that follows a vote. `endpoint`: listener, host and port at which others reach it. Raises
     ClusterError."""
     cls = message("AddRaftVoterRequest")
     listener = cls.Listener(name=endpoint[0], host=endpoint[1], port=endpoint[2])
     request = cls(cluster_id=None, voter_id=key.id, voter_directory_id=key.directory_id, listeners=[listener])
     _change(
-        doors, "AddRaftVoter", request, 1, lambda found: found.voters.get(key.id) == key, timeout_s,
+        controllers, "AddRaftVoter", request, 1, lambda found: found.voters.get(key.id) == key, timeout_s,
         f"controller {key.id} gets no vote",
     )  # fmt: skip
 
 
-def remove(doors: Doors, key: Key, timeout_s: float) -> None:
+def remove(controllers: Controllers, key: Key, timeout_s: float) -> None:
     """Take a voter's vote. Raises ClusterError."""
     cls = message("RemoveRaftVoterRequest")
     request = cls(cluster_id=None, voter_id=key.id, voter_directory_id=key.directory_id)
     _change(
-        doors, "RemoveRaftVoter", request, 0, lambda found: found.voters.get(key.id) != key, timeout_s,
+        controllers, "RemoveRaftVoter", request, 0, lambda found: found.voters.get(key.id) != key, timeout_s,
         f"controller {key.id} keeps its vote",
     )  # fmt: skip
 
 
-def let_in(doors: Doors, principal: str, timeout_s: float) -> None:
+def let_in(controllers: Controllers, principal: str, timeout_s: float) -> None:
     """Give a principal the right to be a node, also if it had been shut out. Raises ClusterError."""
     otherwise = f"{principal} is not let in"
-    _no_rule(doors, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
-    _rule(doors, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
+    _no_rule(controllers, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
+    _rule(controllers, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
 
 
-def shut_out(doors: Doors, principal: str, timeout_s: float) -> None:
+def shut_out(controllers: Controllers, principal: str, timeout_s: float) -> None:
     """Take that right away, whether a rule or `super.users` of nodes that run gave it. Raises ClusterError."""
     otherwise = f"{principal} keeps its rights"
-    _rule(doors, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
-    _no_rule(doors, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
+    _rule(controllers, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
+    _no_rule(controllers, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
 
 
 def _rule(
-    doors: Doors, principal: str, operation: Operation, permission: Permission, timeout_s: float, otherwise: str
+    controllers: Controllers,
+    principal: str,
+    operation: Operation,
+    permission: Permission,
+    timeout_s: float,
+    otherwise: str,
 ) -> None:
     cls = message("CreateAclsRequest")
     rule = cls.AclCreation(
         resource_type=Resource.CLUSTER, resource_name=CLUSTER_NAME, principal=principal, host=WILDCARD,
         operation=operation, permission_type=permission,
     )  # fmt: skip
-    _rules(doors, "CreateAcls", cls(creations=[rule]), "results", timeout_s, otherwise)
+    _rules(controllers, "CreateAcls", cls(creations=[rule]), "results", timeout_s, otherwise)
 
 
 def _no_rule(
-    doors: Doors, principal: str, operation: Operation, permission: Permission, timeout_s: float, otherwise: str
+    controllers: Controllers,
+    principal: str,
+    operation: Operation,
+    permission: Permission,
+    timeout_s: float,
+    otherwise: str,
 ) -> None:
     cls = message("DeleteAclsRequest")
     rule = cls.DeleteAclsFilter(
         resource_type_filter=Resource.CLUSTER, resource_name_filter=CLUSTER_NAME, principal_filter=principal,
         host_filter=WILDCARD, operation=operation, permission_type=permission,
     )  # fmt: skip
-    _rules(doors, "DeleteAcls", cls(filters=[rule]), "filter_results", timeout_s, otherwise)
+    _rules(controllers, "DeleteAcls", cls(filters=[rule]), "filter_results", timeout_s, otherwise)
 
 
 class _Again(Exception):
@@ -145,7 +155,7 @@ def _until(timeout_s: float, ask: Callable[[], Answer], otherwise: str) -> Answe
 
 
 def _change(
-    doors: Doors,
+    controllers: Controllers,
     name: str,
     request: Message,
     version: int,
@@ -154,10 +164,10 @@ def _change(
     otherwise: str,
 ) -> None:
     def asked() -> None:
-        found = _described(doors)
+        found = _described(controllers)
         if is_so(found):
             return
-        reply = probe.ask(doors[found.leader_id], name, request, version, ASK_TIMEOUT_S)
+        reply = probe.ask(controllers[found.leader_id], name, request, version, ASK_TIMEOUT_S)
         if not reply.error_code:
             return
         said = reply.error_message or text(reply.error_code)
@@ -168,29 +178,31 @@ def _change(
     _until(timeout_s, asked, otherwise)
 
 
-def _rules(doors: Doors, name: str, request: Message, results: str, timeout_s: float, otherwise: str) -> None:
+def _rules(
+    controllers: Controllers, name: str, request: Message, results: str, timeout_s: float, otherwise: str
+) -> None:
     def asked() -> None:
-        leader_id = _described(doors).leader_id
-        (result,) = getattr(probe.ask(doors[leader_id], name, request, 3, ASK_TIMEOUT_S), results)
+        leader_id = _described(controllers).leader_id
+        (result,) = getattr(probe.ask(controllers[leader_id], name, request, 3, ASK_TIMEOUT_S), results)
         if result.error_code:
             raise _Again(result.error_message or text(result.error_code))
 
     _until(timeout_s, asked, otherwise)
 
 
-def _described(doors: Doors) -> Members:
+def _described(controllers: Controllers) -> Members:
     """Raises NoAnswer where none of them leads."""
     cls = message("DescribeQuorumRequest")
     topic = cls.TopicData(topic_name=probe.TOPIC, partitions=[cls.PartitionData(partition_index=0)])
     last = probe.NoAnswer("no controller is there to be asked")
-    for id, door in doors.items():
+    for id, access in controllers.items():
         try:
-            reply = probe.ask(door, "DescribeQuorum", cls(topics=[topic]), 2)
+            reply = probe.ask(access, "DescribeQuorum", cls(topics=[topic]), 2)
         except probe.NoAnswer as error:
             last = error
             continue
         parts = [part for one in reply.topics for part in one.partitions]
-        if reply.error_code or not parts or parts[0].error_code or parts[0].leader_id not in doors:
+        if reply.error_code or not parts or parts[0].error_code or parts[0].leader_id not in controllers:
             last = probe.NoAnswer(f"controller {id} does not lead")
             continue
         (part,) = parts

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from typing import Protocol, cast
 
-from actors.host.net.read_budget import Ration
+from actors.host.net.read_budget import ReadBudget
 from actors.host.net.unfinished_frames import FREE_BYTES, Room
 from actors.node.runtime.meters import Idle
 from fastpath.bytes.frame_pool import Pool
@@ -37,14 +37,14 @@ class Reader:
     """The reading side of one plane: the buffer that its connections share, memory for large frames, a count of frames,
     and what they may bring at once; None: as much as they have."""
 
-    __slots__ = ("frames", "idle", "pool", "ration", "room", "scratch", "view")
+    __slots__ = ("budget", "frames", "idle", "pool", "room", "scratch", "view")
 
-    def __init__(self, partial_bytes_max: int, ration: Ration | None = None) -> None:
+    def __init__(self, unfinished_bytes_max: int, budget: ReadBudget | None = None) -> None:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
         self.pool = Pool(SPARE_BYTES_MAX)
-        self.room = Room(partial_bytes_max)
-        self.ration = ration
+        self.room = Room(unfinished_bytes_max)
+        self.budget = budget
         self.frames = 0
         self.idle = Idle()
 
@@ -109,9 +109,9 @@ class Link(asyncio.BufferedProtocol):
         self._outside = False
         """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
         self._paused_by_node = self._paused_by_peer = False
-        self._ration = reader.ration if conn > 0 else None
+        self._budget = reader.budget if conn > 0 else None
         self._stands = False
-        """Whether the connection stands in the line of the ration."""
+        """Whether the connection stands in the line of the budget."""
         self.share, self.share_of = 0, -1
         self._dead = False
         self.left = False
@@ -132,18 +132,18 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._dead = True
-        if self._stands and self._ration is not None:
+        if self._stands and self._budget is not None:
             self._stands = False
-            self._ration.leave(self)
+            self._budget.leave(self)
         if self._frame is not None:
             self._frame = None
             self.reader.room.leave(self, _now_ms())
         self.owner.lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        share = SCRATCH_BYTES if self._ration is None else self._ration.share(self)
+        share = SCRATCH_BYTES if self._budget is None else self._budget.share(self)
         if self._frame is not None:
-            end = self._room if self._ration is None else min(self._have + share, self._room)
+            end = self._room if self._budget is None else min(self._have + share, self._room)
             return self._frame[self._have : end]
         if self._head:
             kept = len(self._head)
@@ -153,7 +153,7 @@ class Link(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         began_ns = time.monotonic_ns()
-        if self._ration is not None and self._ration.took(self, nbytes):
+        if self._budget is not None and self._budget.took(self, nbytes):
             self.owner.stands(self)
         self._take(nbytes)
         self.reader.idle.busy_ns += time.monotonic_ns() - began_ns
@@ -314,7 +314,7 @@ class Link(asyncio.BufferedProtocol):
         return self._stands or (self._paused_by_node and not self.owner.muted(self))
 
     def stand(self, stands: bool) -> bool:
-        """Put the connection into the line of the ration, or take it out. Returns whether it is read now."""
+        """Put the connection into the line of the budget, or take it out. Returns whether it is read now."""
         self._stands = stands
         self.moved_ms = _now_ms()
         self._read_or_not()

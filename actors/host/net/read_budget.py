@@ -14,7 +14,7 @@ This file alone decides how much the connections of a plane may bring in one pas
 
 What comes over TLS counts by its records too (`tls_link.py`).
 
-Connections that this node has opened, and those of listeners for nodes alone, have no ration.
+Connections that this node has opened, and those of listeners for nodes alone, have no budget.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ LEAST_BYTES = 16 << 10
 
 
 class Reads(Protocol):
-    """A connection, as the ration sees it."""
+    """A connection, as the budget sees it."""
 
     peer_host: str
     share: int
@@ -40,7 +40,7 @@ class Reads(Protocol):
         ...
 
 
-class Ration:
+class ReadBudget:
     """The bytes that the connections of a plane may bring in a pass."""
 
     def __init__(self) -> None:

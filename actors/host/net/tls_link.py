@@ -2,7 +2,7 @@
 
 A record of TLS may have one byte in it, and costs about what a thousand bytes cost to read. A quarter of a megabyte of such
 records takes the loop 20 ms, and brings 11,000 bytes. This file alone decides what of a connection over TLS is read at once,
-and what that counts for its ration. Rules:
+and what that counts for its budget. Rules:
 
 1. A record counts like `RECORD_BYTES`, besides what is in it.
 2. A read is offered little room. It grows with each read that fills it, so that many bytes have come before many fit; where
@@ -105,7 +105,7 @@ class TlsLink(Link):
         if records > MANY:
             self._room_bytes = min(self._room_bytes, max(1, nbytes // records) * RECORDS_A_READ)
         size = nbytes + (records - 1) * RECORD_BYTES
-        if self._ration is not None and self._ration.took(self, size):
+        if self._budget is not None and self._budget.took(self, size):
             self.owner.stands(self)
         self._take(nbytes)
         self.reader.idle.busy_ns += time.monotonic_ns() - began_ns

@@ -24,7 +24,7 @@ from actors.bridge.znodes import CONFIG_CHANGES, RULE_CHANGES
 from actors.command.output import screen
 from actors.host.bridge.zookeeper_session import Session
 from actors.host.cluster import plan, probe
-from actors.host.cluster.access import Door
+from actors.host.cluster.access import Access
 from actors.ports.zookeeper import Children, Create, Delete, Get, Write
 from actors.wire.messages import message
 from tests.integration.bridge.golden import AUTHORIZER
@@ -46,9 +46,9 @@ RULES, ALICE, SETTINGS = rules.path_of(ABOUT), "/config/users/alice", f"/config/
 class Side:
     """Where one side's clients change what both have: an old broker, or the active controller of rayft."""
 
-    def __init__(self, door: Callable[[], Door], setting: str, quota: str, user: str) -> None:
+    def __init__(self, door: Callable[[], Access], setting: str, quota: str, user: str) -> None:
         self._door = door
-        self._at: Door | None = None
+        self._at: Access | None = None
         self.setting, self.quota, self.user = setting, quota, user
         self.wanted: dict[str, str] = {}
         """Of the topic's settings and alice's quota."""
@@ -118,11 +118,11 @@ def changed(side: Side, round: int) -> None:
             time.sleep(0.5)
 
 
-def active(cluster: plan.Plan) -> Door:
+def active(cluster: plan.Plan) -> Access:
     """The active controller, where old brokers and their clients reach it."""
     leader = until(lambda: leader_of(cluster), "a controller is active")
     listener = next(one for one in cluster.member(leader).config.listeners if one.name == "PLAINTEXT")
-    return Door(listener.host or "127.0.0.1", listener.port)
+    return Access(listener.host or "127.0.0.1", listener.port)
 
 
 def leader_of(cluster: plan.Plan) -> int:
@@ -137,7 +137,7 @@ def processes(cluster: plan.Plan) -> dict[int, int]:
     return {row["id"]: row["pid"] for row in screen.state(cluster.directory)["controllers"] if row["pid"]}
 
 
-def change_password(door: Door, password: str) -> None:
+def change_password(door: Access, password: str) -> None:
     """Alice's, for SCRAM-SHA-512, at the active controller of rayft."""
     kind = message("AlterUserScramCredentialsRequest")
     salted = hashlib.pbkdf2_hmac("sha512", password.encode(), b"salt", 4096)
@@ -281,7 +281,7 @@ def test_restarts_of_everybody_and_changes_at_both_sides(
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, len(BROKERS))]).values():
             future.result(60)
-        theirs = Side(lambda: Door("127.0.0.1", kafka.ports[1]), "retention.ms", "producer_byte_rate", "theirs")
+        theirs = Side(lambda: Access("127.0.0.1", kafka.ports[1]), "retention.ms", "producer_byte_rate", "theirs")
         changed(theirs, 0)
         load = Load(kafka.bootstrap_servers)
         until(lambda: len(load.read) > 200, "the group reads before the takeover")

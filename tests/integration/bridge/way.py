@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Message, Producer
 
 from actors.command import cli
 from actors.host.cluster import plan, probe
-from actors.host.cluster.access import Door, node_door
+from actors.host.cluster.access import Access, node_access
 from actors.wire.messages import message
 from tests.integration.bridge.golden import CONFIG, command
 from tests.integration.bridge.zookeeper_mode import ZooKeeper
@@ -152,16 +152,16 @@ def bridged(zookeeper: ZooKeeper, directory: Path, brokers: int, *options: str) 
         cli.main(["down", "--dir", str(directory)])
 
 
-def door(cluster: plan.Plan, id: int) -> Door:
+def door(cluster: plan.Plan, id: int) -> Access:
     """Where a broker of rayft is asked as another node."""
-    return node_door(cluster.member(id).config, controller=False)
+    return node_access(cluster.member(id).config, controller=False)
 
 
-def metadata(address: Door) -> Any:
+def metadata(address: Access) -> Any:
     return probe.ask(address, "Metadata", message("MetadataRequest")(topics=None), 9)
 
 
-def replicas(address: Door) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
+def replicas(address: Access) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
     """(topic, partition) -> replicas, ISR, as a broker shows them."""
     return {
         (topic.name, one.partition_index): (list(one.replica_nodes), list(one.isr_nodes))
@@ -170,7 +170,7 @@ def replicas(address: Door) -> dict[tuple[str, int], tuple[list[int], list[int]]
     }
 
 
-def move_everything(address: Door, to: list[int]) -> None:
+def move_everything(address: Access, to: list[int]) -> None:
     """Reassign each partition to these brokers, and wait until that has happened."""
     kind = message("AlterPartitionReassignmentsRequest")
     topics: dict[str, list[Any]] = {}

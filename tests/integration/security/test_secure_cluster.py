@@ -18,7 +18,7 @@ import pytest
 import rayft
 from actors.authentication.client import PlainLogin
 from actors.host.cluster import probe, secure_cluster
-from actors.host.cluster.access import Door, client_door, node_door
+from actors.host.cluster.access import Access, client_access, node_access
 from actors.host.work.system_random import SystemRandom, uuid_text
 from actors.settings.node_config import node_config
 from actors.settings.properties import properties
@@ -119,9 +119,11 @@ def test_nodes_let_in_only_who_shows_a_certificate_and_rights_count_there_too(
     with pytest.raises(probe.NoAnswer):
         probe.ask((host, port), "DescribeQuorum", request, 1)
     with pytest.raises(probe.NoAnswer):
-        probe.ask(Door(host, port, context), "DescribeQuorum", request, 1)
+        probe.ask(Access(host, port, context), "DescribeQuorum", request, 1)
     context.load_cert_chain(home / "mallory.pem")
-    assert probe.ask(Door(host, port, context), "DescribeQuorum", request, 1).error_code == CLUSTER_AUTHORIZATION_FAILED
+    assert (
+        probe.ask(Access(host, port, context), "DescribeQuorum", request, 1).error_code == CLUSTER_AUTHORIZATION_FAILED
+    )
     assert protected.quorum().leader_id == 1001, "the command shows a node's certificate"
 
 
@@ -136,10 +138,10 @@ def test_status_and_restart_work_as_ever(protected: "rayft.Cluster") -> None:
 def test_the_command_logs_in_where_nodes_do(secure: SecureCluster) -> None:
     """Nodes that know each other by SASL, in files that somebody wrote by hand."""
     config = node_config(properties((secure.logs[0].parent / "node-1.properties").read_text()))
-    assert probe.quorum([node_door(config, controller=True)]).leader_id == 1001
-    assert probe.partitions([node_door(config, controller=False)]).offline == 0
-    assert probe.serves(client_door(config))
-    door = node_door(config, controller=True)
+    assert probe.quorum([node_access(config, controller=True)]).leader_id == 1001
+    assert probe.partitions([node_access(config, controller=False)]).offline == 0
+    assert probe.serves(client_access(config))
+    door = node_access(config, controller=True)
     with pytest.raises(probe.NoAnswer, match="its login was refused"):
         probe.quorum([door._replace(login=lambda: ("PLAIN", PlainLogin("admin", "wrong")))])
 

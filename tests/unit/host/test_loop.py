@@ -22,7 +22,7 @@ from actors.host import loop as loop_module
 from actors.host.loop import LOOK_FOR_ENDS_S, Loop
 from actors.host.net import handshakes
 from actors.host.net import tls as tls_module
-from actors.host.net.read_budget import Ration
+from actors.host.net.read_budget import ReadBudget
 from actors.host.net.server import ConnectionLimits, Listeners, PortTaken
 from actors.host.net.tls_link import FIRST_BYTES, RECORD_BYTES, TlsLink
 from actors.host.security.certificates import authority, issue
@@ -495,7 +495,7 @@ def test_what_many_connections_have_sent_does_not_come_before_a_request_of_the_c
 
 def test_what_clients_have_sent_is_read_in_small_pieces_when_a_controller_has_said_something(running: Running) -> None:
     left = []
-    running.node.act = lambda conn, heard: left.append(running.loop._ration.left)
+    running.node.act = lambda conn, heard: left.append(running.loop._budget.left)
     with closing(running.connect()) as peer:
         for controlled in (False, True):
             running.node.controlled = controlled
@@ -1078,19 +1078,19 @@ def test_records_of_tls_count_whatever_is_in_them(tmp_path: Path, monkeypatch: p
     one = encrypted(tmp_path / "node.pem")
     taken: list[tuple[int, int]] = []
     charged: list[int] = []
-    updated, took = TlsLink.buffer_updated, Ration.took
+    updated, took = TlsLink.buffer_updated, ReadBudget.took
 
     def count(link: TlsLink, nbytes: int) -> None:
         before = link._reads
         updated(link, nbytes)
         taken.append((nbytes, link._reads - before))
 
-    def charge(ration: Ration, link: object, nbytes: int) -> bool:
+    def charge(budget: ReadBudget, link: object, nbytes: int) -> bool:
         charged.append(nbytes)
-        return took(ration, link, nbytes)  # type: ignore[arg-type]
+        return took(budget, link, nbytes)  # type: ignore[arg-type]
 
     monkeypatch.setattr(TlsLink, "buffer_updated", count)
-    monkeypatch.setattr(Ration, "took", charge)
+    monkeypatch.setattr(ReadBudget, "took", charge)
     try:
         context = ssl.create_default_context(cadata=by.certificate.decode())
         with context.wrap_socket(one.connect("CLIENTS"), server_hostname="localhost") as sock:
