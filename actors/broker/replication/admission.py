@@ -58,6 +58,8 @@ class Refused(Exception):
         super().__init__(text or code.name)
         self.code = code
         self.records = records
+        self.log_start_offset = -1
+        """Where the log begins that refuses a produced batch; -1: it was refused before."""
 
 
 class Claims(NamedTuple):

@@ -31,6 +31,7 @@ from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.roles.broker.replication.delayed_fetch import Fetches
 from actors.node.roles.broker.replication.end_offsets import EndOffsets
+from actors.node.roles.broker.replication.produced_batches import Produces
 from actors.node.roles.broker.replication.record_validation import Order
 from actors.node.roles.broker.telemetry.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.transactions.producer_id_blocks import ProducerIdBlocks
@@ -64,7 +65,6 @@ class BrokerParts:
         self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
         self.moves = LogDirMoves(runtime, self.logs, self.cache, self.replicas, self.lookups)
         self.appends = Appends(runtime, self.replicas, self.logs, self.lifecycle, self.lookups)
-        self.produced = Order(runtime, requests)
         self.sessions = Sessions(
             runtime.random.below,
             value("max.incremental.fetch.session.cache.slots"),
@@ -85,6 +85,9 @@ class BrokerParts:
             runtime, requests, channels, self.cache, self.replicas, self.appends, loadings, self.producer_ids
         )
         self.verification = TransactionVerification(runtime, channels, self.cache, self.transactions)
+        self.produces = Produces(
+            runtime, self.replicas, self.lookups, self.appends, Order(runtime, requests), self.verification
+        )
         self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends, loadings)
         self.shares = SharePartitions(runtime, requests, self.replicas, self.share_persister, self.groups.settings_of)
         self.streams_topics = StreamsTopics(runtime, channels)

@@ -158,7 +158,7 @@ def test_requests_that_grow_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> No
         assert sum(not one.done for one in waits) == left
         lab.go_on()
     assert sorted(outcome(one).base_offset for one in waits) == [0, 1, 2] and not lab.jobs
-    assert not lab.broker(1).produced._reserved
+    assert not lab.broker(1).produces.order._reserved
 
 
 def test_room_of_a_connection_that_closes_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_room_of_a_connection_that_closes_is_given_back(monkeypatch: pytest.Monk
     assert len(lab.jobs) == 2
     lab.go_on()
     lab.go_on()
-    assert code(second) is ErrorCode.NONE and not lab.broker(1).produced._reserved
+    assert code(second) is ErrorCode.NONE and not lab.broker(1).produces.order._reserved
 
 
 def test_a_request_holds_no_more_than_so_much_in_new_forms(monkeypatch: pytest.MonkeyPatch) -> None:
