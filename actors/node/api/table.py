@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from actors.node.api.security.rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS, at_the_door
-from actors.node.runtime.answers import Answer
+from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 
 FAMILIES = ("drafts", "released")
@@ -83,6 +83,38 @@ def rpc(
                     raise ValueError(f"{family} {listener} {key} is served by {rows[key].name} already")
                 guarded = family in DRAFTS and listener is Listener.CONTROLLER
                 rows[key] = row._replace(right=at_the_door(name, right)) if guarded else row
+        return handler
+
+    return register
+
+
+def controllers_own(
+    key: int,
+    name: str,
+    versions: range,
+    *,
+    listeners: Sequence[Listener] = (Listener.CLIENT, Listener.INTER_BROKER),
+    controllers: Sequence[Listener] = (Listener.CONTROLLER,),
+    reads: Subject = Subject.NOTHING,
+    writes: Subject = Subject.NOTHING,
+    pipelined: bool = False,
+    refuse: Callable[[Any, Any, Call], Answer | None] | None = None,
+) -> Callable[[H], H]:
+    """Register what the active controller does for clients, with both its rows: on `controllers` and in an Envelope the
+    handler; on the `listeners` of a broker, which passes the request on (KIP-590). `refuse`: the answer to what neither a
+    broker nor a controller takes; None: go on."""
+
+    def register(handler: H) -> H:
+        def decide(context: Any, request: Any, call: Call) -> Answer:
+            refused = None if refuse is None else refuse(context, request, call)
+            return handler(context, request, call) if refused is None else refused
+
+        def forward(context: Any, request: Any, call: Call) -> Answer:
+            refused = None if refuse is None else refuse(context, request, call)
+            return Forward() if refused is None else refused
+
+        rpc(key, name, versions, listeners=controllers, enveloped=True)(handler if refuse is None else decide)
+        rpc(key, name, versions, listeners=listeners, reads=reads, writes=writes, pipelined=pipelined)(forward)
         return handler
 
     return register

@@ -1,6 +1,6 @@
 """AllocateProducerIds 0: a block of producer ids for a broker (`controller/producer_ids.py`). Controllers only.
 
-Errors: 77 STALE_BROKER_EPOCH; 41 NOT_CONTROLLER on a standby.
+Errors: STALE_BROKER_EPOCH; NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING

@@ -2,8 +2,9 @@
 
 A broker's AlterIsr is taken from the newest connection on which it has sent one; an older connection is closed and what
 waits in it is dropped, so that a delayed copy never overtakes a later proposal (R497-52). Only what comes under the
-live epoch of the broker counts as sent by it: anybody can write its id. Errors: top level 41, 77; by partition 3, 42,
-74, 95.
+live epoch of the broker counts as sent by it: anybody can write its id. Errors: top level NOT_CONTROLLER,
+STALE_BROKER_EPOCH; by partition UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, FENCED_LEADER_EPOCH,
+INVALID_UPDATE_VERSION.
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,8 @@ Controllers, on the listeners for such brokers only.
 Version notes: 0 is what Apache Kafka 2.7 to 3.1 call AlterIsr, and not the AlterIsr of KIP-497 that brokers of rayft send on
 the controllers' own listener: the listener decides, never the version. 2 topic ids, 3 epochs of the members.
 
-Errors: top level 41, 77; by partition 3, 42, 74, 95, 100, 107.
+Errors: top level NOT_CONTROLLER, STALE_BROKER_EPOCH; by partition UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST,
+FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, UNKNOWN_TOPIC_ID, INELIGIBLE_REPLICA.
 """
 
 from collections.abc import Iterator

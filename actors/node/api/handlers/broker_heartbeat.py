@@ -3,7 +3,8 @@
 Level 1 answers without ThrottleTimeMs (R631-194); the layout is the one of the connection (A02). A broker always answers
 NOT_CONTROLLER on a listener of its own for brokers (R631-137, A01). A broker sends on one connection at a time: what
 arrives from the holder of a lease on an older one than its newest was stuck there, and tells of the past.
-Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
+Errors: UNSUPPORTED_VERSION, INVALID_REQUEST, STALE_BROKER_EPOCH, DUPLICATE_BROKER_REGISTRATION,
+INCONSISTENT_CLUSTER_ID; NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING

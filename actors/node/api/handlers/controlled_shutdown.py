@@ -1,5 +1,6 @@
 """ControlledShutdown (7): a broker asks whether it may stop (`controller/brokers/controlled_shutdown.py`). Controllers
-that push metadata only. Errors: 31, 41, 77, 102.
+that push metadata only. Errors: CLUSTER_AUTHORIZATION_FAILED, NOT_CONTROLLER, STALE_BROKER_EPOCH,
+BROKER_ID_NOT_REGISTERED.
 """
 
 from typing import TYPE_CHECKING

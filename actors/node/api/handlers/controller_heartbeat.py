@@ -1,7 +1,7 @@
 """ControllerHeartbeat 0 (KIP-631): reports of snapshots, and the word to start one (`controller/snapshots.py`).
 
 Level 1 answers without ThrottleTimeMs (R631-197). A broker always answers NOT_CONTROLLER (R631-124, A01).
-Errors: 42 for an id that no controller has; 41 NOT_CONTROLLER on a standby.
+Errors: INVALID_REQUEST for an id that no controller has; NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING, Any

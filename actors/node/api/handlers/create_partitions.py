@@ -2,7 +2,9 @@
 
 Brokers pass it on; the active controller does it (`controller/partitions/partitions.py`).
 One request may add `PARTITIONS_MAX` partitions, in however many portions it is carried out.
-Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
+Errors: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+INVALID_REPLICA_ASSIGNMENT, INVALID_REQUEST, POLICY_VIOLATION by topic, THROTTLING_QUOTA_EXCEEDED over the quota;
+NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING
@@ -12,11 +14,11 @@ from actors.controller.partitions.partitions import create_partitions, growth, r
 from actors.controller.partitions.topics import PARTITIONS_MAX
 from actors.controller.portions import TOPICS_GROWN
 from actors.node.api.charged_mutations import charged
-from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.contexts import ControllerContext
 from actors.node.api.entries import allowed_entries
-from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Forward
-from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.api.table import controllers_own
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call, Subject
 from actors.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -26,9 +28,9 @@ STRICT_FROM = 3
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
-@rpc(37, "CreatePartitions", range(4), listeners=[Listener.CONTROLLER], enveloped=True)
+@controllers_own(37, "CreatePartitions", range(4), writes=Subject.METADATA)
 def decide(context: ControllerContext, request: "CreatePartitionsRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller adds partitions to the topics that the client may alter."""
     grown: dict[str, int] = {}  # counted where entries are judged, which is in slices
 
     def judge(topic: "CreatePartitionsRequest.CreatePartitionsTopic") -> ErrorCode:
@@ -43,9 +45,3 @@ def decide(context: ControllerContext, request: "CreatePartitionsRequest", call:
         return charged(context.role, create_partitions, allowed, call, TOPICS_GROWN, STRICT_FROM)
 
     return allowed_entries(request, TOPICS_GROWN, judge, submit)
-
-
-@rpc(37, "CreatePartitions", range(4), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
-def forward(context: BrokerContext, request: "CreatePartitionsRequest", call: Call) -> Answer:
-    """On a broker."""
-    return Forward()

@@ -1,7 +1,8 @@
 """DeleteTopics 1-6: topics go, with partitions and settings.
 
 Brokers pass it on; the active controller does it (`controller/partitions/topics.py`). v6 takes topic ids.
-Errors: 3, 29, 42, 73, 100 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
+Errors: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST, TOPIC_DELETION_DISABLED,
+UNKNOWN_TOPIC_ID by topic, THROTTLING_QUOTA_EXCEEDED over the quota; NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,11 @@ from actors.authorization.resources import Operation, Resource
 from actors.controller.partitions.topics import delete_topics
 from actors.controller.portions import TOPICS_GONE
 from actors.node.api.charged_mutations import charged
-from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.contexts import ControllerContext
 from actors.node.api.entries import allowed_entries
-from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Forward, mapped
-from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.api.table import controllers_own
+from actors.node.runtime.answers import Answer, mapped
+from actors.node.runtime.calls import Call, Subject
 from actors.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ STRICT_FROM = 5
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
-@rpc(20, "DeleteTopics", range(1, 7), listeners=[Listener.CONTROLLER], enveloped=True)
+@controllers_own(20, "DeleteTopics", range(1, 7), writes=Subject.METADATA, pipelined=True)
 def decide(context: ControllerContext, request: "DeleteTopicsRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller deletes the topics that the client may delete."""
     image, may = context.role.image, context.authorizer
     everything = may.shown(call, Operation.DELETE, Resource.CLUSTER)
     told: dict[bytes, str] = {}
@@ -60,16 +61,3 @@ def decide(context: ControllerContext, request: "DeleteTopicsRequest", call: Cal
 
     answer = allowed_entries(request, TOPICS_GONE, judge, submit)
     return mapped(answer, named) if may.enabled else answer
-
-
-@rpc(
-    20,
-    "DeleteTopics",
-    range(1, 7),
-    listeners=[Listener.CLIENT, Listener.INTER_BROKER],
-    writes=Subject.METADATA,
-    pipelined=True,
-)
-def forward(context: BrokerContext, request: "DeleteTopicsRequest", call: Call) -> Answer:
-    """On a broker."""
-    return Forward()

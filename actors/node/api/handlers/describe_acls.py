@@ -2,7 +2,7 @@
 
 Brokers and controllers answer from what they have replayed.
 
-Errors: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLED.
+Errors: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, SECURITY_DISABLED.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -2,7 +2,7 @@
 
 A broker answers from what it has replayed. One sees the tokens that one owns or may renew, those for which one has DESCRIBE
 on the token, and those of users for whom one has DESCRIBE_TOKENS. Others are left out.
-Errors: 61 DELEGATION_TOKEN_AUTH_DISABLED, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+Errors: DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials 0 (KIP-554): who has SCRAM credentials, of which mechanism, with how many iterations.
 
 Salts and keys are told to nobody. A broker answers from what it has replayed.
-Errors: 31 CLUSTER_AUTHORIZATION_FAILED; of a user: 91, 92.
+Errors: CLUSTER_AUTHORIZATION_FAILED; of a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE.
 """
 
 from collections import Counter

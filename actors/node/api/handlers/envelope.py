@@ -2,8 +2,8 @@
 
 The inner request has released numbering and its client's version (A01); it runs with the principal and the address of
 that client. Only what clients may send to a broker is taken. The answer is the inner response, header included.
-Errors: -1 UNKNOWN_SERVER_ERROR where the inner request's handler fails; 35, 42, 97 PRINCIPAL_DESERIALIZATION_FAILURE;
-41 NOT_CONTROLLER on a standby, so that the broker tries the next one.
+Errors: UNKNOWN_SERVER_ERROR where the inner request's handler fails; UNSUPPORTED_VERSION, INVALID_REQUEST,
+PRINCIPAL_DESERIALIZATION_FAILURE; NOT_CONTROLLER on a standby, so that the broker tries the next one.
 """
 
 import ipaddress

@@ -2,7 +2,9 @@
 
 Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
 one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
-`roles/broker/metadata/pushed_metadata.py`. Errors: top level 11, 31, 42, 77; by partition 3, 11, 42, 56, 103.
+`roles/broker/metadata/pushed_metadata.py`. Errors: top level STALE_CONTROLLER_EPOCH, CLUSTER_AUTHORIZATION_FAILED,
+INVALID_REQUEST, STALE_BROKER_EPOCH; by partition UNKNOWN_TOPIC_OR_PARTITION, STALE_CONTROLLER_EPOCH, INVALID_REQUEST,
+KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID.
 """
 
 from typing import TYPE_CHECKING

@@ -9,8 +9,8 @@ Version notes: 2 isolation level, 4 leader epoch, 5 OFFSET_NOT_AVAILABLE, 7 larg
 10 timeout, 11 earliest pending upload.
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
-OFFSET_NOT_AVAILABLE (below version 5 LEADER_NOT_AVAILABLE), KAFKA_STORAGE_ERROR, UNSUPPORTED_VERSION (a place that the
-version does not know), INVALID_REQUEST (a partition named twice).
+OFFSET_NOT_AVAILABLE (below version 5 LEADER_NOT_AVAILABLE), KAFKA_STORAGE_ERROR, UNSUPPORTED_VERSION
+(a place that the version does not know), INVALID_REQUEST (a partition named twice).
 """
 
 from collections import Counter

@@ -10,8 +10,8 @@ Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authoriz
 13 top-level error.
 
 Errors: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
-LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND; INVALID_REQUEST of every topic where an id stands in versions 10 and 11, or
-neither a name nor an id.
+LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND; INVALID_REQUEST of every topic where an id stands in versions
+10 and 11, or neither a name nor an id.
 """
 
 import re

@@ -5,25 +5,18 @@ Brokers pass it on; the active controller does it. Versions and errors: `quorum/
 
 from typing import TYPE_CHECKING
 
-from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.table import rpc
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import controllers_own
 from actors.node.quorum.codec import remove_raft_voter as codec
-from actors.node.runtime.answers import Answer, Forward
-from actors.node.runtime.calls import Call, Listener
-from actors.wire.messages import Message
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call
 
 if TYPE_CHECKING:
     from actors.wire.schemas.rpc import RemoveRaftVoterRequest
 
 
-@rpc(81, codec.NAME, range(1), listeners=[Listener.CONTROLLER], enveloped=True)
+@controllers_own(81, codec.NAME, range(1))
 def remove_raft_voter(context: ControllerContext, request: "RemoveRaftVoterRequest", call: Call) -> Answer:
     """Ask raft; its answer leaves when the change is committed."""
     quorum = context.quorum
     return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version))
-
-
-@rpc(81, codec.NAME, range(1), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
-def forward(context: BrokerContext, request: Message, call: Call) -> Answer:
-    """On a broker."""
-    return Forward()

@@ -5,7 +5,7 @@ ahead of the answers waits (`Subject.LOGIN`). A login that failed is answered af
 `connection.failed.authentication.delay.ms`, and its connection is closed: who guesses passwords needs that time, and a
 connection, for each. The answer says nothing that helps; the log says why.
 
-Errors: 34 ILLEGAL_SASL_STATE (no SaslHandshake before), 58 SASL_AUTHENTICATION_FAILED.
+Errors: ILLEGAL_SASL_STATE (no SaslHandshake before), SASL_AUTHENTICATION_FAILED.
 """
 
 from collections.abc import Callable

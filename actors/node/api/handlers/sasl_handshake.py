@@ -3,7 +3,7 @@
 Version 0 announces tokens without headers, which clients older than Kafka 1.0 send: that is refused. A peer that has logged
 in may choose the same mechanism again, to log in anew (KIP-368).
 
-Errors: 33 UNSUPPORTED_SASL_MECHANISM, 34 ILLEGAL_SASL_STATE (a listener without SASL).
+Errors: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE (a listener without SASL).
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,8 @@
 
 Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
 one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
-`roles/broker/metadata/pushed_metadata.py`. Errors: top level 11, 31, 77; by partition 56, 74.
+`roles/broker/metadata/pushed_metadata.py`. Errors: top level STALE_CONTROLLER_EPOCH, CLUSTER_AUTHORIZATION_FAILED,
+STALE_BROKER_EPOCH; by partition KAFKA_STORAGE_ERROR, FENCED_LEADER_EPOCH.
 """
 
 from typing import TYPE_CHECKING
