@@ -1,11 +1,12 @@
 """What one partition answers to one fetcher, and how components inside the broker read a log.
 
-This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership, diverging
-epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
-high watermark, and one that wants committed records only to the last stable offset (KIP-98). What comes from a sealed
-segment is verified, whoever reads it; what a machine inside the broker reads, is so from the active one too, since nobody
-behind it would notice. The one exception is another replica that mends damage of its own (`RESTORER`): it checks all that it
-gets, so it is given what there is, and a place that is damaged here too says nothing about the rest of this replica.
+This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership,
+diverging epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a
+consumer to the high watermark, and one that wants committed records only to the last stable offset (KIP-98). What comes
+from a sealed segment is verified, whoever reads it; what a machine inside the broker reads is verified from the active one
+too, since nobody behind it would notice. The one exception is another replica that mends damage of its own (`RESTORER`): it
+checks all that it gets, so it is given what there is, and a place that is damaged here too says nothing about the rest of
+this replica.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from fastpath.records.batch import CorruptBatch, headers, verify
 from fastpath.records.compression import ZSTD
 
 RESTORER = -2
-"""Who fetches as another replica that mends damage of its own; Kafka's id of a consumer that looks for faults."""
+"""The replica id of a replica that mends damage of its own; Kafka's id of a consumer that looks for faults."""
 NONE = ErrorCode.NONE
 """A module name, because every look uses it and the look-up of an enum member costs more."""
 

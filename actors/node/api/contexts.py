@@ -22,7 +22,7 @@ from actors.settings.node_config import NodeConfig
 
 @dataclass(slots=True)
 class Context:
-    """What both have."""
+    """What handlers of brokers and of controllers may both reach."""
 
     runtime: Runtime
     config: NodeConfig
@@ -45,7 +45,8 @@ class Context:
 
 
 class BrokerContext(Context, BrokerParts):
-    """Of requests to a broker: on listeners of clients and of other brokers. It has the broker's parts, by their names."""
+    """What the handler of a request to a broker may reach, on listeners of clients and of other brokers. It has the broker's
+    parts, by their names."""
 
     def __init__(
         self, runtime: Runtime, requests: RequestChannel, quorum: Quorum, storage: Storage, parts: BrokerParts
@@ -79,7 +80,7 @@ class BrokerContext(Context, BrokerParts):
         storage: Storage,
         role: BrokerRole | None,
     ) -> "BrokerContext | None":
-        """That of a node; None: it is no broker."""
+        """The context of a node's broker; None: it is none."""
         if role is None:
             return None
         return BrokerContext(runtime, requests, quorum, storage, role)
@@ -87,7 +88,7 @@ class BrokerContext(Context, BrokerParts):
 
 @dataclass(slots=True)
 class ControllerContext(Context):
-    """Of requests to a controller: on its own listener."""
+    """What the handler of a request to a controller may reach: on its own listener."""
 
     role: ControllerRole
 
@@ -106,7 +107,7 @@ class ControllerContext(Context):
         storage: Storage,
         role: ControllerRole | None,
     ) -> "ControllerContext | None":
-        """That of a node; None: it is no controller."""
+        """The context of a node's controller; None: it is none."""
         if role is None:
             return None
         authorizer = Authorizer(runtime, runtime.config, lambda: role.image.rules)

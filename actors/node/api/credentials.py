@@ -22,7 +22,7 @@ LOOK_MS = 300
 
 
 class Credentials:
-    """Of one node."""
+    """The credentials of the peers of one node."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Credentials:
         self._requests.end_credentials(self._shut_out)
 
     def _version(self) -> int:
-        """What grows with each user, token and rule that is set or gone."""
+        """A number that grows with each user, token and rule that is set or gone."""
         found = 0 if self._broker is None else self._broker.cache.image.credentials
         return found if self._controller is None else found + self._controller.role.image.credentials
 

@@ -46,7 +46,7 @@ WRITES_NOTHING = Subject.NOTHING
 FEW_KEYS = 8
 """Requests that wait for no more are not counted: sixteen of them on a connection are little, and nearly all are such."""
 PARKED_KEY_BYTES = 700
-"""What a request keeps for each key that it waits for: what it wants there, what it has found, its place among who waits."""
+"""What a request keeps for each key that it waits for: what it wants there, what it has found, its place in the queue."""
 PARKED_BYTES_MAX = 128 << 20
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 
@@ -213,11 +213,11 @@ class Run:
             self._dispatch.requests.connections.let_go(self._slot, frame)
 
     def _outlives(self) -> bool:
-        """Whether it is looked at again when its connection is closed."""
+        """Whether the request is looked at again when its connection is closed."""
         return self._api.key == LEAVE_GROUP or (self._api.key == PRODUCE and self._request.acks == 0)
 
     def _writes(self) -> None:
-        """It is under way, and writes what others read."""
+        """The request is under way, and writes what others read."""
         self._dispatch.requests.connections.writes(self._slot, self._call.frame)
 
     def _broke(self, error: Exception) -> None:
@@ -331,7 +331,7 @@ class Run:
             self.start()
 
     def _forwarded(self, data: Buffer) -> Buffer:
-        """What leaves of the controller's answer."""
+        """The answer to the client, made of the controller's."""
         return data
 
     def _reply(self, reply: Any) -> None:

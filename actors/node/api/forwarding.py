@@ -117,7 +117,7 @@ class Forwarder:
     # ---- one request
 
     def _try(self, one: _Forwarded, *, asks: bool = False) -> None:
-        """Pass it on. `asks`: for the line."""
+        """Pass a request on. `asks`: it asks for all that wait in the line."""
         self._channels.controller(
             "Envelope",
             one.envelope,
@@ -167,7 +167,7 @@ class Forwarder:
         return False
 
     def _over(self, one: _Forwarded) -> None:
-        """Nobody holds its envelope any more."""
+        """The request is over: nobody holds its envelope any more."""
         host = one.slot.connection.peer_host
         left = self._bytes[host] - one.size
         self.bytes_held -= one.size

@@ -56,7 +56,7 @@ class OwnRequests:
 
 
 class _OwnRun(Run):
-    """One of them."""
+    """One request of a broker to itself."""
 
     __slots__ = ("_then",)
 
@@ -76,7 +76,7 @@ class _OwnRun(Run):
         return self._api.handler(self._dispatch.broker, self._request, self._call)
 
     def _writes(self) -> None:
-        """No other request waits for it."""
+        """No other request waits for one of a broker to itself."""
 
     def _broke(self, error: Exception) -> None:
         self._dispatch.report(self._api.name, error)

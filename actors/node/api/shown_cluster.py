@@ -36,14 +36,14 @@ class Cache(Protocol):
 
 
 class Alive(Protocol):
-    """Who is alive."""
+    """The brokers that are alive."""
 
     @property
     def unfenced(self) -> Container[int]: ...
 
 
 class Others(Protocol):
-    """Who is shown beside those that are registered."""
+    """The brokers that are shown beside those that are registered."""
 
     def lingering(self, mono_ms: int) -> Iterable[BrokerSet]: ...
 
@@ -56,7 +56,7 @@ class Driven(Protocol):
 
 
 class Shown(Protocol):
-    """What an answer needs."""
+    """What an answer to a client needs of the cluster."""
 
     @property
     def runtime(self) -> Runtime: ...

@@ -5,8 +5,8 @@ This file alone decides which requests are charged, and when. Rules:
 1. A request is charged when its answer is known. The answer leaves at once and says how long to wait; for so long nothing
    of its connection is read or handled. A client that does not know throttle times waits all the same.
 2. Of two quotas that a request exceeds, the longer time counts.
-3. Brokers are not charged: neither the Fetch of a replica nor `BROKERS_FROM`; and nobody is on a control plane. Who is a
-   broker is known from who speaks (`authorizer.from_broker`), never from a version or a field of the request.
+3. Brokers are not charged: neither the Fetch of a replica nor `BROKERS_FROM`; and nobody is on a control plane. That a peer
+   is a broker is known from its principal (`authorizer.from_broker`), never from a version or a field of the request.
 4. A Produce with acks=0 has no answer. Its bytes count and mute its connection; its time counts for later requests.
 5. A request that the controller has answered waits for whatever is longer: what the controller says or this broker.
 """
@@ -48,7 +48,7 @@ def charge(
 
 
 def charge_forwarded(quotas: ClientQuotas, api: Api, call: Call, data: Buffer) -> tuple[int, Buffer]:
-    """The same for an answer of the controller, header and body; and the answer with the longer throttle time."""
+    """`charge`, for an answer of the controller, header and body; and the answer with the longer throttle time."""
     place = framing.throttle_time_place(api.name, call.api_version, data)
     told_ms = int.from_bytes(data[place : place + 4], "big", signed=True) if place else 0
     throttle_ms = max(told_ms, quotas.worked(call))

@@ -30,7 +30,7 @@ CLASSIC = 0
 
 @rpc(25, "AddOffsetsToTxn", range(0, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 def add_offsets_to_txn(context: BrokerContext, request: "AddOffsetsToTxnRequest", call: Call) -> Answer:
-    """Add the group's partition."""
+    """Add the partition of the group's offsets to the transaction."""
     if not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
         return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, call))
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):

@@ -40,7 +40,7 @@ CLASSIC = 0
 
 
 class _Transaction(NamedTuple):
-    """One transaction of a request."""
+    """One transaction that a request names."""
 
     id: str
     producer_id: int
@@ -52,7 +52,7 @@ class _Transaction(NamedTuple):
 @rpc(24, "AddPartitionsToTxn", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
 def add_partitions_to_txn(context: BrokerContext, request: "AddPartitionsToTxnRequest", call: Call) -> Steps:
-    """Add, or verify."""
+    """Add partitions to transactions, or verify that they are in them."""
     batched = call.api_version >= BATCHED_FROM
     if batched:
         if not context.authorizer.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):

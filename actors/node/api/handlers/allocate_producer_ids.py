@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 @rpc(67, "AllocateProducerIds", range(1), listeners=[Listener.CONTROLLER, Listener.BRIDGE], lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: "AllocateProducerIdsRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller gives a block of producer ids."""
     return context.role.submit(allocate_producer_ids, request, call)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: "AlterIsrRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller changes ISRs as their leaders ask."""
     return in_order(context, request, call) or context.role.submit(alter_isr, request, call)
 
 

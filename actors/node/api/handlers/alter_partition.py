@@ -30,8 +30,8 @@ operation = cache(AlterPartition)
 
 @rpc(56, "AlterPartition", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: "AlterPartitionRequest", call: Call) -> Answer:
-    """On a controller. Before version 2 a member that may not join yet has a moment's time to become one that may: what is
-    refused for that reason is decided a second time, and for good."""
+    """The active controller changes ISRs as their leaders ask. Before version 2 a member that may not join yet has a
+    moment's time to become one that may: what is refused for that reason is decided a second time, and for good."""
     answer = in_order(context, request, call) or context.role.submit(operation(call.api_version), request, call)
     if (
         call.api_version >= IDS_FROM

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: "BrokerHeartbeatRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller registers a broker, or prolongs its lease."""
     role = context.role
     held = role.soft.leases.get(request.broker_id)
     if held is not None and call.connection < held.connection and _of_the_holder(request, held):
@@ -74,5 +74,5 @@ def _level_1(reply: "V28BrokerHeartbeatResponse") -> "V19BrokerHeartbeatResponse
 
 @rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
 def refuse(context: BrokerContext, request: "BrokerHeartbeatRequest", call: Call) -> Answer:
-    """On a broker."""
+    """A broker takes no heartbeats."""
     return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 @rpc(7, "ControlledShutdown", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
 @rpc(7, "ControlledShutdown", range(4), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL, pushed=True)
 def decide(context: ControllerContext, request: "ControlledShutdownRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller moves leaderships away from a broker that is to end."""
     return context.role.submit(controlled_shutdown, request, call)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @rpc(51, "ControllerHeartbeat", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: "ControllerHeartbeatRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller notes that a standby lives."""
     answer = context.role.submit(controller_heartbeat, request, call)
     return mapped(answer, _level_1) if context.role.layout_level(call) == 1 else answer
 
@@ -32,5 +32,5 @@ def _level_1(reply: Any) -> Any:
 
 @rpc(51, "ControllerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
 def refuse(context: BrokerContext, request: Message, call: Call) -> Answer:
-    """On a broker."""
+    """A broker takes no heartbeats."""
     return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

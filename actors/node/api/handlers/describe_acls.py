@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 @rpc(29, "DescribeAcls", range(1, 4), listeners=[Listener.CLIENT], reads=Subject.METADATA)
 @in_slices
 def on_a_broker(context: BrokerContext, request: "DescribeAclsRequest", call: Call) -> Steps:
-    """On a broker."""
+    """The rules as a broker knows them."""
     return _described(context, context.cache.image, request, call)
 
 
 @rpc(29, "DescribeAcls", range(1, 4), listeners=[Listener.CONTROLLER, Listener.BRIDGE])
 @in_slices
 def on_a_controller(context: ControllerContext, request: "DescribeAclsRequest", call: Call) -> Steps:
-    """On a controller."""
+    """The rules as a controller knows them."""
     return _described(context, context.role.image, request, call)
 
 

@@ -44,7 +44,7 @@ def describe_client_quotas(context: BrokerContext, request: "DescribeClientQuota
 @rpc(48, "DescribeClientQuotas", range(2), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 @in_slices
 def on_a_controller(context: ControllerContext, request: "DescribeClientQuotasRequest", call: Call) -> Steps:
-    """The same as a controller knows them, for clients of brokers in ZooKeeper mode."""
+    """Quotas as a controller knows them, for clients of brokers in ZooKeeper mode."""
     return _described(Limits(context.role.image.every("quota")), request)
 
 

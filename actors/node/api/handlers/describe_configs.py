@@ -87,7 +87,8 @@ def describe_configs(context: BrokerContext, request: "DescribeConfigsRequest", 
 @rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CONTROLLER, Listener.BRIDGE), lane=Lane.DATA)
 @in_slices
 def describe_on_controller(context: ControllerContext, request: "DescribeConfigsRequest", call: Call) -> Steps:
-    """The same as a controller knows them. The active one answers when what it has written is committed."""
+    """Settings of each resource, as a controller knows them. The active one answers when what it has written is
+    committed."""
     role = context.role
     reply = yield from _describe(
         Node(context.config.controller_id, context.config, role.image, context.authorizer), request, call

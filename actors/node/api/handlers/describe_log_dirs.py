@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @rpc(35, "DescribeLogDirs", range(1, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 def on_a_controller(context: ControllerContext, request: "DescribeLogDirsRequest", call: Call) -> Answer:
-    """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
+    """A controller names no directory: clients of brokers in ZooKeeper mode ask every broker, and take it for one."""
     return Done(message("DescribeLogDirsResponse")())
 
 

@@ -33,7 +33,7 @@ NAMES = frozenset(TOPICS.values())
     enveloped=True,
 )
 def describe_quorum(context: Context, request: "DescribeQuorumRequest", call: Call) -> Answer:
-    """Answer as the leader, or say who is."""
+    """Answer as the leader of the quorum, or name it."""
     quorum = context.quorum
     if quorum.raft.role is not Role.LEADER and call.listener not in ON_A_CONTROLLER:
         return Forward()

@@ -32,7 +32,7 @@ def describe_user_scram_credentials(
 @rpc(50, "DescribeUserScramCredentials", range(1), listeners=[Listener.BRIDGE])
 @in_slices
 def on_a_controller(context: ControllerContext, request: "DescribeUserScramCredentialsRequest", call: Call) -> Steps:
-    """The same as a controller knows them, for clients of brokers in ZooKeeper mode."""
+    """Credentials as a controller knows them, for clients of brokers in ZooKeeper mode."""
     return _described(context.role.image, request)
 
 

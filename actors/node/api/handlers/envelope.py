@@ -32,7 +32,7 @@ def broken() -> "EnvelopeResponse":
 
 @rpc(ENVELOPE, "Envelope", range(1), listeners=[Listener.CONTROLLER], broken=broken)
 def unwrap(context: ControllerContext, request: "EnvelopeRequest", call: Call) -> Answer:
-    """On a controller."""
+    """The active controller does what a client asks for by way of a broker."""
     if not context.role.active:
         return _error(ErrorCode.NOT_CONTROLLER)
     frame = memoryview(request.request_data)

@@ -107,7 +107,7 @@ def fetch(context: BrokerContext, request: "FetchRequest", call: Call) -> Answer
 
 
 def _denied(request: "FetchRequest", call: Call) -> Steps:
-    """The answer to somebody who says that it is a replica, and may not be one."""
+    """The answer to a peer that says that it is a replica, and may not be one."""
     reply, pace = _RESPONSE(), Pace()
     for topic in request.topics:
         named = {"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"topic": topic.topic}
@@ -130,7 +130,7 @@ def _denied(request: "FetchRequest", call: Call) -> Steps:
 
 
 def _may_read(context: BrokerContext, call: Call, entry: Entry) -> bool:
-    """Whether the consumer may read that topic. A topic id that nobody knows is judged as unknown."""
+    """Whether the consumer may read the topic of an entry. A topic id that nobody knows is judged as unknown."""
     topic = entry.topic
     name = topic if isinstance(topic, str) else context.cache.topic_name(topic)
     return name is None or context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, name)

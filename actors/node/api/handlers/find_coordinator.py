@@ -51,7 +51,8 @@ def find_coordinator(context: BrokerContext, request: "FindCoordinatorRequest", 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=[Listener.BRIDGE])
 @in_slices
 def on_a_controller(context: ControllerContext, request: "FindCoordinatorRequest", call: Call) -> Steps:
-    """The same to clients of brokers in ZooKeeper mode. Those brokers make the coordinators' topics when they are asked."""
+    """Name the coordinators to clients of brokers in ZooKeeper mode. Those brokers make the coordinators' topics when they
+    are asked."""
     shown = shown_by_controller(context)
     if shown is None:
         return NOT_DRIVING

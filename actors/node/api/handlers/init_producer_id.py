@@ -9,10 +9,10 @@ Version notes: 3 and 4 carry the producer's old id and epoch (KIP-360), which st
 they mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit, KIP-939) is unstable
 in Apache Kafka 4.3.1 too and is not served.
 
-Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED (without a transactional id: who may write to no
-topic at all, KIP-679), INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE,
-CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more
-memory for transactional ids), UNSUPPORTED_VERSION (later software wrote the id's record).
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED (without a transactional id: a client that may
+write to no topic at all, KIP-679), INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR,
+COORDINATOR_NOT_AVAILABLE, CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH,
+POLICY_VIOLATION (no more memory for transactional ids), UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
 from typing import TYPE_CHECKING

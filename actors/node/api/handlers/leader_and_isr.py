@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @rpc(4, "LeaderAndIsr", range(7, 8), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
 def leader_and_isr(context: BrokerContext, request: "LeaderAndIsrRequest", call: Call) -> Answer:
-    """On a broker that is told."""
+    """A broker to which metadata is pushed takes over who leads, and what is in sync."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
     if context.pushed_metadata.overtaken(request, call.connection):
         return Close(f"controller {request.controller_id} speaks over a newer connection")

@@ -25,7 +25,7 @@ TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 @rpc(74, "ListConfigResources", range(0, 2), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 def list_config_resources(context: BrokerContext, request: "ListConfigResourcesRequest", call: Call) -> Answer:
-    """Names, by type."""
+    """The names of resources that have settings, by type."""
     kind = message("ListConfigResourcesResponse")
     wanted = set(request.resource_types) or set(TYPES) if call.api_version > 0 else {CLIENT_METRICS}
     if not wanted.issubset(TYPES):

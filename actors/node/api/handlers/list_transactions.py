@@ -28,7 +28,7 @@ DURATION_FROM, PATTERN_FROM = 1, 2
 
 @rpc(66, "ListTransactions", range(0, 3), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 def on_a_controller(context: ControllerContext, request: "ListTransactionsRequest", call: Call) -> Answer:
-    """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
+    """A controller names no transaction: clients of brokers in ZooKeeper mode ask every broker, and take it for one."""
     return Done(message("ListTransactionsResponse")())
 
 

@@ -43,7 +43,7 @@ IDS_FROM = 12
 TOP_ERROR_FROM = 13
 CREATE_WAIT_MS = 1000
 CREATED_MAX = 1000
-"""Topics that one request makes. Of the others it says that they do not exist; whoever asks again gets the next."""
+"""Topics that one request makes. Of the others it says that they do not exist; the next request makes the next."""
 NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
 """Topics by name or id, each once; None: all."""
@@ -78,7 +78,8 @@ def metadata(context: BrokerContext, request: "MetadataRequest", call: Call) -> 
 @rpc(3, "Metadata", range(0, 14), listeners=[Listener.BRIDGE], lane=Lane.DATA)
 @in_slices
 def on_a_controller(context: ControllerContext, request: "MetadataRequest", call: Call) -> Steps:
-    """The same to clients of brokers in ZooKeeper mode. A topic that does not exist is made; who asks again finds it."""
+    """Describe the cluster to clients of brokers in ZooKeeper mode. A topic that does not exist is made: the next request
+    finds it."""
     wanted = yield from _wanted(request, call.api_version)
     if wanted is SENSELESS:
         return (yield from _refusal(request, call.api_version))
@@ -111,7 +112,7 @@ def _wanted(request: "MetadataRequest", version: int) -> Generator[None, None, W
 def _missing(
     context: Shown, request: "MetadataRequest", call: Call, wanted: Wanted
 ) -> Generator[None, None, list[str]]:
-    """Topics that are to be made."""
+    """Topics that a request is to make."""
     missing: list[str] = []
     if not wanted or not _makes(context, request, call.api_version):
         return missing

@@ -79,7 +79,7 @@ def offset_fetch(context: BrokerContext, request: "OffsetFetchRequest", call: Ca
 def _stale(
     context: BrokerContext, call: Call, request: "OffsetFetchRequest", pace: Pace
 ) -> Generator[None, None, dict[str, ErrorCode]]:
-    """Groups of which the one that asks is no member, or not in that epoch."""
+    """Groups of which the member that asks is none, or not in that epoch."""
     found: dict[str, ErrorCode] = {}
     for asked in request.groups:
         if pace.over():

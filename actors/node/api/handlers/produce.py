@@ -65,7 +65,7 @@ def produce(context: BrokerContext, request: "ProduceRequest", call: Call) -> An
 
 
 def _authorized(context: BrokerContext, request: "ProduceRequest", call: Call) -> Steps:
-    """What may be written is; the topics that may not be are answered beside it."""
+    """Append to the topics that the client may write to, and answer the others beside them."""
     may, id = context.authorizer, request.transactional_id
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     kept: list[Any] = []
@@ -108,7 +108,7 @@ def _authorized(context: BrokerContext, request: "ProduceRequest", call: Call) -
 
 
 def _begun(context: BrokerContext, request: "ProduceRequest", call: Call, *, refused: bool = False) -> Answer:
-    """Append what may be. `refused`: something of the request was refused already."""
+    """Append the batches. `refused`: something of the request was refused already."""
     if context.produces.plain(request, call.connection):
         return go_on(_appended(context, request, call, refused, None))
     append = partial(_appended, context, request, call, refused)

@@ -2,8 +2,8 @@
 
 One login at a time is judged on a connection, and no request behind it begins before it is answered: whatever a peer sends
 ahead of the answers waits (`Subject.LOGIN`). A login that failed is answered after
-`connection.failed.authentication.delay.ms`, and its connection is closed: who guesses passwords needs that time, and a
-connection, for each. The answer says nothing that helps; the log says why.
+`connection.failed.authentication.delay.ms`, and its connection is closed: somebody that guesses passwords needs that time,
+and a connection, for each. The answer says nothing that helps; the log says why.
 
 Errors: ILLEGAL_SASL_STATE (no SaslHandshake before), SASL_AUTHENTICATION_FAILED.
 """

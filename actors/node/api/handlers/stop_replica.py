@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @rpc(5, "StopReplica", range(4, 5), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
 def stop_replica(context: BrokerContext, request: "StopReplicaRequest", call: Call) -> Answer:
-    """On a broker that is told."""
+    """A broker to which metadata is pushed ends its replicas."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
     if context.pushed_metadata.overtaken(request, call.connection):
         return Close(f"controller {request.controller_id} speaks over a newer connection")

@@ -49,7 +49,7 @@ _SHAPE = Shape(_RESPONSE, _RESPONSE.TxnOffsetCommitResponseTopic, _RESPONSE.TxnO
 
 @rpc(28, "TxnOffsetCommit", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 def txn_offset_commit(context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call) -> Answer:
-    """Verify, then write."""
+    """Have the partition of the offsets verified, then write them."""
     error = _error(context, request, call)
     partition = _partition(context, request)
     if error in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH) and partition is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @rpc(6, "UpdateMetadata", range(8, 9), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
 def update_metadata(context: BrokerContext, request: "UpdateMetadataRequest", call: Call) -> Answer:
-    """On a broker that is told."""
+    """A broker to which metadata is pushed takes over what it shows to clients."""
     assert context.pushed_metadata is not None, "it is served where metadata is pushed"
     if context.pushed_metadata.overtaken(request, call.connection):
         return Close(f"controller {request.controller_id} speaks over a newer connection")

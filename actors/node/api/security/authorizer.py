@@ -76,7 +76,7 @@ class Authorizer:
         return allowed
 
     def shown(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
-        """The same, for what is only left out of a list: nobody is told, and no refusal is logged."""
+        """`allowed`, for what is only left out of a list: nobody is told, and no refusal is logged."""
         if not self.enabled:
             return True
         allowed = self._may(call, operation, resource, name)
@@ -108,7 +108,7 @@ class Authorizer:
     def shown_names(
         self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]
     ) -> Generator[None, None, set[str]]:
-        """The same, for what is only left out of a list."""
+        """`allowed_names`, for what is only left out of a list."""
         return self._names(self.shown, call, operation, resource, names)
 
     def _names(

@@ -53,7 +53,7 @@ def _alter_replica_log_dirs(request: "AlterReplicaLogDirsRequest") -> Any:
 
 
 def _fetch(request: "FetchRequest") -> "FetchResponse":
-    """Partitions are repeated for those who cannot read an error of the whole: below version 7."""
+    """The denial of a Fetch: partitions are repeated for clients that cannot read an error of the whole, below version 7."""
     kind = message("FetchResponse")
     return kind(
         error_code=int(CODE),

@@ -23,7 +23,7 @@ ASKED_EVERY_MS = 10_000
 
 
 class KeySets:
-    """Those of one listener, and the verdict on a token."""
+    """The keys of one listener, and the verdict on a token."""
 
     def __init__(self, runtime: Runtime, listener: str, settings: OAuthBearerSettings) -> None:
         self._runtime = runtime

@@ -28,7 +28,7 @@ SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 
 
 class Logins:
-    """Of one role of this node."""
+    """The logins at one role of this node."""
 
     def __init__(self, runtime: Runtime, image: Callable[[], Image]) -> None:
         """`image`: the metadata as this role sees it now."""

@@ -66,12 +66,12 @@ def may_be(principal: str, id: int, which: Node, of: Callable[[int], Node]) -> b
 
 
 def of(field: str) -> Speaks:
-    """The speaker of a request is in that field."""
+    """The rule for a request that names its speaker in that field."""
     return lambda request: iter((getattr(request, field),))
 
 
 def of_partitions(field: str) -> Speaks:
-    """It is in that field of each partition."""
+    """The rule for a request that names its speaker in that field of each partition."""
 
     def speakers(request: Any) -> Iterator[int]:
         return (getattr(one, field) for topic in request.topics for one in topic.partitions)

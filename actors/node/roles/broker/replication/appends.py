@@ -73,7 +73,7 @@ class Appends:
             raise self._failed(partition, error) from None
 
     def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
-        """What a failed append means for this broker; the answer to who has asked for it."""
+        """What a failed append means for this broker; the refusal for its client."""
         if isinstance(error, DiskFailed):
             self._logs.failures.append_failed(self._replicas, partition, error)
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
@@ -87,7 +87,7 @@ class Appends:
         self._replicas.appended(partition, self._runtime.now.mono_ms)
 
     def signal(self) -> None:
-        """Wake whoever waits for what has changed."""
+        """Wake the requests that wait for what has changed."""
         signals = self._replicas.signals
         if signals:
             self._replicas.signals = {}

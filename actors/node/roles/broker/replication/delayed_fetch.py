@@ -146,7 +146,7 @@ class DelayedFetch:
         return go_on(self._steps(False))
 
     def begin_long(self, wanted: Iterator[Wanted], forgotten: Iterator[Key]) -> Answer:
-        """The same of a request that may be longer."""
+        """`begin`, of a request that may be longer."""
         self._overtake()
         return go_on(self._long(wanted, forgotten))
 
@@ -216,7 +216,7 @@ class DelayedFetch:
         return go_on(self._steps(expired))
 
     def _steps(self, expired: bool) -> Steps:
-        """The same, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
+        """`_again`, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
         session, fetches, replica = self.session, self._fetches, self._reader.replica >= 0
         if not replica and not fetches.lookups.serving:
             return Close("this broker is fenced")

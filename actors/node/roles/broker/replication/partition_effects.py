@@ -1,6 +1,6 @@
 """What the partitions have gathered becomes effects: syncs, hand-overs to the coordinators, reports, signals.
 
-`broker/replication/replicas.py` sends and signals nothing itself. Whoever has changed partitions runs this afterwards.
+`broker/replication/replicas.py` sends and signals nothing itself. It runs after each change of partitions.
 This file alone decides in which order that happens. It counts the syncs of followed partitions, for `replication.py`.
 """
 
@@ -17,7 +17,7 @@ from actors.ports import DiskFailed
 
 
 class Leaderships(Protocol):
-    """Who is told which partitions this broker leads: the coordinators."""
+    """The coordinators, which are told what partitions this broker leads."""
 
     def became_leader(self, topic: str, partition: int, epoch: int) -> None: ...
     def resigned(self, topic: str, partition: int) -> None: ...
@@ -44,7 +44,7 @@ class Gathered:
         self._told_offline = 0
         """How many partitions were offline when a heartbeat was hurried last."""
         self._syncing: dict[Partition, int] = {}
-        """Followed partitions and how many syncs of each are under way: who leads one of them is asked after the last."""
+        """Followed partitions and how many syncs of each are under way: its leader is asked after the last."""
 
     def run(self) -> None:
         """Carry out everything that has gathered."""
@@ -75,7 +75,7 @@ class Gathered:
             self._appends.signal()
 
     def sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
-        """Make replicas durable; until they are, nobody who leads one of them is asked for more."""
+        """Make replicas durable; until they are, their leaders are asked for nothing more."""
 
         def synced(result: object) -> None:
             if isinstance(result, DiskFailed):

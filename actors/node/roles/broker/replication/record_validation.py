@@ -77,18 +77,18 @@ class Inspection:
 
     @property
     def in_turn(self) -> bool:
-        """Whether a piece of it is short enough for the turn."""
+        """Whether a piece of the batch is short enough for the turn."""
         return (self._factor <= TURN_FACTOR_MAX and len(self._data) <= TURN_BYTES_MAX) or not self._factor
 
     @property
     def form_bytes(self) -> int:
-        """How many bytes it may have in its new form; 0: it has none."""
+        """How many bytes the batch may have in its new form; 0: it has none."""
         if self._target is None or isinstance(self.verdict, Refused):
             return 0
         return len(self.verdict) if isinstance(self.verdict, bytearray) else self._target.bytes_max
 
     def go_on(self, cost_max: int) -> int:
-        """Look at more of it; what that cost."""
+        """Look at more of the batch; what that cost."""
         spent = BATCH_COST
         while spent < cost_max:
             try:
@@ -122,7 +122,7 @@ class Inspection:
         return made
 
     def steps(self) -> Steps[None]:
-        """The rest of it, for a thread."""
+        """The rest of the inspection, for a thread."""
         held = compression.held_bytes(self._codec, memoryview(self._data)[HEADER_SIZE:])
         if self._target is not None:
             held += compression.compressor_bytes(self._target.codec, self._target.level) + self._target.bytes_max
@@ -131,7 +131,7 @@ class Inspection:
 
 
 def rest(inspections: list[Inspection]) -> Sliced[None]:
-    """The job that finishes them."""
+    """The job that finishes inspections."""
 
     def steps() -> Steps[None]:
         for one in inspections:
@@ -154,13 +154,13 @@ class Order:
         """Connection -> bytes of the recompressed batches of its request that waits for a thread."""
 
     def budget(self) -> int:
-        """Cost that is left in this turn for batches of any request."""
+        """The cost that is left in this turn for batches of any request."""
         if self._turn is not self._runtime.now:
             self._turn, self._left = self._runtime.now, TURN_COST_MAX
         return self._left
 
     def spend(self, cost: int) -> None:
-        """So much of it is gone."""
+        """Take so much off the budget of this turn."""
         self._left -= cost
 
     def reserve(self, connection: int, size: int) -> bool:

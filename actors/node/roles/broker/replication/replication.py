@@ -59,13 +59,13 @@ class Replication:
         self._retry_ms.pop(broker, None)
 
     def end_turn(self) -> None:
-        """Ask what is to be asked."""
+        """Ask each leader that is to be asked now."""
         now_ms, self.due_ms = self._runtime.now.mono_ms, FAR_MS
         for fetcher in self._replicas.fetchers.values():
             self.due_ms = min(self.due_ms, self._fetch(fetcher, now_ms))
 
     def _fetch(self, fetcher: Fetcher, now_ms: int) -> int:
-        """Ask what is to be asked of one broker; when there may be more."""
+        """Ask one broker for what is to be asked of it; when there may be more."""
         if self._logs.closing or not len(fetcher) or self._gathered.syncs_from(fetcher.source):
             return FAR_MS
         retry_ms = self._retry_ms.get(fetcher.source, 0)
