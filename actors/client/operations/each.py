@@ -33,12 +33,20 @@ def each(
             if action(code) in again:
                 later.append(item)
             else:
-                found[item] = refused(f"{what} {item}", code, words) if code else None
+                found[item] = refused(f"{what} {_named(item)}".strip(), code, words) if code else None
         left = later
         if left:
             yield Pause(attempt=attempt)
             attempt += 1
     return found
+
+
+def _named(item: Any) -> str:
+    """As people write it: a partition as `orders/0`."""
+    if not isinstance(item, tuple):
+        return str(item)
+    first, second = item
+    return f"{first}/{second}" if isinstance(second, int) else f"{first.name.lower().replace('_', ' ')} {second}"
 
 
 def alone(outcomes: dict[Any, ClientError | None]) -> None:

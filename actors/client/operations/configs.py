@@ -1,0 +1,148 @@
+"""Configurations of topics, brokers and groups. KIP-133, KIP-226, KIP-339."""
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from actors.client.asks import AnyNode, Ask, Controller, Know, Node, Steps, To
+from actors.client.errors import ClientError, refused
+from actors.client.operations.each import each
+from actors.wire.messages import message
+
+
+class Kind(enum.IntEnum):
+    """What has configurations."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Op(enum.IntEnum):
+    """What to do to one configuration."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+SOURCES = {
+    1: "topic",
+    2: "broker",
+    3: "default of brokers",
+    4: "file",
+    5: "default",
+    6: "logger",
+    7: "client metrics",
+    8: "group",
+}
+Resource = tuple[Kind, str]
+
+
+class Config(NamedTuple):
+    """One configuration."""
+
+    name: str
+    value: str | None
+    """None: it has none, or it is sensitive."""
+    source: str
+    """Where the value comes from: one of SOURCES."""
+    read_only: bool
+    sensitive: bool
+    synonyms: tuple[tuple[str, str | None, str], ...]
+    """(name, value, source) of all that it could be, the one that counts first."""
+
+
+def _to(resource: Resource) -> To:
+    kind, name = resource
+    if kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name.isdigit():
+        return Node(int(name))
+    return AnyNode()
+
+
+def describe(
+    resources: Iterable[Resource], names: Iterable[str] | None = None, *, synonyms: bool = False
+) -> Steps[dict[Resource, Any]]:
+    """Resource -> {name: Config}, or its ClientError. `names`: of those that are wanted; None: all."""
+    kind = message("DescribeConfigsRequest")
+    wanted = None if names is None else list(names)
+    groups: dict[To, list[Resource]] = {}
+    for resource in resources:
+        groups.setdefault(_to(resource), []).append(resource)
+
+    def ask(to: To, some: list[Resource]) -> Ask:
+        return Ask(
+            to,
+            "DescribeConfigs",
+            lambda version: kind(
+                resources=[
+                    kind.DescribeConfigsResource(resource_type=int(one), resource_name=name, configuration_keys=wanted)
+                    for one, name in some
+                ],
+                include_synonyms=synonyms,
+            ),
+        )
+
+    if any(isinstance(to, Node) for to in groups):
+        yield Know(())
+    replies = yield [ask(to, some) for to, some in groups.items()]
+    found: dict[Resource, Any] = {}
+    for some, reply in zip(groups.values(), replies, strict=True):
+        if isinstance(reply, ClientError):
+            found |= dict.fromkeys(some, reply)
+            continue
+        for result in reply.message.results:
+            resource = Kind(result.resource_type), result.resource_name
+            if result.error_code:
+                what = f"{resource[0].name.lower().replace('_', ' ')} {resource[1]}"
+                found[resource] = refused(what, result.error_code, result.error_message)
+            else:
+                found[resource] = {one.name: _config(one) for one in result.configs}
+    return found
+
+
+def _config(one: Any) -> Config:
+    return Config(
+        one.name,
+        one.value,
+        SOURCES.get(one.config_source, "unknown"),
+        one.read_only,
+        one.is_sensitive,
+        tuple((other.name, other.value, SOURCES.get(other.source, "unknown")) for other in one.synonyms),
+    )
+
+
+def alter(
+    changes: Mapping[Resource, Mapping[str, tuple[Op, str | None]]], *, validate_only: bool = False
+) -> Steps[dict[Resource, ClientError | None]]:
+    """Change configurations one by one (Kafka 2.3 and newer): resource -> {name: (what to do, value)}; each resource's error
+    or None."""
+    kind = message("IncrementalAlterConfigsRequest")
+
+    def build(some: list[Resource]) -> Any:
+        return kind(
+            resources=[
+                kind.AlterConfigsResource(
+                    resource_type=int(one[0]),
+                    resource_name=one[1],
+                    configs=[
+                        kind.AlterableConfig(name=name, config_operation=int(op), value=value)
+                        for name, (op, value) in changes[one].items()
+                    ],
+                )
+                for one in some
+            ],
+            validate_only=validate_only,
+        )
+
+    def ask(some: list[Resource]) -> Ask:
+        return Ask(Controller(), "IncrementalAlterConfigs", lambda version: build(some))
+
+    def outcomes(reply: Any) -> Any:
+        for one in reply.message.responses:
+            yield (Kind(one.resource_type), one.resource_name), one.error_code, one.error_message
+
+    return (yield from each("configuration of", changes, ask, outcomes))

@@ -1,0 +1,446 @@
+"""Writing ready-made batches: idempotent by default, in a transaction where the config has a transactional.id.
+
+Rules:
+
+1. Batches of a partition are written in the order in which they are given. The first one of a producer that a partition
+   does not know goes alone, since a leader that knows nothing of a producer takes any sequence number. Behind it several
+   are under way. What has failed is sent again with its numbers, in order, and a leader leaves out what it has.
+2. The outcome of a batch whose time is over is unknown. The producer then takes a new producer id; in a transaction, all
+   that is left is to abort it.
+3. Transactions speak the protocol of transaction version 0 and 1 (the client adds partitions), which all brokers take.
+
+KIP-98, KIP-360, KIP-447 (offsets with a group's member).
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from actors.client.asks import AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Purpose, Reply, Steps
+from actors.client.connection import Lost
+from actors.client.errors import NAMES, Action, ClientError, action, refused
+from actors.client.metadata import Metadata
+from actors.client.operations.leaders import Part, by_topic, existing
+from actors.client.properties import ClientConfig
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import ZERO_UUID, Buffer, message
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records import batch as batches
+
+TRANSACTIONAL = 0x10
+SEQUENCES = 1 << 31
+IN_FLIGHT_MAX = 5
+"""A leader knows the last five batches of a producer."""
+BY_NAME_LAST = 12
+ADDED_BY_CLIENT_LAST = {"Produce": 11, "AddPartitionsToTxn": 3, "AddOffsetsToTxn": 3, "EndTxn": 4, "TxnOffsetCommit": 4}
+"""The last versions of the protocol in which the client adds partitions (before KIP-890's second part)."""
+_ATTRIBUTES_AT, _CRC_AT = 21, 17
+_PRODUCER_AT = 43
+_PRODUCER = struct.Struct(">qhi")
+FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class Placed(NamedTuple):
+    """Where a batch was written."""
+
+    offset: int
+    """Of its first record; -1: it is not known (acks=0, or it had been written by an earlier try)."""
+    timestamp: int
+    """ms, where the log decides the time; else -1."""
+
+
+class _Batch:
+    """A batch that is to be written."""
+
+    __slots__ = ("count", "data", "found", "part", "sequence")
+
+    def __init__(self, part: Part, data: Buffer) -> None:
+        self.part = part
+        self.data = data if isinstance(data, bytearray) else bytearray(data)
+        header = batches.header(self.data)
+        if header.size != len(self.data):
+            raise ClientError(
+                f"a batch for {part[0]}/{part[1]} has {len(self.data)} bytes, and its header says {header.size}"
+            )
+        self.count = header.last_offset_delta + 1
+        self.sequence = -1
+        self.found: Placed | ClientError | None = None
+
+    def stamp(self, producer_id: int, epoch: int, transactional: bool) -> None:
+        """Write who sends it, and the CRC."""
+        _PRODUCER.pack_into(self.data, _PRODUCER_AT, producer_id, epoch, self.sequence)
+        if transactional:
+            self.data[_ATTRIBUTES_AT + 1] |= TRANSACTIONAL
+        crc = crc32c(memoryview(self.data)[_ATTRIBUTES_AT:])
+        self.data[_CRC_AT : _CRC_AT + 4] = crc.to_bytes(4, "big")
+
+
+class Producer:
+    """One producer. Its operations run one after the other."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        if config.idempotent and config.in_flight_max > IN_FLIGHT_MAX:
+            raise ClientError(
+                f"max.in.flight.requests.per.connection={config.in_flight_max} is too much for an idempotent producer: "
+                f"write {IN_FLIGHT_MAX} or less, or enable.idempotence=false"
+            )
+        self._config = config
+        self._id, self._epoch = -1, -1
+        self._sequences: dict[Part, int] = {}
+        """Partition -> the number of the next record, for partitions that know this producer."""
+        self._added: set[Part] = set()
+        """Partitions of the transaction."""
+        self._in_transaction = False
+        self._abort_only: ClientError | None = None
+        self._fenced: ClientError | None = None
+        """Another producer has taken over: nothing is sent any more."""
+
+    # ---- batches
+
+    def send(self, data: Iterable[tuple[Part, Buffer]]) -> Steps[list[Placed | ClientError]]:
+        """Write whole batches (magic 2, one for each entry), of which a partition may have several. Returns what came of
+        each, in the order given. A bytearray is changed in place. Raises ClientError for what concerns all of them."""
+        given = [_Batch(part, one) for part, one in data]
+        transactional = self._config.transactional_id is not None
+        if transactional and not self._in_transaction:
+            raise ClientError("no transaction is open: begin one")
+        if self._abort_only is not None:
+            raise self._abort_only
+        if self._config.idempotent and self._id < 0:
+            yield from self._introduce()
+        whole = False
+        try:
+            if transactional:
+                yield from self._add({one.part for one in given})
+            yield from self._deliver(given)
+            whole = True
+        finally:
+            if not whole or any(isinstance(one.found, ClientError) for one in given):
+                self._uncertain()
+        return [one.found or ClientError("nothing is known of it") for one in given]
+
+    def _uncertain(self) -> None:
+        """Some batches were not written, or nobody knows: numbers of later ones would not follow."""
+        if self._config.transactional_id is not None:
+            self._abort_only = ClientError("the transaction has failed: abort it")
+        else:
+            self._id, self._sequences = -1, {}
+
+    def _deliver(self, given: list[_Batch]) -> Steps[None]:
+        left: dict[Part, list[_Batch]] = {}
+        for one in given:
+            left.setdefault(one.part, []).append(one)
+        attempt, fresh = 0, False
+        while left:
+            metadata: Metadata = yield Know(tuple({topic for topic, _ in left}), fresh=fresh)
+            self._number(left)
+            asks, groups = self._requests(metadata, left)
+            replies = yield asks
+            again = False
+            for some, reply in zip(groups, replies, strict=True):
+                again = self._take(some, reply, metadata) or again
+            progress = len(left), sum(map(len, left.values()))
+            for part in list(left):
+                left[part] = [one for one in left[part] if one.found is None]
+                if not left[part]:
+                    del left[part]
+            fresh = again or not asks
+            if fresh and left:
+                attempt = 0 if (len(left), sum(map(len, left.values()))) != progress else attempt + 1
+                yield Pause(attempt=attempt)
+                for part in list(left):
+                    try:
+                        existing(metadata, part)
+                    except ClientError as error:
+                        if attempt > 8:
+                            for one in left.pop(part):
+                                one.found = error
+
+    def _number(self, left: Mapping[Part, list[_Batch]]) -> None:
+        for part, some in left.items():
+            number = self._sequences.get(part, 0)
+            for one in some:
+                if self._config.idempotent:
+                    one.sequence = number
+                    number = (number + one.count) % SEQUENCES
+                    one.stamp(self._id, self._epoch, self._config.transactional_id is not None)
+
+    def _requests(
+        self, metadata: Metadata, left: Mapping[Part, list[_Batch]]
+    ) -> tuple[list[Ask], list[dict[Part, _Batch]]]:
+        """Requests to all leaders, those to one in order: the first batch of each partition, then the second."""
+        asks: list[Ask] = []
+        groups: list[dict[Part, _Batch]] = []
+        for node, parts in metadata.by_leader(left).items():
+            if node not in metadata.brokers:
+                continue
+            queues = {
+                part: left[part] if part in self._sequences or not self._config.idempotent else left[part][:1]
+                for part in parts
+            }
+            for row in range(max(map(len, queues.values()))):
+                group: dict[Part, _Batch] = {}
+                size = 0
+                for part, queue in queues.items():
+                    if row < len(queue):
+                        if group and size + len(queue[row].data) > self._config.request_bytes_max:
+                            groups.append(group)
+                            asks.append(self._ask(metadata, node, group))
+                            group, size = {}, 0
+                        group[part] = queue[row]
+                        size += len(queue[row].data)
+                groups.append(group)
+                asks.append(self._ask(metadata, node, group))
+        return asks, groups
+
+    def _ask(self, metadata: Metadata, node: int, group: Mapping[Part, _Batch]) -> Ask:
+        kind, config = message("ProduceRequest"), self._config
+        ids = {topic: metadata.topics[topic].id for topic, _ in group}
+
+        def build(version: int) -> Any:
+            return kind(
+                transactional_id=config.transactional_id,
+                acks=config.acks,
+                timeout_ms=config.request_timeout_ms,
+                topic_data=[
+                    kind.TopicProduceData(
+                        name=topic,
+                        topic_id=ids[topic],
+                        partition_data=[
+                            kind.PartitionProduceData(index=one, records=group[topic, one].data) for one in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(group).items()
+                ],
+            )
+
+        last = 1 << 15
+        if config.transactional_id is not None:
+            last = ADDED_BY_CLIENT_LAST["Produce"]
+        elif any(id == ZERO_UUID for id in ids.values()):
+            last = BY_NAME_LAST
+        return Ask(
+            Node(node), "Produce", build, timeout_ms=2 * config.request_timeout_ms, purpose=Purpose.PRODUCE,
+            versions=(3, last), answered=config.acks != 0,
+        )  # fmt: skip
+
+    def _take(self, group: Mapping[Part, _Batch], reply: Reply | ClientError, metadata: Metadata) -> bool:
+        """Take in an answer; whether some of it is to be sent again."""
+        if isinstance(reply, ClientError):
+            if not isinstance(reply, Lost):
+                raise reply
+            return True
+        if reply.message is None:
+            for part, one in group.items():
+                self._written(part, one, Placed(-1, -1))
+            return False
+        ids = {metadata.topics[topic].id: topic for topic, _ in group if topic in metadata.topics}
+        again, told = False, set()
+        for topic in reply.message.responses:
+            name = ids.get(bytes(topic.topic_id), "") if reply.version > BY_NAME_LAST else topic.name
+            for data in topic.partition_responses:
+                part = name, data.index
+                batch = group.get(part)
+                if batch is not None:
+                    told.add(part)
+                    if data.current_leader is not None:
+                        metadata.new_leader(*part, data.current_leader.leader_id, data.current_leader.leader_epoch)
+                    again = self._outcome(part, batch, data) or again
+        return again or told != set(group)
+
+    def _outcome(self, part: Part, batch: _Batch, data: Any) -> bool:
+        code = data.error_code
+        if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._written(part, batch, Placed(-1, -1))
+        elif not code:
+            self._written(part, batch, Placed(data.base_offset, data.log_append_time_ms))
+        elif code == OUT_OF_ORDER and batch.sequence != self._sequences.get(part, 0):
+            return True  # one before it was not written
+        elif action(code) is not Action.FINAL:
+            return True
+        elif code in FENCED and self._config.transactional_id is not None:
+            raise self._fence(code)
+        else:
+            batch.found = refused(f"partition {part[0]}/{part[1]}", code, data.error_message)
+        return False
+
+    def _written(self, part: Part, batch: _Batch, placed: Placed) -> None:
+        batch.found = placed
+        if batch.sequence >= 0:
+            self._sequences[part] = (batch.sequence + batch.count) % SEQUENCES
+
+    # ---- transactions
+
+    def begin(self) -> Steps[None]:
+        """Begin a transaction. The first one fences whoever had the transactional.id before."""
+        if self._fenced is not None:
+            raise self._fenced
+        if self._config.transactional_id is None:
+            raise ClientError("the client has no transactional.id")
+        if self._in_transaction:
+            raise ClientError("a transaction is open: commit or abort it")
+        if self._id < 0:
+            yield from self._introduce()
+        self._in_transaction, self._abort_only, self._added = True, None, set()
+
+    def commit(self) -> Steps[None]:
+        """Commit the open transaction. Raises ClientError if only an abort is left."""
+        if self._abort_only is not None:
+            raise self._abort_only
+        yield from self._end(True)
+
+    def abort(self) -> Steps[None]:
+        """Abort the open transaction. The producer goes on with a new epoch if its numbers are uncertain."""
+        if self._abort_only is not None:
+            self._in_transaction = False
+            yield from self._introduce()  # which aborts what is open
+            return
+        yield from self._end(False)
+
+    def send_offsets(
+        self,
+        group: str,
+        offsets: Mapping[Part, int],
+        *,
+        member: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+    ) -> Steps[None]:
+        """Commit offsets of a group with the transaction."""
+        kind, id = message("AddOffsetsToTxnRequest"), self._transaction()
+        to = Coordinator(KeyType.TRANSACTION, id)
+        yield from self._transactional(
+            to, "AddOffsetsToTxn",
+            lambda version: kind(
+                transactional_id=id, producer_id=self._id, producer_epoch=self._epoch, group_id=group
+            ),
+            lambda reply: [reply.error_code],
+        )  # fmt: skip
+        commit = message("TxnOffsetCommitRequest")
+
+        def build(version: int) -> Any:
+            return commit(
+                transactional_id=id, group_id=group, producer_id=self._id, producer_epoch=self._epoch,
+                member_id=member, generation_id=generation, group_instance_id=instance,
+                topics=[
+                    commit.TxnOffsetCommitRequestTopic(
+                        name=topic,
+                        partitions=[
+                            commit.TxnOffsetCommitRequestPartition(
+                                partition_index=one, committed_offset=offsets[topic, one], committed_metadata=""
+                            )
+                            for one in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(offsets).items()
+                ],
+            )  # fmt: skip
+
+        yield from self._transactional(
+            Coordinator(KeyType.GROUP, group), "TxnOffsetCommit", build,
+            lambda reply: [one.error_code for topic in reply.topics for one in topic.partitions],
+        )  # fmt: skip
+
+    def _transaction(self) -> str:
+        if not self._in_transaction or self._config.transactional_id is None:
+            raise ClientError("no transaction is open: begin one")
+        if self._abort_only is not None:
+            raise self._abort_only
+        return self._config.transactional_id
+
+    def _add(self, parts: set[Part]) -> Steps[None]:
+        new, id = sorted(parts - self._added), self._transaction()
+        if not new:
+            return
+        kind = message("AddPartitionsToTxnRequest")
+        topics = [kind.AddPartitionsToTxnTopic(name=topic, partitions=some) for topic, some in by_topic(new).items()]
+        yield from self._transactional(
+            Coordinator(KeyType.TRANSACTION, id), "AddPartitionsToTxn",
+            lambda version: kind(
+                v3_and_below_transactional_id=id, v3_and_below_producer_id=self._id,
+                v3_and_below_producer_epoch=self._epoch, v3_and_below_topics=topics,
+            ),
+            lambda reply: [
+                one.partition_error_code
+                for topic in reply.results_by_topic_v3_and_below for one in topic.results_by_partition
+            ],
+        )  # fmt: skip
+        self._added.update(new)
+
+    def _end(self, commit: bool) -> Steps[None]:
+        id = self._transaction()
+        if self._added or commit:
+            kind = message("EndTxnRequest")
+            if self._added:
+                yield from self._transactional(
+                    Coordinator(KeyType.TRANSACTION, id), "EndTxn",
+                    lambda version: kind(
+                        transactional_id=id, producer_id=self._id, producer_epoch=self._epoch, committed=commit
+                    ),
+                    lambda reply: [reply.error_code],
+                )  # fmt: skip
+        self._in_transaction, self._added = False, set()
+
+    def _transactional(self, to: Any, name: str, build: Any, codes: Any) -> Steps[None]:
+        """Ask a coordinator until it does it. Whatever else comes of it, the transaction can only be aborted then."""
+        attempt, whole = 0, False
+        try:
+            while True:
+                last = ADDED_BY_CLIENT_LAST[name]
+                reply = yield Ask(to, name, build, purpose=Purpose.COORDINATOR, versions=(0, last))
+                found = [code for code in codes(reply.message) if code]
+                fatal = [
+                    code for code in found if action(code) is Action.FINAL and code != ErrorCode.OPERATION_NOT_ATTEMPTED
+                ]
+                if fatal:
+                    if fatal[0] in FENCED:
+                        raise self._fence(fatal[0])
+                    raise refused(f"{name} of transactional.id {self._config.transactional_id}", fatal[0])
+                if not found:
+                    whole = True
+                    return
+                yield Pause(attempt=attempt)
+                attempt += 1
+        finally:
+            if not whole:
+                self._abort_only = ClientError("the transaction has failed: abort it")
+
+    # ---- who it is
+
+    def _fence(self, code: int) -> ClientError:
+        """Somebody else has the transactional.id. Asking for a new epoch would fence whoever that is."""
+        self._fenced = ClientError(
+            f"transactional.id {self._config.transactional_id} is in use by a newer producer, or the transaction took "
+            f"longer than transaction.timeout.ms ({NAMES[code]})",
+            code,
+        )
+        return self._fenced
+
+    def _introduce(self) -> Steps[None]:
+        """Get a producer id, or a new epoch of the transactional one."""
+        if self._fenced is not None:
+            raise self._fenced
+        kind, config = message("InitProducerIdRequest"), self._config
+        id = config.transactional_id
+        to = AnyNode() if id is None else Coordinator(KeyType.TRANSACTION, id)
+        attempt = 0
+        while True:
+            reply = yield Ask(
+                to,
+                "InitProducerId",
+                lambda version: kind(
+                    transactional_id=id,
+                    transaction_timeout_ms=config.transaction_timeout_ms if id is not None else (1 << 31) - 1,
+                ),
+                purpose=Purpose.ORDINARY if id is None else Purpose.COORDINATOR,
+            )
+            code = reply.message.error_code
+            if not code:
+                self._id, self._epoch = reply.message.producer_id, reply.message.producer_epoch
+                self._sequences, self._added, self._abort_only = {}, set(), None
+                return
+            if action(code) is Action.FINAL:
+                raise refused("a producer id" if id is None else f"transactional.id {id}", code)
+            yield Pause(attempt=attempt)
+            attempt += 1
