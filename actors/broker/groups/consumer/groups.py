@@ -1,18 +1,13 @@
 """What becomes of the requests of a consumer group's members: heartbeats, leaves, and silence (KIP-848).
 
-This file alone decides the order of each change: the group is changed, the records that this touches are written, and the
-member is answered when they are committed. Rules:
+The order of each change is that of `member_groups.py` and `reconciled_groups.py`. This file alone decides what a heartbeat
+changes, and in which order. Rules:
 
-1. A change of a group names the keys of the records that it touches; what they say is the group's state when they are
-   written. Keys whose write has failed are written again with the next change, and nobody is answered with what depended on
-   them.
-2. An ordinary heartbeat costs the same in a group of one and of a thousand members.
-3. A new target assignment is made outside the loop, when the group's epoch is above that of the present one and the last is
-   `group.consumer.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there.
-4. Regular expressions are matched outside the loop as well. A member gets the topics of a new one with a later heartbeat.
-5. A member that is not heard of for its session, or does not let go of partitions within its rebalance timeout, is removed.
-6. A group in which nothing is under way is laid to rest after some heartbeat intervals (`resting.py`).
-7. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
+1. What could be wrong with a heartbeat is found before anything is changed.
+2. Regular expressions are matched outside the loop (`regular_expressions.py`).
+3. All members that are late are removed with one change of the group: a group may be large.
+4. A group in which nothing is under way is laid to rest after some heartbeat intervals (`resting.py`).
+5. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
    with the change that makes it do so.
 """
 
@@ -22,11 +17,12 @@ from typing import Any, NamedTuple
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic.state import GroupState
 from actors.broker.groups.classic_requests import JoinRequest, Synced, SyncRequest
-from actors.broker.groups.consumer import classic_members, regular_expressions
+from actors.broker.groups.consumer import assignments, classic_members, regular_expressions
 from actors.broker.groups.consumer import records as kinds
-from actors.broker.groups.consumer.assignors import ASSIGNORS, AssignmentOrder, Targets, Wish
+from actors.broker.groups.consumer.assignors import ASSIGNORS, AssignmentOrder, Targets
 from actors.broker.groups.consumer.in_progress import InProgress, Waiting
 from actors.broker.groups.consumer.member_checks import check_regex, known_member, speaker, told_now
+from actors.broker.groups.consumer.membership import raise_epoch, remove, replace
 from actors.broker.groups.consumer.migration import (
     Migration,
     assignment_bytes,
@@ -35,8 +31,8 @@ from actors.broker.groups.consumer.migration import (
     stays_classic,
     to_classic,
 )
-from actors.broker.groups.consumer.next_heartbeat import Step, next_heartbeat_ms
-from actors.broker.groups.consumer.reconciliation import Owned, Question, reconcile
+from actors.broker.groups.consumer.next_heartbeat import next_heartbeat_ms, step_of
+from actors.broker.groups.consumer.reconciliation import reconcile
 from actors.broker.groups.consumer.records import Key
 from actors.broker.groups.consumer.requests import Beat, Request, Visible, check
 from actors.broker.groups.consumer.state import (
@@ -47,10 +43,8 @@ from actors.broker.groups.consumer.state import (
     ConsumerGroup,
     Held,
     Member,
-    MemberState,
     Subscription,
 )
-from actors.broker.groups.epochs import next_epoch
 from actors.broker.groups.kind import Committer, Job, Ports
 from actors.broker.groups.member_groups import MEMBERS, REST, GroupConfig, SettingsOf
 from actors.broker.groups.reconciled_groups import ReconciledGroups
@@ -294,7 +288,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         static = replaced or (group.members.get(member.id) if request.instance_id is not None else None)
         turns = request.join is not None and is_replaced_by_classic(group, static, self.settings.migration)
         if replaced is not None:
-            touched |= _replace(group, replaced, member)
+            touched |= replace(group, replaced, member)
         known = member.subscription
         before = (replaced or member).current.assigned
         if told != known or member.id not in group.members:
@@ -361,15 +355,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         if bump or group.way.seen_version != self.topics.version:
             found = self._hash(group)
             if bump or found != group.metadata_hash:
-                self._raise_epoch(group, found, touched)
-
-    def _raise_epoch(self, group: ConsumerGroup, hash: int, touched: dict[Key, None]) -> None:
-        group.epoch = next_epoch(group.epoch)
-        group.metadata_hash = hash
-        if group.has_partition_metadata:
-            group.has_partition_metadata = False
-            touched[Key(kinds.PARTITIONS)] = None
-        touched[Key(kinds.GROUP)] = None
+                raise_epoch(group, found, touched)
 
     def _hash(self, group: ConsumerGroup) -> int:
         group.way.seen_version = self.topics.version
@@ -386,7 +372,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     ) -> None:
         request = one.request
         if one.changed or not member.settled(group.target_epoch):
-            question = self._question(group, member, request.owned, one.changed)
+            question = assignments.question(group, member, request.owned, one.changed, self.topics)
             if not self._reconciled(shard, group, member, one, lambda: reconcile(question), touched, now):
                 return
         if request.join is not None:
@@ -396,33 +382,11 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         moved = request.full or (
             current.assigned is not one.before and _numbers(current.assigned) != _numbers(one.before)
         )
-        interval_ms = self._next_heartbeat_ms(group, member, now)
+        config = self.settings.config(group.id)
+        step = step_of(group, member, now)
+        interval_ms = next_heartbeat_ms(config.heartbeat_ms, config.assignment_interval_ms, step)
         beat = Beat(ErrorCode.NONE, None, member.id, current.epoch, interval_ms, current.assigned if moved else None)
         self._commit(shard, group, touched, self._once_written(one.ticket, request, beat))
-
-    def _next_heartbeat_ms(self, group: ConsumerGroup, member: Member, now: Now) -> int:
-        config, current = self.settings.config(group.id), member.current
-        step = Step(
-            len(group.members),
-            group.epoch > group.target_epoch,
-            max(0, now.wall_ms - group.target_wall_ms),
-            bool(current.assigned),
-            current.state is MemberState.UNRELEASED_PARTITIONS,
-            group.classic_members > 0,
-        )
-        return next_heartbeat_ms(config.heartbeat_ms, config.assignment_interval_ms, step)
-
-    def _question(self, group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool) -> Question:
-        subscribed = group.subscribed(member.subscription)
-        return Question(
-            member.current,
-            group.target_epoch,
-            group.targets.get(member.id, {}),
-            owned,
-            lambda topic_id, partition: group.holder(topic_id, partition) in (None, member.id),
-            lambda topic_id: self.topics.name(topic_id) in subscribed,
-            changed,
-        )
 
     def _take_out(
         self,
@@ -436,10 +400,10 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         turns = stays_classic(group, [member.id for member in members], self.settings.migration)
         touched: dict[Key, None] = {}
         for member in members:
-            touched |= self._remove(group, member)
+            touched |= remove(group, member)
         if turns and self._downgrade(shard, group, touched, then, now):
             return
-        self._raise_epoch(group, self._hash(group), touched)
+        raise_epoch(group, self._hash(group), touched)
         self._commit(shard, group, touched, then)
         self._want_assignment(shard, group, now)
 
@@ -492,27 +456,10 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         else:
             self._take_out(shard, group, [member], then, now)
 
-    def _remove(self, group: ConsumerGroup, member: Member) -> dict[Key, None]:
-        touched = {Key(kind, member.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
-        regexes = list(group.resolved)
-        group.remove(member.id)
-        return touched | {Key(kinds.REGEX, regex): None for regex in regexes if regex not in group.resolved}
-
     # ---- target assignments
 
     def _order(self, group: ConsumerGroup) -> AssignmentOrder:
-        sizes: dict[bytes, int] = {}
-        topics: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
-        members: dict[str, Wish] = {}
-        for member in group.members.values():
-            told = member.subscription
-            wished = topics.get((told.topics, told.regex))
-            if wished is None:
-                found = [topic for name in group.subscribed(told) if (topic := self.topics.named(name)) is not None]
-                sizes.update(found)
-                wished = topics[told.topics, told.regex] = frozenset(topic_id for topic_id, _ in found)
-            members[member.id] = Wish(told.instance_id, wished)
-        return AssignmentOrder(members, sizes, dict(group.targets))
+        return assignments.order(group, self.topics)
 
     def _assignor(self, group: ConsumerGroup) -> Callable[[AssignmentOrder], Targets]:
         return ASSIGNORS[group.assignor(self.settings.assignors[0])]
@@ -520,18 +467,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     def _take_targets(
         self, group: ConsumerGroup, epoch: int, order: AssignmentOrder, targets: Targets, now: Now
     ) -> dict[Key, None]:
-        touched: dict[Key, None] = {}
-        for id, target in targets.items():
-            if id not in group.members:
-                # A static member may have come back under another id meanwhile.
-                instance = order.members[id].instance_id
-                id = group.static.get(instance, "") if instance is not None else ""
-            if id and group.targets.get(id) != target:
-                group.targets[id] = target
-                touched[Key(kinds.TARGET, id)] = None
-        group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
-        touched[Key(kinds.TARGET_EPOCH)] = None
-        return touched
+        return assignments.take(group, epoch, order, targets, now)
 
     # ---- regular expressions
 
@@ -561,7 +497,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             return
         touched, moved = regular_expressions.take(group, result, visible, version, now)
         if moved:
-            self._raise_epoch(group, self._hash(group), touched)
+            raise_epoch(group, self._hash(group), touched)
         if touched:
             self._commit(shard, group, touched)
             self._want_assignment(shard, group, now)
@@ -626,17 +562,3 @@ def _gone_classic(request: Request) -> ErrorCode:
 
 def _numbers(held: Held) -> dict[bytes, frozenset[int]]:
     return {topic_id: frozenset(partitions) for topic_id, partitions in held.items()}
-
-
-def _replace(group: ConsumerGroup, old: Member, new: Member) -> dict[Key, None]:
-    """A static member has come back under another id: it has what the old one had."""
-    touched = {Key(kind, old.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
-    target = group.targets.get(old.id)
-    resolved = dict(group.resolved)
-    group.remove(old.id)
-    group.resolved = resolved
-    group.subscribe(new, new.subscription)
-    group.move(new, new.current)
-    if target is not None:
-        group.targets[new.id] = target
-    return touched | {Key(kind, new.id): None for kind in (kinds.MEMBER, kinds.TARGET, kinds.CURRENT)}

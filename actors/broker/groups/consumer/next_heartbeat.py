@@ -17,6 +17,9 @@ each answer. This file alone decides it. Rules:
 
 from typing import NamedTuple
 
+from actors.broker.groups.consumer.state import ConsumerGroup, Member, MemberState
+from actors.ports import Now
+
 LEAST_MS = 100
 AFTER_MS = 50
 """How long a target assignment and its records may take."""
@@ -37,6 +40,18 @@ class Step(NamedTuple):
     """Whether it waits for partitions that other members have."""
     classic: bool = False
     """Whether the group has classic members."""
+
+
+def step_of(group: ConsumerGroup, member: Member, now: Now) -> Step:
+    """Where a member is."""
+    return Step(
+        len(group.members),
+        group.epoch > group.target_epoch,
+        max(0, now.wall_ms - group.target_wall_ms),
+        bool(member.current.assigned),
+        member.current.state is MemberState.UNRELEASED_PARTITIONS,
+        group.classic_members > 0,
+    )
 
 
 def next_heartbeat_ms(interval_ms: int, assignment_interval_ms: int, step: Step) -> int:
