@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch
 from actors.broker.groups.share.delivery.acquisition import Ask, Extent
-from actors.broker.groups.share.delivery.delivery_states import Event, State
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event
 from actors.broker.groups.share.delivery.in_flight import StateBatch
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
@@ -15,7 +15,11 @@ from actors.broker.replication.admission import Refused
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
 
-STORED = {"available": State.AVAILABLE, "acknowledged": State.ACKNOWLEDGED, "archived": State.ARCHIVED}
+STORED = {
+    "available": DeliveryState.AVAILABLE,
+    "acknowledged": DeliveryState.ACKNOWLEDGED,
+    "archived": DeliveryState.ARCHIVED,
+}
 
 
 class Share:
@@ -131,7 +135,7 @@ class Share:
         if write is None:
             return "nothing to be stored"
         told = [
-            f"{_offsets(one.first_offset, one.last_offset)} {State(one.delivery_state).name} {one.delivery_count}"
+            f"{_offsets(one.first_offset, one.last_offset)} {DeliveryState(one.delivery_state).name} {one.delivery_count}"
             for one in write.batches
         ]
         self.share.written(code, self.now_ms)

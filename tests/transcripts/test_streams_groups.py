@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.groups.kind import Committer
 from actors.broker.groups.streams.answers import Beat, Endpoint, Served, Tasks
-from actors.broker.groups.streams.state import Held
+from actors.broker.groups.streams.state import OwnedTasks
 from actors.broker.groups.streams.topology import Subtopology, Topology
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
@@ -175,7 +175,7 @@ def _tasks(text: str) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _held(held: Held) -> str:
+def _held(held: OwnedTasks) -> str:
     return _text(held.tasks())
 
 

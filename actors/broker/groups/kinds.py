@@ -7,8 +7,7 @@ the table is the one in which they are asked; where the log has a group of two k
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.broker.groups.classic import groups as classic
-from actors.broker.groups.classic.groups import ClassicGroups
+from actors.broker.groups.classic.groups import ClassicGroups, ClassicGroupSettings
 from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.consumer.groups import ConsumerGroups, ConsumerGroupSettings
 from actors.broker.groups.kind import Ports
@@ -65,6 +64,6 @@ def kinds(ports: Ports, settings: GroupSettings, topics: Topics, members: Accoun
         share=ShareGroups(ports, settings.share, topics),
         streams=StreamsGroups(ports, settings.streams, topics),
         classic=ClassicGroups(
-            ports, classic.Settings(settings.policy, settings.session_ms_min, settings.session_ms_max), members
+            ports, ClassicGroupSettings(settings.policy, settings.session_ms_min, settings.session_ms_max), members
         ),
     )

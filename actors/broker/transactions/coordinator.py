@@ -32,7 +32,7 @@ from actors.broker.coordinators.coordination import Coordination, Then
 from actors.broker.transactions import rules
 from actors.broker.transactions.records import FLEXIBLE, Line, read, record
 from actors.broker.transactions.rules import End, Fence, Init
-from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Held, Shard
+from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Shard, WaitingRequest
 from actors.broker.transactions.state import (
     AT_REST,
     NO_EPOCH,
@@ -426,7 +426,7 @@ class Coordinator(Coordination[Shard]):
         if len(entry.held) >= HELD_MAX:
             return False
         until_ms = now.mono_ms + PATIENCE_MS
-        entry.held.append(Held(until_ms, again))
+        entry.held.append(WaitingRequest(until_ms, again))
         self._held.append((until_ms, entry))
         return True
 

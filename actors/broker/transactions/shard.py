@@ -17,7 +17,7 @@ PARTITION_BYTES = 250
 """What a partition of a transaction takes."""
 
 
-class Held(NamedTuple):
+class WaitingRequest(NamedTuple):
     """A request that waits. `again` asks once more, and waits no more."""
 
     until_ms: int
@@ -34,7 +34,7 @@ class Entry:
         self.id = id
         self.transaction = transaction
         self.pending: State | None = None
-        self.held: list[Held] = []
+        self.held: list[WaitingRequest] = []
 
     @property
     def bytes(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.groups.share.delivery import acknowledgement
-from actors.broker.groups.share.delivery.delivery_states import State
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState
 from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, Run, StateBatch
 from actors.broker.groups.share.delivery.in_flight_window import NO_GAP, Window
 from actors.node.api.share.share_acknowledgements import HOLDS, Acknowledgements
@@ -32,7 +32,7 @@ def acquisition_locks_never_end() -> Sequence[Patch]:
 @mistake("shared")
 def records_acquired_while_another_member_has_them() -> Sequence[Patch]:
     """Two members process a record at a time."""
-    free = (State.AVAILABLE, State.ACQUIRED)
+    free = (DeliveryState.AVAILABLE, DeliveryState.ACQUIRED)
     return [instead(Run, "available", property(lambda self: self.state in free and self.change is None))]
 
 
@@ -41,7 +41,7 @@ def deliveries_are_not_counted() -> Sequence[Patch]:
     """A record that nobody can process is delivered for ever."""
 
     def acquire(self: Run, member: str, lock_ms: int) -> None:
-        self.state = self.target = State.ACQUIRED
+        self.state = self.target = DeliveryState.ACQUIRED
         self.member, self.lock_ms = member, lock_ms
 
     return [instead(Run, "acquire", acquire)]
@@ -61,7 +61,7 @@ def another_leader_begins_with_the_start_alone() -> Sequence[Patch]:
 @mistake("shared")
 def windows_move_over_what_is_only_acquired() -> Sequence[Patch]:
     """A member that dies takes its records with it."""
-    return [instead(Run, "over", property(lambda self: self.state is not State.AVAILABLE))]
+    return [instead(Run, "over", property(lambda self: self.state is not DeliveryState.AVAILABLE))]
 
 
 @mistake("shared")
@@ -83,6 +83,6 @@ def released_records_lose_their_deliveries() -> Sequence[Patch]:
     add = Change.add
 
     def forgetful(self: Change, first: int, last: int, state: int, count: int) -> None:
-        add(self, first, last, state, 1 if state == State.AVAILABLE else count)
+        add(self, first, last, state, 1 if state == DeliveryState.AVAILABLE else count)
 
     return [instead(Change, "add", forgetful)]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.groups.share.persistence import share_coordinator, share_state
-from actors.broker.groups.share.persistence.share_coordinator import Coordinator, Verdict
-from actors.broker.groups.share.persistence.share_shard import Shard
+from actors.broker.groups.share.persistence.share_coordinator import ShareStateCoordinator, Verdict
+from actors.broker.groups.share.persistence.share_shard import ShareStateShard
 from actors.broker.groups.share.persistence.share_state import State, Update
-from actors.broker.groups.share.persistence.share_state_records import Line
+from actors.broker.groups.share.persistence.share_state_records import StateLine
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -16,13 +16,13 @@ from tests.simulator.planted.registry import Patch, instead, mistake
 @mistake("shared")
 def share_coordinators_answer_before_the_write_is_committed() -> Sequence[Patch]:
     """The next one does not have it, and what was acknowledged is given out again."""
-    commit = Coordinator._commit
+    commit = ShareStateCoordinator._commit
 
-    def hasty(self: Coordinator, shard: Any, entry: Any, content: Any, then: Any) -> None:
+    def hasty(self: ShareStateCoordinator, shard: Any, entry: Any, content: Any, then: Any) -> None:
         commit(self, shard, entry, content, lambda verdict: None)
         then(Verdict(ErrorCode.NONE))
 
-    return [instead(Coordinator, "_commit", hasty)]
+    return [instead(ShareStateCoordinator, "_commit", hasty)]
 
 
 @mistake("shared")
@@ -39,10 +39,10 @@ def snapshots_of_share_partitions_have_the_newest_batches_alone() -> Sequence[Pa
 @mistake("shared")
 def updates_of_share_partitions_are_not_loaded() -> Sequence[Patch]:
     """The next share coordinator knows what the last snapshot says."""
-    take = Shard.take
+    take = ShareStateShard.take
 
-    def forgetful(self: Shard, line: Line) -> None:
+    def forgetful(self: ShareStateShard, line: StateLine) -> None:
         if not isinstance(line.record, Update):
             take(self, line)
 
-    return [instead(Shard, "take", forgetful)]
+    return [instead(ShareStateShard, "take", forgetful)]

@@ -39,7 +39,7 @@ FORMER_MAX = 1000
 """Keys of a former kind that are removed in one write."""
 
 
-class Settings(NamedTuple):
+class ClassicGroupSettings(NamedTuple):
     """The broker's `group.*` for classic groups."""
 
     policy: Policy
@@ -54,7 +54,7 @@ class ClassicGroups(Kind[Group]):
     numbers = (records.GROUP_KEY,)
     gives_way = True
 
-    def __init__(self, ports: Ports, settings: Settings, account: Account | None = None) -> None:
+    def __init__(self, ports: Ports, settings: ClassicGroupSettings, account: Account | None = None) -> None:
         """`account`: to which members are charged."""
         self.ports = ports
         self.account = account or Ledger().account("GroupMembers", NO_BOUND)

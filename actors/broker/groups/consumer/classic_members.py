@@ -13,7 +13,7 @@ This file alone decides what such a request means in a consumer group. Rules:
 from actors.broker.groups import embedded
 from actors.broker.groups.classic.rebalance import REQUIRED_ID_VERSION
 from actors.broker.groups.classic_requests import Joined, JoinRequest, SyncRequest
-from actors.broker.groups.consumer.migration import Migration, Policy, owned_by_id
+from actors.broker.groups.consumer.migration import Migration, MigrationPolicy, owned_by_id
 from actors.broker.groups.consumer.requests import TEXT_CHARACTERS_MAX, Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup, Member, MemberState
 from actors.broker.groups.refusals import RequestRefused
@@ -27,7 +27,7 @@ CODES = {ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.UNKNOWN_MEMBER_ID}
 
 def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, topics: Topics) -> Request:
     """A join as a heartbeat. Raises RequestRefused."""
-    if migration.policy is Policy.DISABLED:
+    if migration.policy is MigrationPolicy.DISABLED:
         raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if join.protocol_type != embedded.CONSUMER or not group.supports_classic(name for name, _ in join.protocols):
         raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

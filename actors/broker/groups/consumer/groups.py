@@ -20,7 +20,7 @@ from actors.broker.groups.classic_requests import JoinRequest, Synced, SyncReque
 from actors.broker.groups.consumer import assignments, classic_members, regular_expressions
 from actors.broker.groups.consumer import records as kinds
 from actors.broker.groups.consumer.assignors import ASSIGNORS, AssignmentOrder, Targets
-from actors.broker.groups.consumer.in_progress import InProgress, Waiting
+from actors.broker.groups.consumer.in_progress import InProgress, WaitingHeartbeat
 from actors.broker.groups.consumer.member_checks import check_regex, known_member, speaker, told_now
 from actors.broker.groups.consumer.membership import raise_epoch, remove, replace
 from actors.broker.groups.consumer.migration import (
@@ -306,7 +306,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         self._plan_rest(group, now)
         if request.join is None:
             self._resolve(shard, group, member, request.visible, now)
-        waiting = Waiting(ticket, member.id, request, before, changed)
+        waiting = WaitingHeartbeat(ticket, member.id, request, before, changed)
         waits = group.way.assigning and request.epoch == 0
         if self._want_assignment(shard, group, now) or waits:
             group.way.waiting.append(waiting)
@@ -366,7 +366,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         shard: Shard,
         group: ConsumerGroup,
         member: Member,
-        one: Waiting,
+        one: WaitingHeartbeat,
         touched: dict[Key, None],
         now: Now,
     ) -> None:

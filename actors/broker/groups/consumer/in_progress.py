@@ -7,7 +7,7 @@ from actors.broker.groups.consumer.requests import Request
 from actors.broker.groups.consumer.state import FAR_MS, Held
 
 
-class Waiting(NamedTuple):
+class WaitingHeartbeat(NamedTuple):
     """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: its subscription has."""
 
     ticket: int

@@ -41,7 +41,7 @@ CUSTOM_ASSIGNOR = (
 """To the letter as Apache Kafka: its tests ask for it."""
 
 
-class Policy(enum.Enum):
+class MigrationPolicy(enum.Enum):
     """The values of `group.consumer.migration.policy`: (from classic, to classic)."""
 
     DISABLED = (False, False)
@@ -53,13 +53,13 @@ class Policy(enum.Enum):
 class Migration(NamedTuple):
     """`classic_size_max`: of members of a classic group."""
 
-    policy: Policy = Policy.BIDIRECTIONAL
+    policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     classic_size_max: int = (1 << 31) - 1
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> "Migration":
         """Out of the broker's settings, by name."""
-        return cls(Policy[value("group.consumer.migration.policy").upper()], value("group.max.size"))
+        return cls(MigrationPolicy[value("group.consumer.migration.policy").upper()], value("group.max.size"))
 
     @property
     def upgrades(self) -> bool:

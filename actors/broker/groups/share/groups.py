@@ -65,7 +65,7 @@ class ShareGroupSettings(NamedTuple):
         )
 
 
-class Waiting(NamedTuple):
+class WaitingHeartbeat(NamedTuple):
     """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: it has raised the group's
     epoch, so what the member has may be of topics to which it subscribes no more, or that are gone."""
 
@@ -194,7 +194,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         self._touch(group, member, now)
         asked = self.beginnings.begin(shard, group, touched, now)
         waits = group.way.assigning and request.epoch == 0
-        waiting = Waiting(ticket, member.id, request, before, changed)
+        waiting = WaitingHeartbeat(ticket, member.id, request, before, changed)
         if self._want_assignment(shard, group, now) or waits:
             group.way.waiting.append(waiting)
             if touched:
@@ -257,7 +257,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         shard: Shard,
         group: ShareGroup,
         member: Member,
-        one: Waiting,
+        one: WaitingHeartbeat,
         touched: dict[Key, None],
         now: Now,
     ) -> None:

@@ -10,14 +10,19 @@ This file alone decides that. Rules:
 from collections.abc import Callable
 
 from actors.broker.groups.streams.answers import Beat, Status, Tasks
-from actors.broker.groups.streams.in_progress import InProgress, Waiting
+from actors.broker.groups.streams.in_progress import InProgress, WaitingHeartbeat
 from actors.broker.groups.streams.state import Member, StreamsGroup
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 
 def tell(
-    group: StreamsGroup, member: Member, one: Waiting, interval_ms: int, size: Callable[[str], int | None], now: Now
+    group: StreamsGroup,
+    member: Member,
+    one: WaitingHeartbeat,
+    interval_ms: int,
+    size: Callable[[str], int | None],
+    now: Now,
 ) -> Beat:
     """The answer to a heartbeat. `interval_ms`: between two heartbeats. `size`: how many partitions a topic has."""
     way, partitioned, tasks = group.way, group.way.partitioned, member.current.assigned.tasks()
@@ -47,7 +52,7 @@ def tell(
     )
 
 
-def _unheard(way: InProgress, member: Member, one: Waiting, tasks: Tasks, long_ago_ms: int) -> bool:
+def _unheard(way: InProgress, member: Member, one: WaitingHeartbeat, tasks: Tasks, long_ago_ms: int) -> bool:
     """Whether the member has not heard of what it was told before."""
     owned = one.request.owned()
     if one.request.epoch != one.before.epoch:

@@ -30,7 +30,7 @@ from actors.broker.groups.streams.answers import Beat, Tasks
 from actors.broker.groups.streams.assignor import AssignmentOrder, Targets, sticky
 from actors.broker.groups.streams.changes import Change, changed
 from actors.broker.groups.streams.endpoints_told import tell
-from actors.broker.groups.streams.in_progress import InProgress, Waiting
+from actors.broker.groups.streams.in_progress import InProgress, WaitingHeartbeat
 from actors.broker.groups.streams.reconciliation import Question, reconcile
 from actors.broker.groups.streams.records import Key
 from actors.broker.groups.streams.requests import Request, check
@@ -132,7 +132,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
             group.way.shutdown = group.way.shutdown or request.member_id
         status = [*change.status, *assignments.delayed(group, config.assignment_interval_ms, now)]
         waits = group.way.assigning and request.epoch == 0
-        waiting = Waiting(ticket, request.member_id, request, before, status)
+        waiting = WaitingHeartbeat(ticket, request.member_id, request, before, status)
         if self._want_assignment(shard, group, now) or waits:
             group.way.waiting.append(waiting)
             if touched:
@@ -192,7 +192,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         shard: Shard,
         group: StreamsGroup,
         member: Member,
-        one: Waiting,
+        one: WaitingHeartbeat,
         touched: dict[Key, None],
         now: Now,
     ) -> None:

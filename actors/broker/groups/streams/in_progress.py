@@ -16,7 +16,7 @@ from actors.broker.groups.streams.requests import Request
 from actors.broker.groups.streams.state import FAR_MS, Current, Member, StreamsGroup
 
 
-class Waiting(NamedTuple):
+class WaitingHeartbeat(NamedTuple):
     """A heartbeat that waits for a target assignment. `before`: where the member was. `status`: what it is told besides."""
 
     ticket: int

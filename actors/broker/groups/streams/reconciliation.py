@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.reconciliation import Fenced, Row, always, behind, next_step
 from actors.broker.groups.streams.answers import Tasks, TaskSets
-from actors.broker.groups.streams.state import Current, Epochs, Held, MemberState
+from actors.broker.groups.streams.state import Current, Epochs, MemberState, OwnedTasks
 
 
 class Question(NamedTuple):
@@ -100,8 +100,8 @@ def _compared(question: Question, epoch: int) -> Current:
     standby = _split("standby", current.assigned.standby, target.standby, question)
     warmup = _split("warmup", current.assigned.warmup, target.warmup, question)
     since = current.assigned.active
-    kept = Held(_epochs(active.kept, since), standby.kept, warmup.kept)
-    revoking = Held(_epochs(active.revoked, since), standby.revoked, warmup.revoked)
+    kept = OwnedTasks(_epochs(active.kept, since), standby.kept, warmup.kept)
+    revoking = OwnedTasks(_epochs(active.revoked, since), standby.revoked, warmup.revoked)
     unreleased = active.waits or standby.waits or warmup.waits
     state, follows = OUTCOMES[revoking.any() and _owns(question, revoking), unreleased]
     if not follows:
@@ -109,8 +109,8 @@ def _compared(question: Question, epoch: int) -> Current:
     given = {one: dict(numbers) for one, numbers in kept.active.items()}
     for one, numbers in active.given.items():
         given.setdefault(one, {}).update(dict.fromkeys(sorted(numbers), target_epoch))
-    assigned = Held(given, _union(standby.kept, standby.given), _union(warmup.kept, warmup.given))
-    return current.at(target_epoch)._replace(state=state, assigned=assigned, revoking=Held())
+    assigned = OwnedTasks(given, _union(standby.kept, standby.given), _union(warmup.kept, warmup.given))
+    return current.at(target_epoch)._replace(state=state, assigned=assigned, revoking=OwnedTasks())
 
 
 class _Split(NamedTuple):
@@ -146,7 +146,7 @@ def _union(left: TaskSets, right: TaskSets) -> TaskSets:
     return {one: left.get(one, frozenset()) | right.get(one, frozenset()) for one in sorted({*left, *right})}
 
 
-def _owns(question: Question, held: Held) -> bool:
+def _owns(question: Question, held: OwnedTasks) -> bool:
     """Whether the member has something of this, as far as it has said."""
     if question.owned is None:
         return True

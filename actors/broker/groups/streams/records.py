@@ -20,9 +20,9 @@ from actors.broker.groups.streams.state import (
     Current,
     Description,
     Epochs,
-    Held,
     Member,
     MemberState,
+    OwnedTasks,
     StreamsGroup,
 )
 from actors.broker.groups.streams.topology import Topic, Topology, topology
@@ -162,8 +162,10 @@ def _current(data: "StreamsGroupCurrentMemberAssignmentValue") -> Current:
         data.member_epoch,
         data.previous_member_epoch,
         STATES.get(data.state, MemberState.UNKNOWN),
-        Held(_epochs(data.active_tasks, data.member_epoch), _sets(data.standby_tasks), _sets(data.warmup_tasks)),
-        Held(_epochs(pending[0], data.member_epoch), _sets(pending[1]), _sets(data.warmup_tasks_pending_revocation)),
+        OwnedTasks(_epochs(data.active_tasks, data.member_epoch), _sets(data.standby_tasks), _sets(data.warmup_tasks)),
+        OwnedTasks(
+            _epochs(pending[0], data.member_epoch), _sets(pending[1]), _sets(data.warmup_tasks_pending_revocation)
+        ),
     )
 
 

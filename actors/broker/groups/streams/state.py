@@ -40,7 +40,7 @@ class MemberState(enum.IntEnum):
     """Written by a later version."""
 
 
-class Held(NamedTuple):
+class OwnedTasks(NamedTuple):
     """Tasks that a member has, by role."""
 
     active: Epochs = NOTHING_SINCE
@@ -63,7 +63,7 @@ class Held(NamedTuple):
                     yield role, one, number
 
 
-ROLES = Held._fields
+ROLES = OwnedTasks._fields
 
 
 class Current(NamedTuple):
@@ -72,8 +72,8 @@ class Current(NamedTuple):
     epoch: int
     previous_epoch: int
     state: MemberState
-    assigned: Held
-    revoking: Held
+    assigned: OwnedTasks
+    revoking: OwnedTasks
 
     def at(self, epoch: int) -> "Current":
         """The same in another epoch. The present one becomes the previous one."""
@@ -102,7 +102,7 @@ class Description(NamedTuple):
     tags: tuple[tuple[str, str], ...]
 
 
-NEW = Current(0, 0, MemberState.STABLE, Held(), Held())
+NEW = Current(0, 0, MemberState.STABLE, OwnedTasks(), OwnedTasks())
 SILENT = Description(None, None, "", "", -1, -1, "", None, ())
 """Of a member of which the log has no more than an assignment."""
 

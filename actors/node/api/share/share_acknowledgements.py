@@ -16,7 +16,7 @@ from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.groups.share.delivery.share_sessions import Named, Owner
 from actors.broker.replication.admission import Refused
 from actors.node.api.contexts import BrokerContext
-from actors.node.roles.broker.groups.share.share_partitions import Held
+from actors.node.roles.broker.groups.share.share_partitions import LedSharePartition
 from actors.node.runtime.calls import Call
 from actors.node.runtime.slices import Pace
 from actors.wire.errors import ErrorCode, text
@@ -44,7 +44,7 @@ class Acknowledgements:
         self._renewals = call.api_version >= RENEWALS_FROM
         self._renewing = renewing
         self.outcomes: dict[Named, Outcome] = {}
-        self.left: dict[Named, tuple[Held, Change]] = {}
+        self.left: dict[Named, tuple[LedSharePartition, Change]] = {}
 
     def take_in(self, topics: Any, *, empty: bool) -> Iterator[None]:
         """Take in what the request says, slice by slice. `empty`: a partition without acknowledgements is answered too."""

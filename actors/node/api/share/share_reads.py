@@ -26,7 +26,7 @@ from actors.broker.replication.partition import Partition
 from actors.broker.replication.reading import Look, Reader, look, note_failure
 from actors.broker.replication.sessions import Entry, Session, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
-from actors.node.roles.broker.groups.share.share_partitions import Held
+from actors.node.roles.broker.groups.share.share_partitions import LedSharePartition
 from actors.node.runtime.calls import Call
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
@@ -61,7 +61,7 @@ class Place:
     def __init__(self, named: Named, session: Session) -> None:
         self.named = named
         self.entry = Entry(Wanted(*named, 0, -1, -1, -1, 0), session)
-        self.held: Held | None = None
+        self.held: LedSharePartition | None = None
         self.error = ErrorCode.NONE
         self.offset = 0
         """Where it was read last."""
@@ -205,7 +205,7 @@ def _end(partition: Partition, limits: Limits) -> int:
     return partition.last_stable_offset if limits.committed_only else partition.high_watermark
 
 
-def _offers(held: Held, limits: Limits) -> bool:
+def _offers(held: LedSharePartition, limits: Limits) -> bool:
     """Whether something may be acquired that can be read. Nearly always, where many members wait, nothing is new; an unclean
     election may also have cut the log. While it is being loaded there is nothing."""
     share = held.share

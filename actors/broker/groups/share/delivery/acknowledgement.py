@@ -15,7 +15,7 @@ not acquired, another member has them, they are acknowledged already, or the gro
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.share.delivery.delivery_states import Event, State, after
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event, after
 from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, InFlightBatch, Run
 from actors.broker.groups.share.delivery.in_flight_window import Window
 from actors.broker.replication.admission import Refused
@@ -113,7 +113,7 @@ def _apply(
             if event is Event.RENEW:
                 run.lock_ms = lock_ms
                 continue
-            run.target = after(State.ACQUIRED, event, spent=run.count >= delivery_limit)
+            run.target = after(DeliveryState.ACQUIRED, event, spent=run.count >= delivery_limit)
             run.change = change
             change.add(run.first, run.last, run.target, run.count)
         batch.join()

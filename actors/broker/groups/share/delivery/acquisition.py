@@ -16,7 +16,7 @@ This file alone decides that. Rules:
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.share.delivery.delivery_states import Event, State
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event
 from actors.broker.groups.share.delivery.in_flight import InFlightBatch, Run
 from actors.broker.groups.share.delivery.in_flight_window import Window
 
@@ -74,7 +74,7 @@ def acquire(
     acquired = taking.acquired
     if aborted and acquired:
         for extent in aborted:
-            window.archive(extent.first, extent.last, Event.ABORT, State.ACQUIRED)
+            window.archive(extent.first, extent.last, Event.ABORT, DeliveryState.ACQUIRED)
         acquired = without(acquired, aborted)
     window.advance()
     return acquired
@@ -204,14 +204,14 @@ class _Taking:
             last = min(last, self._aligned(first + self._left - 1))
         if ask.strict and self._left < last - first + 1:
             taken = first + self._left - 1
-            held = Run(first, taken, State.ACQUIRED, 1, ask.member, ask.lock_ms)
-            window.insert(InFlightBatch([held, Run(taken + 1, last, State.AVAILABLE, 0)]))
+            held = Run(first, taken, DeliveryState.ACQUIRED, 1, ask.member, ask.lock_ms)
+            window.insert(InFlightBatch([held, Run(taken + 1, last, DeliveryState.AVAILABLE, 0)]))
             window.look()
             pieces = [Extent(first, taken)]
         else:
             pieces = [Extent(first, last)] if ask.strict else self._divided(first, last)
             for piece in pieces:
-                window.insert(InFlightBatch([Run(*piece, State.ACQUIRED, 1, ask.member, ask.lock_ms)]))
+                window.insert(InFlightBatch([Run(*piece, DeliveryState.ACQUIRED, 1, ask.member, ask.lock_ms)]))
         if window.batches[0].first == first:
             window.start = first
         window.end = max(window.end, last)

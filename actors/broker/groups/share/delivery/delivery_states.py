@@ -12,7 +12,7 @@ This file alone decides the states, as a table. Rules:
 import enum
 
 
-class State(enum.IntEnum):
+class DeliveryState(enum.IntEnum):
     """As the state of a batch is written in `__share_group_state`. ACQUIRED is in memory alone."""
 
     AVAILABLE = 0
@@ -41,22 +41,22 @@ class Event(enum.Enum):
     """It belongs to a transaction that was aborted, and the group reads committed records only."""
 
 
-TRANSITIONS: dict[tuple[State, Event], State] = {
-    (State.AVAILABLE, Event.ACQUIRE): State.ACQUIRED,
-    (State.AVAILABLE, Event.LOSE): State.ARCHIVED,
-    (State.ACQUIRED, Event.ACCEPT): State.ACKNOWLEDGED,
-    (State.ACQUIRED, Event.REJECT): State.ARCHIVED,
-    (State.ACQUIRED, Event.GAP): State.ARCHIVED,
-    (State.ACQUIRED, Event.ABORT): State.ARCHIVED,
-    (State.ACQUIRED, Event.RENEW): State.ACQUIRED,
-    (State.ACQUIRED, Event.RELEASE): State.AVAILABLE,
-    (State.ACQUIRED, Event.EXPIRE): State.AVAILABLE,
-    (State.ACQUIRED, Event.END_SESSION): State.AVAILABLE,
+TRANSITIONS: dict[tuple[DeliveryState, Event], DeliveryState] = {
+    (DeliveryState.AVAILABLE, Event.ACQUIRE): DeliveryState.ACQUIRED,
+    (DeliveryState.AVAILABLE, Event.LOSE): DeliveryState.ARCHIVED,
+    (DeliveryState.ACQUIRED, Event.ACCEPT): DeliveryState.ACKNOWLEDGED,
+    (DeliveryState.ACQUIRED, Event.REJECT): DeliveryState.ARCHIVED,
+    (DeliveryState.ACQUIRED, Event.GAP): DeliveryState.ARCHIVED,
+    (DeliveryState.ACQUIRED, Event.ABORT): DeliveryState.ARCHIVED,
+    (DeliveryState.ACQUIRED, Event.RENEW): DeliveryState.ACQUIRED,
+    (DeliveryState.ACQUIRED, Event.RELEASE): DeliveryState.AVAILABLE,
+    (DeliveryState.ACQUIRED, Event.EXPIRE): DeliveryState.AVAILABLE,
+    (DeliveryState.ACQUIRED, Event.END_SESSION): DeliveryState.AVAILABLE,
 }
-FINAL = frozenset((State.ACKNOWLEDGED, State.ARCHIVED))
+FINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
 
 
-def after(state: State, event: Event, *, spent: bool) -> State:
+def after(state: DeliveryState, event: Event, *, spent: bool) -> DeliveryState:
     """The state that follows. `spent`: the record is delivered to nobody any more (rule 2). KeyError: it cannot happen."""
     following = TRANSITIONS[state, event]
-    return State.ARCHIVED if spent and following is State.AVAILABLE else following
+    return DeliveryState.ARCHIVED if spent and following is DeliveryState.AVAILABLE else following

@@ -8,7 +8,7 @@ again, so a batch that is treated as one costs one run.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.share.delivery.delivery_states import FINAL, State
+from actors.broker.groups.share.delivery.delivery_states import FINAL, DeliveryState
 
 NOBODY = ""
 NEVER_MS = 1 << 62
@@ -54,7 +54,7 @@ class Run:
     __slots__ = ("change", "count", "first", "last", "lock_ms", "member", "state", "target")
 
     def __init__(
-        self, first: int, last: int, state: State, count: int, member: str = NOBODY, lock_ms: int = NEVER_MS
+        self, first: int, last: int, state: DeliveryState, count: int, member: str = NOBODY, lock_ms: int = NEVER_MS
     ) -> None:
         self.first = first
         self.last = last
@@ -69,12 +69,12 @@ class Run:
 
     @property
     def available(self) -> bool:
-        return self.state is State.AVAILABLE
+        return self.state is DeliveryState.AVAILABLE
 
     @property
     def held(self) -> bool:
         """A member has them, and has not said what becomes of them."""
-        return self.state is State.ACQUIRED and self.change is None
+        return self.state is DeliveryState.ACQUIRED and self.change is None
 
     @property
     def over(self) -> bool:
@@ -83,11 +83,11 @@ class Run:
 
     def acquire(self, member: str, lock_ms: int) -> None:
         """One more delivery."""
-        self.state = self.target = State.ACQUIRED
+        self.state = self.target = DeliveryState.ACQUIRED
         self.count += 1
         self.member, self.lock_ms = member, lock_ms
 
-    def become(self, state: State) -> None:
+    def become(self, state: DeliveryState) -> None:
         """Any other state than ACQUIRED."""
         self.state = self.target = state
         self.member, self.lock_ms, self.change = NOBODY, NEVER_MS, None

@@ -14,7 +14,7 @@ This file alone decides how the window moves. Rules:
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from actors.broker.groups.share.delivery.delivery_states import Event, State, after
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event, after
 from actors.broker.groups.share.delivery.in_flight import InFlightBatch, Run, StateBatch
 
 NO_GAP = -1
@@ -45,8 +45,8 @@ class Window:
                 raise ValueError(f"state batch {one.first_offset} to {one.last_offset} does not follow {below - 1}")
             if one.first_offset > below and window.gap == NO_GAP:
                 window.gap = below
-            state = State(one.delivery_state)
-            if state is State.ACQUIRED:
+            state = DeliveryState(one.delivery_state)
+            if state is DeliveryState.ACQUIRED:
                 raise ValueError(f"state batch {one.first_offset} is stored as acquired")
             window.batches.append(InFlightBatch([Run(one.first_offset, one.last_offset, state, one.delivery_count)]))
             below = one.last_offset + 1
@@ -75,7 +75,7 @@ class Window:
             run.last - max(run.first, self.start) + 1
             for batch in self.batches
             for run in batch.runs
-            if run.last >= self.start and run.target in (State.ACKNOWLEDGED, State.ARCHIVED)
+            if run.last >= self.start and run.target in (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
         )
 
     @property
@@ -151,7 +151,7 @@ class Window:
         if not self.has_gap or self.gap > self._gap_end:
             self.gap = NO_GAP
 
-    def archive(self, first: int, last: int, event: Event, state: State = State.AVAILABLE) -> bool:
+    def archive(self, first: int, last: int, event: Event, state: DeliveryState = DeliveryState.AVAILABLE) -> bool:
         """Records of first..last that are in that state are lost to the group; whether there were any."""
         found = False
         for batch in self.covering(first, last):
@@ -213,8 +213,8 @@ class Window:
             below = batch.first - 1
             for run in batch.runs:
                 assert run.first == below + 1 and run.last >= run.first, (run.first, run.last, below)
-                assert (run.state is State.ACQUIRED) == bool(run.member), (run.first, run.state, run.member)
-                assert run.change is None or run.state is State.ACQUIRED
+                assert (run.state is DeliveryState.ACQUIRED) == bool(run.member), (run.first, run.state, run.member)
+                assert run.change is None or run.state is DeliveryState.ACQUIRED
                 below = run.last
             assert batch.last == below, (batch.last, below)
         assert not self.batches or below <= self.end, (below, self.end)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from actors.broker.groups.share.delivery import acknowledgement
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch
 from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Extent, acquire, can_acquire
-from actors.broker.groups.share.delivery.delivery_states import State
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState
 from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, StateBatch
 from actors.broker.groups.share.delivery.in_flight_window import Window
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
@@ -104,7 +104,7 @@ class SharePartition:
     @property
     def acquired(self) -> bool:
         """A member has something of it."""
-        return self.window is not None and any(run.state is State.ACQUIRED for _, run in self.window.runs())
+        return self.window is not None and any(run.state is DeliveryState.ACQUIRED for _, run in self.window.runs())
 
     # ---- what members do
 

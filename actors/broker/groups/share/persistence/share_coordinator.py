@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Coordination
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_shard import Entry, Shard
+from actors.broker.groups.share.persistence.share_shard import Entry, ShareStateShard
 from actors.broker.groups.share.persistence.share_state import (
     DELIVERY_STATES,
     NO_COUNT,
@@ -37,7 +37,7 @@ from actors.broker.groups.share.persistence.share_state import (
     initial,
     snapshot,
 )
-from actors.broker.groups.share.persistence.share_state_records import Line, read, record
+from actors.broker.groups.share.persistence.share_state_records import StateLine, read, record
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, text
 
@@ -84,12 +84,12 @@ class StateRefused(Exception):
         self.verdict = Verdict(code, sentence or text(code))
 
 
-class Coordinator(Coordination[Shard]):
+class ShareStateCoordinator(Coordination[ShareStateShard]):
     """All shards of one broker."""
 
     def __init__(self, settings: ShareStateSettings, exists: Callable[[bytes, int], bool]) -> None:
         """`exists`: whether a topic with that id has that partition."""
-        super().__init__(settings.partitions, Shard)
+        super().__init__(settings.partitions, ShareStateShard)
         self.settings = settings
         self.answers: list[tuple[int, Any]] = []
         """Always empty: who asks is told through `then`."""
@@ -97,7 +97,7 @@ class Coordinator(Coordination[Shard]):
         self._offsets: dict[int, int] = {}
         """Token of a snapshot or a removal on its way -> where the log has it, or behind."""
         self._cold_ms = -1
-        self._suspects: deque[tuple[Shard, SharePartitionKey]] = deque()
+        self._suspects: deque[tuple[ShareStateShard, SharePartitionKey]] = deque()
         """Share partitions that are still to be looked at for a new snapshot."""
 
     # ---- loading
@@ -108,10 +108,10 @@ class Coordinator(Coordination[Shard]):
         if shard is not None:
             shard.position = offset
 
-    def _read(self, key: bytes | None, value: bytes | None) -> Line | None:
+    def _read(self, key: bytes | None, value: bytes | None) -> StateLine | None:
         return read(key, value)
 
-    def _take(self, shard: Shard, key: bytes, line: Line, producer_id: int) -> str:
+    def _take(self, shard: ShareStateShard, key: bytes, line: StateLine, producer_id: int) -> str:
         shard.take(line)
         return line.strange
 
@@ -253,7 +253,7 @@ class Coordinator(Coordination[Shard]):
         if token in self._offsets:
             self._offsets[token] = offset
 
-    def _commit(self, shard: Shard, entry: Entry, content: State | Update | None, then: Told) -> None:
+    def _commit(self, shard: ShareStateShard, entry: Entry, content: State | Update | None, then: Told) -> None:
         """Write a record and take it in; `then` when it is committed."""
         whole = not isinstance(content, Update)
         entry.replay(content)
@@ -276,7 +276,7 @@ class Coordinator(Coordination[Shard]):
         if whole:
             self._offsets[token] = 0
 
-    def _settle(self, shard: Shard, entry: Entry, state: State, then: Told) -> None:
+    def _settle(self, shard: ShareStateShard, entry: Entry, state: State, then: Told) -> None:
         """`then` when all that was written of an entry is committed (rules 1 and 5)."""
         if entry.behind:
             self._commit(shard, entry, entry.state, then)
@@ -304,7 +304,7 @@ class Coordinator(Coordination[Shard]):
 
     # ---- checks
 
-    def _entry(self, key: SharePartitionKey) -> tuple[Shard, Entry | None]:
+    def _entry(self, key: SharePartitionKey) -> tuple[ShareStateShard, Entry | None]:
         """Where a share partition is, and what is remembered of it. Raises StateRefused."""
         if key.number < 0:
             raise StateRefused(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
@@ -315,7 +315,7 @@ class Coordinator(Coordination[Shard]):
             raise StateRefused(ErrorCode.UNSUPPORTED_VERSION, f"{shard.strange[key]}; nothing of it is changed here.")
         return shard, shard.entries.get(key)
 
-    def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[Shard, Entry, State]:
+    def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[ShareStateShard, Entry, State]:
         """The same, of one that is initialised."""
         shard, entry = self._entry(key)
         if entry is None or entry.state is None:
@@ -326,7 +326,7 @@ class Coordinator(Coordination[Shard]):
         if not self._exists(key.topic_id, key.number):
             raise StateRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _remove_topics(self, shard: Shard, gone: Callable[[bytes], bool]) -> None:
+    def _remove_topics(self, shard: ShareStateShard, gone: Callable[[bytes], bool]) -> None:
         for entry in list(shard.entries.values()):
             if gone(entry.key.topic_id) and (entry.state is not None or entry.key in shard.strange):
                 shard.strange.pop(entry.key, None)
@@ -340,7 +340,7 @@ def _ignore(verdict: Verdict) -> None:
     """Nobody waits for this write."""
 
 
-def _has_warm(shard: Shard) -> bool:
+def _has_warm(shard: ShareStateShard) -> bool:
     """Whether something was written since all of them got a snapshot for being cold: else new ones help nothing."""
     states = [entry.state for entry in shard.entries.values() if entry.state is not None]
     return any(state.created_ms == state.written_ms for state in states)

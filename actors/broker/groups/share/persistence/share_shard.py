@@ -11,7 +11,7 @@ This file alone decides up to where the log is needed. Rules:
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.groups.share.persistence.share_state import State, Update, check, replayed
-from actors.broker.groups.share.persistence.share_state_records import Line
+from actors.broker.groups.share.persistence.share_state_records import StateLine
 
 FAR = 1 << 62
 
@@ -50,7 +50,7 @@ class Entry:
             self.updates = 0
 
 
-class Shard:
+class ShareStateShard:
     """One partition that this broker leads, in one leader epoch."""
 
     def __init__(self, partition: int, epoch: int) -> None:
@@ -63,7 +63,7 @@ class Shard:
         self.position = 0
         """What is loaded next stands at this offset or behind it; once loaded: the last committed record does."""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: StateLine) -> None:
         """A record of the log."""
         if line.strange:
             self.strange[line.key] = line.strange

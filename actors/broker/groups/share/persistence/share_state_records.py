@@ -4,8 +4,8 @@ Key: int16 kind, then group, topic id and partition. Kind 0: a snapshot, all tha
 Kind 1: an update, what has changed since. Value: int16 version 0, then fields. Only a snapshot is ever removed, by a null
 value, and with it everything of the share partition.
 
-A value of another version was written by later software, and a damaged one by nobody knows whom. `Line.strange` says so, and
-the coordinator refuses every request for that share partition: to go on without it would deliver again what was
+A value of another version was written by later software, and a damaged one by nobody knows whom. `StateLine.strange` says
+so, and the coordinator refuses every request for that share partition: to go on without it would deliver again what was
 acknowledged.
 """
 
@@ -27,7 +27,7 @@ VERSION = 0
 """Of all keys and values."""
 
 
-class Line(NamedTuple):
+class StateLine(NamedTuple):
     """A decoded record. `record` None: all of the share partition was removed, or `strange`: a sentence why it cannot be
     read here."""
 
@@ -65,7 +65,7 @@ def record(key: SharePartitionKey, content: State | Update | None) -> Record:
     return _key(kind, key), VERSION.to_bytes(2, "big") + encode(value, VERSION)
 
 
-def read(key: bytes | None, value: bytes | None) -> Line | None:
+def read(key: bytes | None, value: bytes | None) -> StateLine | None:
     """Decode a record. None for kinds of keys that are not ours. Raises WireError on a damaged key."""
     if key is None or len(key) < 2:
         return None
@@ -77,15 +77,15 @@ def read(key: bytes | None, value: bytes | None) -> Line | None:
         raise WireError(KEYS[kind], f"has {len(key) - end} bytes behind its end", end)
     place = SharePartitionKey(named.group_id, bytes(named.topic_id), named.partition)
     if value is None:
-        return Line(place, None, "" if kind == SNAPSHOT else f"an update of {place} has no value")
+        return StateLine(place, None, "" if kind == SNAPSHOT else f"an update of {place} has no value")
     version = int.from_bytes(value[:2], "big")
     if version != VERSION:
-        return Line(place, None, f"{place} has a value of version {version}, known is {VERSION}")
+        return StateLine(place, None, f"{place} has a value of version {version}, known is {VERSION}")
     try:
         data, _ = decode(VALUES[kind], version, memoryview(value), 2)
     except WireError as error:
-        return Line(place, None, f"{place} has a damaged value: {error}")
-    return Line(place, _update(data) if kind == UPDATE else _state(data))
+        return StateLine(place, None, f"{place} has a damaged value: {error}")
+    return StateLine(place, _update(data) if kind == UPDATE else _state(data))
 
 
 def _key(kind: int, key: SharePartitionKey) -> bytes:

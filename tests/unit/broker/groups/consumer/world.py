@@ -6,8 +6,7 @@ from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
 from actors.broker.groups.consumer import groups as consumer
-from actors.broker.groups.consumer.migration import Migration
-from actors.broker.groups.consumer.migration import Policy as MigrationPolicy
+from actors.broker.groups.consumer.migration import Migration, MigrationPolicy
 from actors.broker.groups.consumer.requests import Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.coordinator import Coordinator

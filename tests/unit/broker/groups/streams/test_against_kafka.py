@@ -15,7 +15,7 @@ from actors.broker.groups.streams.answers import Tasks
 from actors.broker.groups.streams.assignor import AssignmentOrder, Place, Targets, sticky
 from actors.broker.groups.streams.partitioning import partition
 from actors.broker.groups.streams.reconciliation import Fenced, Question, reconcile
-from actors.broker.groups.streams.state import Current, Held, MemberState
+from actors.broker.groups.streams.state import Current, MemberState, OwnedTasks
 from actors.broker.groups.streams.topology import Copartition, Subtopology, Topic, Topology
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "kafka-4.3.1" / "streams_groups"
@@ -33,9 +33,9 @@ def tasks(told: list[Any]) -> Tasks:
     return Tasks(*(sets(role) for role in told))
 
 
-def held(told: list[Any]) -> Held:
+def held(told: list[Any]) -> OwnedTasks:
     active = {one: {int(number): epoch for number, epoch in numbers.items()} for one, numbers in told[0].items()}
-    return Held(active, sets(told[1]), sets(told[2]))
+    return OwnedTasks(active, sets(told[1]), sets(told[2]))
 
 
 def current(told: list[Any]) -> Current:
@@ -55,7 +55,7 @@ def test_a_member_comes_where_kafka_brings_it(case: list[Any]) -> None:
         if role == "active":
             free = process("active", one, number) is None
             return free and "p" not in (process("standby", one, number), process("warmup", one, number))
-        return all(process(other, one, number) != "p" for other in Held._fields)
+        return all(process(other, one, number) != "p" for other in OwnedTasks._fields)
 
     question = Question(member, target_epoch, tasks(target), None if owned is None else tasks(owned), available)
     if expected == "fenced":

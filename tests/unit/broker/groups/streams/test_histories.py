@@ -15,7 +15,7 @@ import pytest
 
 from actors.broker.groups.streams import records
 from actors.broker.groups.streams.answers import Beat, Tasks
-from actors.broker.groups.streams.state import Held, StreamsGroup
+from actors.broker.groups.streams.state import OwnedTasks, StreamsGroup
 from actors.broker.groups.streams.topology import Topology
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups import histories
@@ -217,5 +217,5 @@ def test_a_planted_mistake_is_found_what_a_member_is_to_let_go_of_is_not_written
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = records._current_fields
-    monkeypatch.setattr(records, "_current_fields", lambda current: whole(current._replace(revoking=Held())))
+    monkeypatch.setattr(records, "_current_fields", lambda current: whole(current._replace(revoking=OwnedTasks())))
     assert found(History)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.broker.groups.streams.answers import Endpoint, Tasks
 from actors.broker.groups.streams.records import CURRENT, KEYS, VALUES, keys, read, record, replay
-from actors.broker.groups.streams.state import Current, Description, Held, Member, MemberState, StreamsGroup
+from actors.broker.groups.streams.state import Current, Description, Member, MemberState, OwnedTasks, StreamsGroup
 from actors.broker.groups.streams.topology import Copartition, Subtopology, Topic, Topology
 from actors.wire.errors import WireError
 
@@ -57,8 +57,8 @@ def test_what_they_say() -> None:
         7,
         6,
         MemberState.UNREVOKED_TASKS,
-        Held({"0": {0: 5, 2: 7}}, {"1": frozenset((0,))}, {"2": frozenset((5,))}),
-        Held({"1": {1: 6}}, {"1": frozenset((2,))}, {"2": frozenset((6,))}),
+        OwnedTasks({"0": {0: 5, 2: 7}}, {"1": frozenset((0,))}, {"2": frozenset((5,))}),
+        OwnedTasks({"1": {1: 6}}, {"1": frozenset((2,))}, {"2": frozenset((6,))}),
     )
     repartition = Topic("app-words-repartition", 4, 0, (("retention.ms", "-1"),))
     changelog = Topic("app-counts-changelog", 0, 3, (("cleanup.policy", "compact"),))
@@ -123,12 +123,12 @@ def test_members_that_are_left_of_a_torn_write_have_each_active_task_once() -> N
     group = StreamsGroup("g")
     group.epoch = 3
     stable = MemberState.STABLE
-    group.members["a"] = Member("a", current=Current(3, 2, stable, Held({"0": {0: 1, 1: 1}}), Held()))
-    group.members["b"] = Member("b", current=Current(5, 4, stable, Held({"0": {1: 5}}), Held()))
+    group.members["a"] = Member("a", current=Current(3, 2, stable, OwnedTasks({"0": {0: 1, 1: 1}}), OwnedTasks()))
+    group.members["b"] = Member("b", current=Current(5, 4, stable, OwnedTasks({"0": {1: 5}}), OwnedTasks()))
     for id, member in group.members.items():
         member.told = member.told._replace(process_id=id)
     assert group.index() == ["a"]
-    assert group.members["a"].current.assigned == Held({"0": {0: 1}})
+    assert group.members["a"].current.assigned == OwnedTasks({"0": {0: 1}})
     assert group.has("active", "0", 1, "b") and not group.has("active", "0", 1, "a")
     assert group.epoch == 5, "no epoch is given out twice"
     group.check()

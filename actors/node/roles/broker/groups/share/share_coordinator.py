@@ -8,7 +8,12 @@ and as far as it is committed.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.broker.groups.share.persistence.share_coordinator import Coordinator, ShareStateSettings, Told, Verdict
+from actors.broker.groups.share.persistence.share_coordinator import (
+    ShareStateCoordinator,
+    ShareStateSettings,
+    Told,
+    Verdict,
+)
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
@@ -23,7 +28,7 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 
-class ShareCoordinator(CoordinatorHost[Coordinator]):
+class ShareCoordinator(CoordinatorHost[ShareStateCoordinator]):
     """Share partitions whose partition of `__share_group_state` this broker leads."""
 
     timeout_setting = "share.coordinator.write.timeout.ms"
@@ -38,7 +43,7 @@ class ShareCoordinator(CoordinatorHost[Coordinator]):
         loadings: Loadings,
     ) -> None:
         value = runtime.config.value
-        machine = Coordinator(
+        machine = ShareStateCoordinator(
             ShareStateSettings.of(value),
             self._exists,
         )

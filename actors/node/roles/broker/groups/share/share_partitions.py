@@ -48,7 +48,7 @@ EARLIEST = "earliest"
 CODES = {int(code): code for code in ErrorCode}
 
 
-class Held:
+class LedSharePartition:
     """One share partition here, and its partition.
 
     `key`: waiting key, signalled when something may be acquired or was stored, and when it is over. `reading`: a member's
@@ -88,12 +88,12 @@ class SharePartitions:
             runtime.config.value("group.share.max.share.sessions"),
             runtime.ledger.account("ShareSessions", ENTRIES_MAX * ENTRY_BYTES),
         )
-        self._held: dict[SharePartitionKey, Held] = {}
+        self._held: dict[SharePartitionKey, LedSharePartition] = {}
         self._connections: dict[int, set[Owner]] = {}
-        self._locks: list[tuple[int, int, Held]] = []
+        self._locks: list[tuple[int, int, LedSharePartition]] = []
         """When locks may end; the number keeps the order of arrival."""
         self._sequence = 0
-        self._gathered: list[Held] = []
+        self._gathered: list[LedSharePartition] = []
         """What has something to be stored."""
         self._reports: dict[tuple[str, str, int], list[str]] = {}
         """(group, what fails, error code) -> the first sentence of the turn, and the partitions that it is about."""
@@ -101,7 +101,7 @@ class SharePartitions:
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[LedSharePartition]:
         return iter(self._held.values())
 
     # ---- sessions
@@ -132,7 +132,7 @@ class SharePartitions:
                 held.share.give_back(session.owner.member, limits)
                 self.gather(held)
 
-    def _of(self, session: ShareSession) -> Iterator[Held]:
+    def _of(self, session: ShareSession) -> Iterator[LedSharePartition]:
         for topic_id, number in session.partitions:
             held = self._held.get(SharePartitionKey(session.owner.group, topic_id, number))
             if held is not None:
@@ -154,21 +154,21 @@ class SharePartitions:
 
     # ---- share partitions
 
-    def find(self, key: SharePartitionKey) -> Held | None:
+    def find(self, key: SharePartitionKey) -> LedSharePartition | None:
         """One that is here."""
         return self._held.get(key)
 
-    def open(self, group: str, partition: Partition) -> Held:
+    def open(self, group: str, partition: Partition) -> LedSharePartition:
         """That of a group and a partition that this broker leads; it may not be loaded yet, and `share.fenced` says why it
         could not be."""
         key = SharePartitionKey(group, partition.topic_id, partition.number)
         held = self._held.get(key)
         if held is None:
-            held = self._held[key] = Held(SharePartition(key, partition.leader_epoch), partition)
+            held = self._held[key] = LedSharePartition(SharePartition(key, partition.leader_epoch), partition)
             self._load(held)
         return held
 
-    def gather(self, held: Held) -> None:
+    def gather(self, held: LedSharePartition) -> None:
         """Something may have to be stored of it, and its locks may end at another time."""
         if not held.gathered:
             held.gathered = True
@@ -179,7 +179,7 @@ class SharePartitions:
             self._sequence += 1
             heapq.heappush(self._locks, (due_ms, self._sequence, held))
 
-    def release_reading(self, held: Held) -> None:
+    def release_reading(self, held: LedSharePartition) -> None:
         """A fetch has read what it wanted of it."""
         held.reading = False
         self._runtime.waiting.signal(held.key)
@@ -233,7 +233,7 @@ class SharePartitions:
 
     # ---- inside
 
-    def _write(self, held: Held) -> None:
+    def _write(self, held: LedSharePartition) -> None:
         write = held.share.next_write()
         if write is None:
             self._drop_idle(held.share.key)
@@ -260,7 +260,7 @@ class SharePartitions:
             written,
         )
 
-    def _load(self, held: Held) -> None:
+    def _load(self, held: LedSharePartition) -> None:
         def read(result: "ReadShareGroupStateResponse.PartitionResult") -> None:
             if held.share.fenced is not None:
                 return
@@ -276,7 +276,7 @@ class SharePartitions:
 
         self._persister.read(held.share.key, held.share.leader_epoch, read)
 
-    def _reset(self, held: Held, result: "ReadShareGroupStateResponse.PartitionResult") -> None:
+    def _reset(self, held: LedSharePartition, result: "ReadShareGroupStateResponse.PartitionResult") -> None:
         """Nothing was stored: begin where the group's settings say."""
         partition, reset = held.partition, self.settings.begins(held.share.key.group)
         if reset.name == EARLIEST:
@@ -296,11 +296,11 @@ class SharePartitions:
         else:
             self._loaded(held, partition.high_watermark, result)
 
-    def _reset_later(self, held: Held, result: Any) -> None:
+    def _reset_later(self, held: LedSharePartition, result: Any) -> None:
         if held.share.fenced is None:
             self._reset(held, result)
 
-    def _found(self, held: Held, result: Any, found: Any) -> None:
+    def _found(self, held: LedSharePartition, result: Any, found: Any) -> None:
         if held.share.fenced is not None:
             return
         if isinstance(found, Exception):
@@ -311,7 +311,9 @@ class SharePartitions:
             offset = partition.high_watermark if found is None or found.offset < 0 else found.offset
             self._loaded(held, offset, result)
 
-    def _loaded(self, held: Held, start_offset: int, result: "ReadShareGroupStateResponse.PartitionResult") -> None:
+    def _loaded(
+        self, held: LedSharePartition, start_offset: int, result: "ReadShareGroupStateResponse.PartitionResult"
+    ) -> None:
         batches = [
             StateBatch(one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
             for one in result.state_batches
@@ -324,7 +326,7 @@ class SharePartitions:
             return
         self._runtime.waiting.signal(held.key)
 
-    def _fence(self, held: Held, code: ErrorCode) -> None:
+    def _fence(self, held: LedSharePartition, code: ErrorCode) -> None:
         held.share.fence(code)
         if self._held.get(held.share.key) is held:
             del self._held[held.share.key]
@@ -337,6 +339,6 @@ class SharePartitions:
             return
         self._fence(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def _report(self, held: Held, what: str, code: ErrorCode, why: str) -> None:
+    def _report(self, held: LedSharePartition, what: str, code: ErrorCode, why: str) -> None:
         """An operator is told at the end of the turn: rule 6."""
         self._reports.setdefault((held.share.key.group, what, code), [why]).append(repr(held.partition))

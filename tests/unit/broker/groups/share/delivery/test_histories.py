@@ -15,7 +15,7 @@ import pytest
 
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch, Event
 from actors.broker.groups.share.delivery.acquisition import Ask, Extent
-from actors.broker.groups.share.delivery.delivery_states import State
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState
 from actors.broker.groups.share.delivery.in_flight import Change, StateBatch
 from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
 from actors.broker.groups.share.persistence import share_coordinator
@@ -29,7 +29,7 @@ from tests.unit.broker.groups.share.persistence.world import FAILED, KEY, World
 
 LOCK_MS = 30_000
 LIMITS = Limits(LOCK_MS, 4, 40, True, False)
-DONE = (State.ACKNOWLEDGED, State.ARCHIVED)
+DONE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 EVENTS = (Event.ACCEPT, Event.ACCEPT, Event.REJECT, Event.RELEASE)
 MEMBERS = "abc"
 
@@ -92,7 +92,9 @@ class Leader:
         """What a member has, and has not said anything of."""
         assert self.share.window is not None
         runs = (run for _, run in self.share.window.runs())
-        return [run for run in runs if run.state is State.ACQUIRED and run.member == member and run.change is None]
+        return [
+            run for run in runs if run.state is DeliveryState.ACQUIRED and run.member == member and run.change is None
+        ]
 
     def say(self, member: str, event: Event) -> None:
         if not self.share.active or not (runs := self.held(member)):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch, check_form
 from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Extent
-from actors.broker.groups.share.delivery.delivery_states import Event, State
+from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event
 from actors.broker.groups.share.delivery.in_flight import Change, StateBatch
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
@@ -99,7 +99,7 @@ def test_what_is_acknowledged_holds_once_it_is_written() -> None:
     assert scene.refused(Event.ACCEPT, 0, 9) == ErrorCode.INVALID_RECORD_STATE
     write = scene.write()
     assert write is not None and (write.start_offset, write.complete_count) == (0, 50)
-    assert write.batches == [StateBatch(0, 49, State.ACKNOWLEDGED, 1)]
+    assert write.batches == [StateBatch(0, 49, DeliveryState.ACKNOWLEDGED, 1)]
     assert change.done and not change.error and scene.window.start == 50
 
 
@@ -129,7 +129,7 @@ def test_records_that_are_given_back_come_again_until_the_limit() -> None:
     assert scene.fetch() == [Acquired(0, 9, 1)]
     scene.store(Event.RELEASE, 0, 9)
     assert scene.fetch("b") == [Acquired(0, 9, 2)]
-    assert scene.store(Event.RELEASE, 0, 9, "b").batches == [StateBatch(0, 9, State.ARCHIVED, 2)]
+    assert scene.store(Event.RELEASE, 0, 9, "b").batches == [StateBatch(0, 9, DeliveryState.ARCHIVED, 2)]
     assert scene.fetch() == [] and scene.window.start == 10
 
 
@@ -172,7 +172,10 @@ def test_the_end_of_a_session_gives_back_what_its_member_has() -> None:
     scene.say(Event.ACCEPT, 0, 3, "a")
     scene.share.give_back("a", scene.limits)
     write = scene.write()
-    assert write.batches == [StateBatch(0, 3, State.ACKNOWLEDGED, 1), StateBatch(4, 9, State.AVAILABLE, 1)]
+    assert write.batches == [
+        StateBatch(0, 3, DeliveryState.ACKNOWLEDGED, 1),
+        StateBatch(4, 9, DeliveryState.AVAILABLE, 1),
+    ]
     assert scene.fetch("c") == [Acquired(4, 9, 2), Acquired(20, 29, 1)]
 
 
@@ -227,7 +230,7 @@ def test_a_full_window_whose_tail_compaction_has_taken_gives_nothing_behind_it(l
     scene.log = [log[0], *left]
     kept = [Acquired(95, 99, 2)] if left[0].first == 95 else []
     assert scene.fetch("c", 10, strict=strict) == kept
-    assert scene.store(Event.ACCEPT, 0, 89, "a").batches == [(0, 89, State.ACKNOWLEDGED, 1)]
+    assert scene.store(Event.ACCEPT, 0, 89, "a").batches == [(0, 89, DeliveryState.ACKNOWLEDGED, 1)]
     if kept:
         scene.store(Event.ACCEPT, 95, 99, "c")
     assert scene.window.start == 100

@@ -6,7 +6,7 @@ import pytest
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
 from actors.broker.groups.share.persistence.share_state import Batch, State, Update
-from actors.broker.groups.share.persistence.share_state_records import Line, read, record
+from actors.broker.groups.share.persistence.share_state_records import StateLine, read, record
 from actors.wire.errors import WireError
 
 GOLDEN = Path(__file__).parents[5] / "golden" / "kafka-4.3.1" / "share_group_state" / "records.txt"
@@ -14,15 +14,15 @@ ROWS = [line.split() for line in GOLDEN.read_text().splitlines()]
 TOPIC = bytes(range(16))
 BATCHES = (Batch(10, 14, 0, 1), Batch(15, 15, 2, 2), Batch(17, 400, 4, 5))
 EXPECTED = {
-    "first-snapshot": Line(
+    "first-snapshot": StateLine(
         SharePartitionKey("group", TOPIC, 0), State(0, 1, 0, -1, -1, 1700000000000, 1700000000000, ())
     ),
-    "snapshot": Line(
+    "snapshot": StateLine(
         SharePartitionKey("ü世", TOPIC, 2147483647), State(7, 3, 12, 10, 385, 1700000000000, 1700000000005, BATCHES)
     ),
-    "update": Line(SharePartitionKey("ü世", TOPIC, 3), Update(7, 12, 10, 385, BATCHES)),
-    "small-update": Line(SharePartitionKey("a:b", TOPIC, 3), Update(7, 12, -1, -1, ())),
-    "removal": Line(SharePartitionKey("group", TOPIC, 0), None),
+    "update": StateLine(SharePartitionKey("ü世", TOPIC, 3), Update(7, 12, 10, 385, BATCHES)),
+    "small-update": StateLine(SharePartitionKey("a:b", TOPIC, 3), Update(7, 12, -1, -1, ())),
+    "removal": StateLine(SharePartitionKey("group", TOPIC, 0), None),
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_coordinator import Coordinator, ShareStateSettings, Verdict
+from actors.broker.groups.share.persistence.share_coordinator import ShareStateCoordinator, ShareStateSettings, Verdict
 from actors.broker.groups.share.persistence.share_state import Batch, State
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -26,7 +26,9 @@ class World:
 
     def load(self) -> list[str]:
         """A new leader reads the log."""
-        self.machine = machine = Coordinator(self.settings, lambda id, number: number < self.topics.get(id, 0))
+        self.machine = machine = ShareStateCoordinator(
+            self.settings, lambda id, number: number < self.topics.get(id, 0)
+        )
         machine.gained(0, 1)
         strange: list[str] = []
         for offset, one in enumerate(self.log):
