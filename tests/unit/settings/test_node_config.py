@@ -253,6 +253,7 @@ def test_an_id_that_cannot_be(base: dict[str, str], name: str, text: str) -> Non
 def test_ids_from_end_to_end(id: int) -> None:
     assert config(CONTROLLER, controller_id=str(id)).controller_id == id
     assert config(BROKER, broker_id=str(id)).broker_id == id
+    assert config(COMBINED, controller_id=str(id)).controller_id == id
 
 
 @pytest.mark.parametrize(
