@@ -17,8 +17,9 @@ What comes over TLS counts by its records too (`tls_link.py`).
 Connections that this node has opened, and those of listeners for nodes alone, have no budget.
 """
 
-from collections import deque
 from typing import Protocol
+
+from actors.node.runtime.turns import Turns
 
 PASS_BYTES = 1 << 20
 CROWD_BYTES = PASS_BYTES // 4
@@ -49,9 +50,8 @@ class ReadBudget:
         """Bytes that all together may still bring in this pass, before each gets the least."""
         self._share = PASS_BYTES
         """Bytes that one connection may bring at once in this pass."""
-        self._line: dict[str, deque[Reads]] = {}
-        """The connections in the line, by host, in the order in which hosts are let in. Invariant: no host has an empty
-        one."""
+        self._line: Turns[Reads] = Turns()
+        """The connections that wait to be read on."""
 
     def share(self, one: Reads) -> int:
         """How many bytes `one` may bring at once; more than 0."""
@@ -66,10 +66,10 @@ class ReadBudget:
         one.share -= size
         if one.share > 0:
             return False
-        if not self._line and self.left > 0:
+        if not self._line.hosts and self.left > 0:
             one.share = min(self._share, self.left)
             return False
-        self._line.setdefault(one.peer_host, deque()).append(one)
+        self._line.put(one.peer_host, id(one), one)
         one.stand(True)
         return True
 
@@ -80,21 +80,13 @@ class ReadBudget:
     def renew(self) -> bool:
         """Begin the next pass. Returns whether any connection still stands in the line."""
         self._pass += 1
-        several = len(self._line) > 1 or any(len(queue) > 1 for queue in self._line.values())
+        hosts = self._line.hosts
+        several = len(hosts) > 1 or any(len(connections) > 1 for connections in hosts.values())
         self.left = self._share = CROWD_BYTES if several else PASS_BYTES
-        while self._line:
-            host, queue = next(iter(self._line.items()))
-            one = queue.popleft()
-            del self._line[host]
-            if queue:
-                self._line[host] = queue
-            if one.stand(False):
-                break
-        return bool(self._line)
+        while hosts and not self._line.take().stand(False):
+            pass
+        return bool(hosts)
 
     def leave(self, one: Reads) -> None:
         """Take a connection that is gone out of the line."""
-        queue = self._line[one.peer_host]
-        queue.remove(one)
-        if not queue:
-            del self._line[one.peer_host]
+        self._line.drop(one.peer_host, id(one))

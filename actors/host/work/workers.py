@@ -10,9 +10,10 @@ This file alone decides which job waits for which. Rules:
 """
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 
+from actors.node.runtime.turns import Turns
 from actors.ports import More, Owner, Work, WorkKind
 
 THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2, WorkKind.TELEMETRY: 1, WorkKind.CLEANING: 4}
@@ -20,44 +21,37 @@ HELD_BYTES_MAX = 256 << 20
 """The memory that jobs may hold together while they wait for their next slice."""
 
 
-class Turns:
+class Jobs:
     """Jobs in the order in which they may run. Only one thread may use it at a time."""
 
     def __init__(self) -> None:
-        self._hosts: OrderedDict[str, OrderedDict[Owner, deque[Work]]] = OrderedDict()
-        """The owners that wait, by host, with their jobs. Invariant: no queue is empty, and no host is without an
-        owner."""
-        self._running: dict[Owner, deque[Work]] = {}
-        """The jobs that wait behind the running job of each owner."""
+        self._line: Turns[Owner] = Turns()
+        """Owners with a job that may run."""
+        self._jobs: dict[Owner, deque[Work]] = {}
+        """The jobs that wait, of each owner in the line and of each with a job that runs."""
 
     def put(self, work: Work) -> None:
-        """Add a new job behind the others of its owner."""
+        """A new job, behind the others of its owner."""
         owner = work.owner or ("", work.token)
-        waiting = self._running.get(owner)
-        if waiting is None:
-            waiting = self._hosts.setdefault(owner[0], OrderedDict()).setdefault(owner, deque())
-        waiting.append(work)
+        if owner not in self._jobs:
+            self._jobs[owner] = deque()
+            self._line.put(*owner, owner)
+        self._jobs[owner].append(work)
 
     def take(self) -> Work | None:
-        """Take the next job; None: there is none. Its owner gets no other until `back`."""
-        if not self._hosts:
-            return None
-        host, owners = self._hosts.popitem(last=False)
-        owner, waiting = owners.popitem(last=False)
-        if owners:
-            self._hosts[host] = owners
-        work = waiting.popleft()
-        self._running[owner] = waiting
-        return work
+        """The next job. Its owner gets no other until `back`."""
+        return self._jobs[self._line.take()].popleft() if self._line.hosts else None
 
     def back(self, work: Work, *, more: bool) -> None:
-        """Take back a job that has ended or, with `more`, needs another slice."""
+        """A job that was taken has ended or, with `more`, needs another slice."""
         owner = work.owner or ("", work.token)
-        waiting = self._running.pop(owner)
+        jobs = self._jobs[owner]
         if more:
-            waiting.appendleft(work)
-        if waiting:
-            self._hosts.setdefault(owner[0], OrderedDict())[owner] = waiting
+            jobs.appendleft(work)
+        if jobs:
+            self._line.put(*owner, owner)
+        else:
+            del self._jobs[owner]
 
 
 class Pool:
@@ -66,7 +60,7 @@ class Pool:
     def __init__(self, name: str, threads: int, ended: Callable[[int, object], None]) -> None:
         self._ended = ended
         self._there = threading.Condition()
-        self._turns = Turns()
+        self._jobs = Jobs()
         self._held: dict[int, int] = {}
         """The bytes that each job holds while it waits for its next slice, by token."""
         self._closing = self._dropping = False
@@ -77,7 +71,7 @@ class Pool:
     def submit(self, work: Work) -> None:
         """Run a job when its turn comes."""
         with self._there:
-            self._turns.put(work)
+            self._jobs.put(work)
             self._there.notify()
 
     @property
@@ -98,7 +92,7 @@ class Pool:
     def _run(self) -> None:
         while True:
             with self._there:
-                while self._dropping or (work := self._turns.take()) is None:
+                while self._dropping or (work := self._jobs.take()) is None:
                     if self._closing:
                         return
                     self._there.wait()
@@ -109,7 +103,7 @@ class Pool:
             if not isinstance(result, More):
                 self._ended(work.token, result)
                 with self._there:
-                    self._turns.back(work, more=False)
+                    self._jobs.back(work, more=False)
                     self._there.notify()
 
     def _wait(self, work: Work, more: More) -> bool:
@@ -118,7 +112,7 @@ class Pool:
             if more.held_bytes and sum(self._held.values()) + more.held_bytes > HELD_BYTES_MAX:
                 return False
             self._held[work.token] = more.held_bytes
-            self._turns.back(work, more=True)
+            self._jobs.back(work, more=True)
             self._there.notify()
             return True
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from actors.host.work import workers
-from actors.host.work.workers import Turns, Workers
+from actors.host.work.workers import Jobs, Workers
 from actors.ports import More, Work, WorkKind
 
 
@@ -54,7 +54,7 @@ def job_of(slices: int, held_bytes: int = 0, ran: Callable[[], object] = nothing
 
 
 def test_hosts_take_turns_and_so_do_the_connections_of_a_host() -> None:
-    turns = Turns()
+    turns = Jobs()
     owners = [("a", 1), ("a", 1), ("a", 2), ("a", 3), ("b", 4), ("b", 4)]
     for token, owner in enumerate(owners):
         turns.put(Work(token, nothing, WorkKind.RECORDS, owner))
@@ -66,7 +66,7 @@ def test_hosts_take_turns_and_so_do_the_connections_of_a_host() -> None:
 
 
 def test_an_owner_has_one_job_at_a_time() -> None:
-    turns = Turns()
+    turns = Jobs()
     for token in range(2):
         turns.put(Work(token, nothing, WorkKind.RECORDS, ("a", 1)))
     first = turns.take()
