@@ -63,7 +63,7 @@ class Hold(NamedTuple):
 
 
 class Tell(NamedTuple):
-    """Print a sentence for the operator."""
+    """Ask to tell the operator a sentence."""
 
     text: str
     error: bool = False

@@ -38,8 +38,8 @@ def _entity_of(path: str, znode: Znode) -> str | None:
 
 
 def is_left_over(here: Here, entity: str) -> bool:
-    """Whether `entity` is a topic that is not there, so that its settings are left over: it was deleted, or it is not
-    taken over yet, and then its settings are read with it. A topic that is made later under that name does not get
+    """Whether `entity` names a topic that is not there, so that its settings are left over: it was deleted, or it is
+    not taken over yet, and then its settings are read with it. A topic that is made later under that name does not get
     them."""
     kind, _, name = entity.partition("/")
     return kind == "topics" and here.image.topic(name) < 0

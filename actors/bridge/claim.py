@@ -47,7 +47,8 @@ CHANGES_MAX = 300
 
 
 def look() -> Job:
-    """Read what a claim needs to know, and what shows whether this is still the same cluster; the brokers belong to it."""
+    """Read what a claim needs to know, and what shows whether this is still the same cluster, with the znodes of its
+    brokers."""
     paths = [CONTROLLER, CONTROLLER_EPOCH, BRIDGE, WANTED, CLAIMED, AGREED, znodes.CLUSTER_ID, znodes.MIGRATION]
     *results, names = yield Look([*map(Get, paths), Children(znodes.BROKER_IDS)])
     there = [f"{znodes.BROKER_IDS}/{name}" for name in names or ()]

@@ -181,7 +181,7 @@ def job_of(path: str) -> str:
 
 
 def job(here: Here, path: str) -> Job:
-    """The job with that key, as `job_of` returns it."""
+    """The job for a key that `job_of` has returned."""
     if path in FOLLOWED:
         return FOLLOWED[path](here)
     return topic(here, path.removeprefix(znodes.TOPICS + "/"))

@@ -109,7 +109,7 @@ ENDS: Mapping[str, Callable[[Here], Job]] = {"back": give_back, "finish": let_go
 
 
 def _kept_from_old_brokers(here: Here) -> Job:
-    """Tell what brokers in ZooKeeper mode would not have (rules 1 and 7)."""
+    """Reasons against handing the cluster back: what brokers in ZooKeeper mode would not have (rules 1 and 7)."""
     reasons = list(islice(_obstacles(here.image), REASONS_MAX))
     if not reasons:
         yield from again(here, here.unwritten)

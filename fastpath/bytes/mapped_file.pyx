@@ -88,7 +88,7 @@ cdef void on_bus(int number, siginfo_t* info, void* context) noexcept nogil:
 
 
 cdef int guard() except -1:
-    """See to it that this file's handler is the one of SIGBUS, whoever has set one since the last call."""
+    """See to it that this file's handler is the one of SIGBUS, whatever has been set since the last call."""
     global before
     cdef sigaction_t wanted, found
     if sigaction(SIGBUS, NULL, &found) != 0:

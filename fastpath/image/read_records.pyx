@@ -11,7 +11,7 @@ This file alone decides how PartitionRecord and its change record are read, in t
 
 Rules: every byte of a value is accounted for; unknown tags are skipped, unknown versions are errors (R631-055, 057, 068).
 Records next to each other become one block: PartitionRecords of one topic, change records of any. LeaderEpoch of the drafts
-is the partition epoch too (A33): here it becomes both, and nobody who gets a block derives one epoch from the other.
+is the partition epoch too (A33): here it becomes both, so no reader of a block derives one epoch from the other.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t

@@ -14,7 +14,7 @@ KIP-534):
    producer, epoch and codec; count, largest timestamp, length and CRC are those of what is left. The base timestamp stays
    unless a horizon takes its place.
 5. A batch that keeps none goes, save where the header tells what nothing else does: the last sequence of a producer that
-   is active, and the last offset of what is cleaned. Of these an empty batch is left.
+   is active, and the last offset of what is cleaned. Such a batch is left without records.
 
 Every CRC is checked; nothing is kept of bytes that are damaged. batch.pyx draws the batch.
 """

@@ -1,12 +1,12 @@
-"""Which offset each key of a log was written at last, for the compaction of that log.
+"""The offset at which each key of a log was written last, for the compaction of that log.
 
 This file alone decides how keys share a stated memory: open addressing with linear steps, 24 bytes a key, at most
 `load_factor` of the slots in use. A key is known by a hash of 128 bits and not kept itself. The hash is SipHash-2-4 under
 a seed that no client knows: two keys that a client could choose to have one hash would be one key here, and the older
 one's value would be lost.
 
-The table is larger than any cache, so nearly every key waits for memory. Who has many keys hashes some of them first, which
-asks for their slots, and looks at the slots afterwards: the waits overlap.
+The table is larger than any cache, so nearly every key waits for memory. A caller with many keys hashes some of them
+first, which asks for their slots, and looks at the slots afterwards: the waits overlap.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t

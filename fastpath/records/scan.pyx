@@ -45,7 +45,7 @@ cdef inline Fault look(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint
 cdef inline Fault copied(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint crc, BatchHeader* out, uint8_t* into, Py_ssize_t room, bint* full
 ) noexcept nogil:
-    """Copy the batch at `pos` and look at the copy, so that nobody can change what was checked. `full`: there is no room."""
+    """Copy the batch at `pos` and look at the copy, so that what was checked cannot change. `full`: there is no room."""
     cdef Fault fault = look(data, pos, end, False, out)
     full[0] = fault == FINE and out.size > room
     if fault != FINE or full[0]:

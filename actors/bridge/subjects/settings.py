@@ -62,8 +62,8 @@ def is_entity(entity: str) -> bool:
 
 
 def is_left_over(entity: str, topics: Collection[str]) -> bool:
-    """Whether `entity` is a topic that is not among `topics`, so that its settings are left over: it was deleted, or is
-    not taken over yet."""
+    """Whether `entity` names a topic that is not among `topics`, so that its settings are left over: it was deleted, or
+    is not taken over yet."""
     kind, _, name = entity.partition("/")
     return kind == "topics" and name not in topics
 

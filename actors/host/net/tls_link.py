@@ -35,8 +35,8 @@ MANY = 64
 
 
 UNREAD_BYTES = 64 << 10
-"""How many bytes a peer's unread data are thrown away before its connection is closed: behind unread bytes the system
-ends a connection with a reset, which may overtake an alert."""
+"""How many bytes that a peer has sent are read and thrown away before its connection is closed: behind unread bytes the
+system ends a connection with a reset, which may overtake an alert."""
 accepted: ContextVar[socket.socket | None] = ContextVar("accepted", default=None)
 """The socket of the handshake that begins in this context."""
 

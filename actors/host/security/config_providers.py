@@ -87,7 +87,7 @@ def _lookup(name: str, given: Mapping[str, str]) -> Lookup:
 
 
 def _paths(setting: str, text: str) -> Callable[[str], Path]:
-    """Makes a path out of that in a reference, if it may be read."""
+    """A function that makes the path of a reference, and raises ConfigError if it may not be read."""
     allowed = [Path(os.path.realpath(one.strip())) for one in text.split(",") if one.strip()]
     for one in text.split(","):
         if one.strip() and not os.path.isabs(one.strip()):

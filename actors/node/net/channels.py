@@ -42,7 +42,8 @@ AskItself = Callable[[str, Any, Then], None]
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
 HANDSHAKE_VERSION_OF_OLD = 3
-"""The version of ApiVersions that 2.4 and later serve; an older broker answers a newer version in another layout."""
+"""The version of ApiVersions for brokers of older releases: 2.4 and later serve it, and answer a newer one in another
+layout."""
 SASL_HANDSHAKE, SASL_AUTHENTICATE = "SaslHandshake", "SaslAuthenticate"
 SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 2
 LOGIN_MS_MAX = 10_000
@@ -552,7 +553,7 @@ class Channels:
         self._send(channel, asked)
 
     def _failed(self, channel: Channel, conn: int, reply: Any, mechanism: str) -> bool:
-        """Whether the login has failed. Then the channel is closed."""
+        """Whether a login cannot go on. An answer with an error closes the channel."""
         if isinstance(reply, ChannelError) or channel.conn != conn:
             return True
         if reply.error_code:

@@ -203,8 +203,8 @@ class MetadataLog:
         self._begin(offset, now_ms)
 
     def delete_below(self, offset: int) -> None:
-        """Give up segments that lie wholly below `offset`. The last one stays, and so does one that a segment which is
-        ahead comes after."""
+        """Give up segments that lie wholly below `offset`. The last one stays, and so does one in front of a segment
+        that is ahead."""
         settled = False
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset and not self.segments[1].ahead:
             if not settled:  # the name of the next one may have lost `AHEAD` a moment ago

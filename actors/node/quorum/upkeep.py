@@ -53,7 +53,7 @@ class Upkeep:
         runtime.sync((), [mark.write(safe, runtime.now.mono_ms)], written)
 
     def keep_joined(self, directory_id: bytes) -> None:
-        """Write down that this disk has been a voter's, of one that joined by itself: it never joins by itself again."""
+        """Write down that this disk has been that of a voter which joined by itself: it never joins by itself again."""
         runtime, store = self._runtime, self._store
         if store.joined or not self._raft.joined:
             return

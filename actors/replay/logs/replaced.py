@@ -128,8 +128,8 @@ def _by_offset(split: Cut) -> tuple[list[Piece], bool]:
 
 
 def _between(path: Path, first: int, stop: int) -> tuple[Piece, int]:
-    """(the batches with base offsets in `[first, stop)` and the damage in front of them; if none is left, the damage
-    that has taken their place; the offset behind the last batch of the file)."""
+    """(piece of a file, offset behind the last batch of the file). The piece holds the batches with base offsets in
+    `[first, stop)` and the damage in front of them; if none is left, the damage that has taken their place."""
     data = mapped(path)
     position, begin, end, behind = 0, 0, 0, 0
     while position < (size := still_there(data)):

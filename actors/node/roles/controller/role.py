@@ -599,8 +599,8 @@ class ControllerRole:
                 self._look_for_unclean(op)
 
     def _look_for_unclean(self, op: ConfigSet) -> None:
-        """Search for partitions without a leader after a change of unclean.leader.election.enable: they may be given
-        one that lacks records, or may not any more."""
+        """Have partitions without a leader looked at after a change of unclean.leader.election.enable: they may be
+        given one that lacks records, or may not any more."""
         if op.resource_type != TOPIC_RESOURCE:
             self.soft.electing.update(dict.fromkeys(self.soft.leases))
         elif (topic := self.image.topic(op.resource_name)) >= 0:
