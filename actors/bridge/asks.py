@@ -200,7 +200,7 @@ class Here:
         -> the sentence that the operator was told."""
         self.untaken: dict[tuple[OneSubject, Any], str] = {}
         """What ZooKeeper has and the log cannot have, in the same form."""
-        self.looks_who_is_there = False
+        self.reads_broker_ids = False
         """Whether a job reads /brokers/ids, so that no other reads it meanwhile: the older list would count."""
         self.names: dict[bytes, str] = {}
         """Topic id -> name, of the topics that ZooKeeper has."""

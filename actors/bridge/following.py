@@ -31,11 +31,11 @@ from actors.ports.zookeeper import Children, Delete, Get, Znode
 
 def live(here: Here) -> Job:
     """Read which brokers are there: /brokers/ids and each znode in it."""
-    here.looks_who_is_there = True
+    here.reads_broker_ids = True
     try:
         yield from _live(here)
     finally:
-        here.looks_who_is_there = False
+        here.reads_broker_ids = False
 
 
 def _live(here: Here) -> Job:

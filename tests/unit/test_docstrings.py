@@ -21,7 +21,9 @@ WORDS_MIN = 3
 """The fewest words of a first sentence: two name a thing again and say nothing of it."""
 LATER = (
     "actors/broker",
+    "actors/client",
     "actors/command",
+    "actors/host/client",
     "actors/host/cluster",
     "actors/node/api",
     "actors/node/roles/broker",

@@ -70,7 +70,7 @@ class Journal:
         self._clock_s = clock_s
         self._repeats = Repeats()
         self._mark = object()
-        """Of this log, in each of its records: a process may have several."""
+        """The mark of this log in each of its records: a process may have several logs."""
         self._loggers: dict[str, logging.Logger] = {}
         if ROOT.level == logging.NOTSET:
             ROOT.setLevel(logging.INFO)
@@ -111,7 +111,7 @@ class Journal:
                 self._write(logger, level, text, frame)
 
     def _logger(self, module: str) -> logging.Logger:
-        """That of a module."""
+        """The logger with a module's name, with `rayft` for `actors`."""
         if module not in self._loggers:
             top, _, rest = module.partition(".")
             self._loggers[module] = logging.getLogger(f"{ROOT.name}.{rest}") if top == "actors" and rest else ROOT

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from actors.authorization.addresses import is_every_interface
 from actors.raft import Voter
+from actors.raft.messages import NO_LEADER
 
 Address = tuple[str, int]
-NOBODY = -1
 FIRST_BOOTSTRAP_ID = -2
 
 
@@ -36,7 +36,7 @@ class Addresses:
         self._recorded: dict[int, Address] = {}
         self._learned: dict[int, Address] = {}
         """The addresses that were said of leaders."""
-        self._leader = NOBODY
+        self._leader = NO_LEADER
         """The leader, as far as it is known."""
         self._moved: dict[int, Address] = {}
         """The addresses in Voters records that came while this process ran, of voters that they moved."""

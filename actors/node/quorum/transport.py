@@ -185,7 +185,7 @@ class Transport:
                 if isinstance(reply, ChannelError):
                     ended(Failed(request.serial))
                 else:
-                    ended(response._replace(other=begin_quorum_epoch.read_who(told, reply)))
+                    ended(response._replace(other=begin_quorum_epoch.read_other(told, reply)))
 
             self._channels.peer(
                 place, address, begin_quorum_epoch.NAME, body, said, self._timeout_ms, to_controller=True

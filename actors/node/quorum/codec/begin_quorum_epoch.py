@@ -78,7 +78,7 @@ def read_reply(
     return BeginQuorumEpochResponse(request.serial, error, partition.leader_id, partition.leader_epoch)
 
 
-def read_who(request: BeginQuorumEpochRequest, reply: "BeginQuorumEpochResponseData") -> str | None:
+def read_other(request: BeginQuorumEpochRequest, reply: "BeginQuorumEpochResponseData") -> str | None:
     """What answers at the endpoint, if it is not the voter that the request names; None: it is. The voter's key is
     compared before anything else."""
     if reply.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:

@@ -284,7 +284,7 @@ class Bridge:
             and self.stage in FOLLOWS_BROKERS
             and self._held is None
             and self._here is not None
-            and not self._here.looks_who_is_there
+            and not self._here.reads_broker_ids
         )
 
     def _go_on(self) -> None:
@@ -344,7 +344,7 @@ class Bridge:
         self._job, self._answer, self._held, self._settles = None, None, None, -1
         self._changed, self._subjects = {}, {}
         if self._here is not None:
-            self._here.looks_who_is_there = False
+            self._here.reads_broker_ids = False
             self._here.moved.clear()
             self._here.unswept.clear()
 
