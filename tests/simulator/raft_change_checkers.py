@@ -1,12 +1,12 @@
 """The rules of a raft world whose voters change (KIP-853). It is checked after every event.
 
-VotersFollowLog       who votes for a replica is who the newest record in its log says, or its snapshot
+VotersFollowLog       the voters of a replica are those of the newest record in its log, or of its snapshot
 OneChangeAtATime      in a leader's log at most one record of voters is not committed, and it moves one voter
 OwnEpochFirst         a leader writes such a record only when a record of its own epoch is committed
 NewVoterCaughtUp      a new voter holds durably what was committed a while before
 RestIsAlive           a removal leaves a set of which a majority was running just before
 RemovedLeaderLeaves   a leader whose removal it knows to be committed leads no longer
-MajorityReachedHighWatermark  what a leader commits is durable on a majority of those who vote by its log
+MajorityReachedHighWatermark  what a leader commits is durable on a majority of the voters by its log
 
 They compare with the disks and not with what the machine believes.
 """

@@ -2,8 +2,8 @@
 
 A quorum of one to three voters begins among five or six controllers. Parts of a run:
 
-chaos    ten virtual seconds of the faults of `raft_seeds`, and clients that ask whoever believes that it leads for changes,
-         also for wrong ones.
+chaos    ten virtual seconds of the faults of `raft_seeds`, and clients that ask any replica which believes that
+         it leads for changes, also for wrong ones.
 peace    all faults end; the quorum must settle. Voters that lost their disk are removed, and their successors added.
 grow     one after the other all controllers are added.
 shrink   one after the other they are removed, also the leader, until one is left; each change must be made.

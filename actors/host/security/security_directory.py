@@ -3,7 +3,7 @@
 This file alone decides the names of these files and which names a certificate may have:
 
     ca.pem                  the authority's certificate, which everybody trusts
-    ca.key                  its key: who has it can become any node and any client. Nodes do not need it
+    ca.key                  its key, which makes its holder any node and any client. Nodes do not need it
     rayft-node-1-1001.pem   key and certificate of the process with the ids 1 and 1001, for its hosts
     alice.pem               key and certificate of the client alice
 
