@@ -25,7 +25,6 @@ LATER = (
     "actors/command",
     "actors/host/client",
     "actors/host/cluster",
-    "actors/node/api",
     "actors/node/roles/broker",
     "actors/settings",
 )

@@ -42,9 +42,9 @@ class Reader(NamedTuple):
     committed_only: bool = False
     """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
     near: Near | None = None
-    """Of a consumer that is sent to the closest replica; None: it is not."""
+    """Which brokers are near a consumer that is sent to the closest replica; None: it is not sent."""
     zstd: bool = True
-    """It understands zstd (KIP-110)."""
+    """Whether the fetcher understands zstd (KIP-110)."""
 
 
 class Look(NamedTuple):

@@ -32,7 +32,7 @@ from actors.wire.errors import ErrorCode
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 FIRST_EPOCH = 1
-"""Of the request behind the one that has begun a session."""
+"""The epoch of the request behind the one that has begun a session."""
 EPOCH_MAX = (1 << 31) - 1
 IDLE_MS = 120_000
 SLOTS = 1000
@@ -91,9 +91,9 @@ class Entry:
         self.partition: Partition | None = None
         self.session = session
         self.warm: Warm | None = None
-        """Of the next look."""
+        """What was read for the next look."""
         self.aborted: AbortedFound | None = None
-        """The same of aborted transactions."""
+        """What was found of aborted transactions for the next look."""
         self.unread = -1
         """The fetch offset at which a thread could not read; -1: none."""
         self.told_high_watermark = -1
@@ -137,16 +137,17 @@ class Session:
         self.principal = principal
         """For whom it is kept."""
         self.charged = 0
-        """Bytes. Invariant: 0 unless later requests can find it."""
+        """The bytes that the account has for it. Invariant: 0 unless later requests can find it."""
         self.epoch = FIRST_EPOCH
         """The epoch that the next request must carry."""
         self.replica = replica
         self.registered = False
-        """Whether it belongs to a registered broker. Such a session takes no place among the clients' and does not
+        """Whether the session belongs to a registered broker. Such a session takes no place among the clients' and does not
         expire."""
         self.uses_ids = uses_ids
         self.committed_only = False
-        """As the last request said. Invariant: what is not dirty has nothing more for such a reader."""
+        """Whether the last request read up to the last stable offset. Invariant: what is not dirty has nothing more for
+        such a reader."""
         self.entries: dict[Key, Entry] = {}
         self.dirty: dict[Entry, None] = {}
         self.used_ms = mono_ms
@@ -174,18 +175,18 @@ class Session:
             self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
     def forget(self, keys: Iterable[Key]) -> list[Entry]:
-        """Drop partitions. Returns the entries that are gone."""
+        """Drop these partitions. Returns the entries that are gone."""
         gone = [entry for key in keys if (entry := self.entries.pop(key, None)) is not None]
         self.clean(gone)
         return gone
 
     def clean(self, entries: Iterable[Entry]) -> None:
-        """These need not be looked at until they change."""
+        """Entries that need not be looked at until they change."""
         for entry in entries:
             self.dirty.pop(entry, None)
 
     def soil(self, entries: Iterable[Entry]) -> None:
-        """These are to be looked at again, before the rest."""
+        """Entries that are to be looked at again, before the rest."""
         self.dirty = dict.fromkeys(entries) | self.dirty
 
 
@@ -194,7 +195,7 @@ class Opened(NamedTuple):
 
     error: int
     session: Session | None
-    """None: the request is refused. A session with id 0 serves this request only."""
+    """The session; None: the request is refused. A session with id 0 serves this request only."""
     incremental: bool
     ended: Sequence[Session]
     """Sessions that have ended by now. Their entries must be detached from their partitions."""

@@ -347,7 +347,7 @@ class Run:
 
 
 class _ChargedRun(Run):
-    """The same while clients have quotas: the time that the handler takes is counted, and the answer may mute its
+    """A request while clients have quotas: the time that the handler takes is counted, and the answer may mute its
     connection."""
 
     __slots__ = ("_began_ns", "_enforced", "_quotas", "_size", "_spent_ns")

@@ -38,7 +38,8 @@ AT_ONCE = 64
 CONTROLLER_REQUEST_BYTES_MAX = 8 << 20
 """The largest request that a controller's listener takes, an Envelope included, unless socket.request.max.bytes is less."""
 HOST_BYTES_MAX = 16 << 20
-"""Of requests on their way to the controller: sixteen of the largest that well-known tools send, and one beside them."""
+"""The bytes of requests of a host on their way to the controller: sixteen of the largest that well-known tools send, and
+one beside them."""
 ALL_BYTES_MAX = 128 << 20
 ENVELOPE_BYTES = 1024
 """More than an Envelope adds to a request."""

@@ -109,7 +109,7 @@ class ShownByController:
         return next((one for one in registration.endpoints if one.name == listener), None)
 
     def lingering(self, mono_ms: int) -> Iterable[BrokerSet]:
-        """Nobody: what is not registered is not known here."""
+        """No broker lingers: what is not registered is not known here."""
         return ()
 
 

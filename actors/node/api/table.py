@@ -14,7 +14,7 @@ from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 
 FAMILIES = ("drafts", "released")
 DRAFTS = ("drafts",)
-"""Of an API whose number means another one in released Kafka."""
+"""The families of an API whose number means another one in released Kafka."""
 TABLE: dict[str, dict[Listener, dict[int, Api]]] = {
     family: {listener: {} for listener in Listener} for family in FAMILIES
 }

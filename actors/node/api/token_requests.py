@@ -1,4 +1,4 @@
-"""Who may ask for delegation tokens at all (KIP-48).
+"""Whether a peer may ask for delegation tokens at all (KIP-48).
 
 This file alone decides it, as Apache Kafka does: somebody whom a listener knows, and who has not come with a token.
 Otherwise a token could be made to live for ever, by making new ones.

@@ -29,7 +29,7 @@ def decide(context: ControllerContext, request: "AlterIsrRequest", call: Call) -
 def in_order(
     context: ControllerContext, request: "AlterIsrRequest | AlterPartitionRequest", call: Call
 ) -> Close | None:
-    """None: the request came on the newest connection of its broker; older ones are closed."""
+    """The end of a connection that is not the newest one of its broker; None: it is the newest."""
     role = context.role
     lease = role.soft.leases.get(request.broker_id)
     if not role.active or lease is None or lease.epoch != request.broker_epoch:

@@ -38,7 +38,7 @@ CONSUMERS = 68, 69
 SHARE_GROUPS = 76, 77, 78, 79, 90, 91, 92
 STREAMS = 88, 89
 KRAFT_VERSION, KRAFT_VERSIONS = "kraft.version", (0, 1)
-"""Of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
+"""The feature of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
 FEATURES = (
     (KRAFT_VERSION, *KRAFT_VERSIONS),
     ("metadata.format", 1, 2),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @rpc(65, "DescribeTransactions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
 def describe_transactions(context: BrokerContext, request: "DescribeTransactionsRequest", call: Call) -> Steps:
-    """Show transactions."""
+    """Show the transactions of the ids that the request names."""
     kind = message("DescribeTransactionsResponse")
     reply = kind()
     pace = Pace()

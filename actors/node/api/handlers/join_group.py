@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import JoinGroupRequest, JoinGroupResponse
 
 NAME_CHARACTERS_MAX = 255
-"""So much of a client's name stands in a member id, which must itself fit into a string."""
+"""The characters of a client's name that stand in a member id, which must itself fit into a string."""
 
 
 @rpc(11, "JoinGroup", range(0, 10), listeners=(Listener.CLIENT,))

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @rpc(16, "ListGroups", range(0, 6), listeners=[Listener.BRIDGE])
 def on_a_controller(context: ControllerContext, request: "ListGroupsRequest", call: Call) -> Answer:
-    """None: clients of brokers in ZooKeeper mode ask every broker, and take a controller for one."""
+    """A controller names no group: clients of brokers in ZooKeeper mode ask every broker, and take it for one."""
     return Done(message("ListGroupsResponse")())
 
 
 @rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 @in_slices
 def list_groups(context: BrokerContext, request: "ListGroupsRequest", call: Call) -> Steps:
-    """List groups."""
+    """List the groups that this broker coordinates."""
     Response = message("ListGroupsResponse")
     machine = context.groups.machine
     states = {state.lower() for state in (request.states_filter if call.api_version >= 4 else ())}

@@ -35,7 +35,7 @@ def on_a_controller(context: ControllerContext, request: "ListTransactionsReques
 @rpc(66, "ListTransactions", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
 def list_transactions(context: BrokerContext, request: "ListTransactionsRequest", call: Call) -> Steps:
-    """List transactions."""
+    """List the transactions that this broker coordinates."""
     kind = message("ListTransactionsResponse")
     machine = context.transactions.machine
     reply = kind()

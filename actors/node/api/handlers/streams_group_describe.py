@@ -67,7 +67,7 @@ def _describe(
 
 
 def _topology(kind: "type[StreamsGroupDescribeResponse]", group: StreamsGroup) -> Any:
-    """None: the group has none, which happens only where the log was torn."""
+    """The topology of a group; None: it has none, which happens only where the log was torn."""
     if group.topology is None:
         return None
     found = group.way.partitioned

@@ -41,7 +41,7 @@ MEMBERS_FROM, ABORTABLE_FROM, ADDS_FROM = 3, 4, 5
 LOADING_FROM = 2
 QUESTION = 0
 AGAIN = frozenset((ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS))
-"""Of a verification: ask again."""
+"""Answers of a verification after which the client is to ask again."""
 
 _RESPONSE = message("TxnOffsetCommitResponse")
 _SHAPE = Shape(_RESPONSE, _RESPONSE.TxnOffsetCommitResponseTopic, _RESPONSE.TxnOffsetCommitResponsePartition)
@@ -107,7 +107,7 @@ def _told(error: ErrorCode, call: Call) -> ErrorCode:
 
 
 def _refused(request: "TxnOffsetCommitRequest", error: ErrorCode) -> Steps:
-    """The same error for each partition."""
+    """The reply with one error for all partitions."""
     return Done((yield from refused(request, error, False, _SHAPE)))
 
 

@@ -41,9 +41,9 @@ class _Pending(NamedTuple):
     leader_epoch: int
     required_offset: int
     marker: Any
-    """Of the request."""
+    """The marker as the request has it."""
     data: Any
-    """Its part of the response."""
+    """The marker's part of the response."""
     place: MarkerPlace | None
     """In a partition of `__consumer_offsets`: where it stands for the group coordinator."""
 

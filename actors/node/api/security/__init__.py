@@ -1,1 +1,1 @@
-"""Who a peer is and what it may do: logins, rights, and the answers to those who are not let in."""
+"""A peer's principal and what it may do: logins, rights, and the answers to peers that are not let in."""

@@ -1,4 +1,5 @@
-"""Who may do what on this node: the rules of its metadata image, super users, and what a resource without rules means.
+"""What each principal may do on this node: the rules of its metadata image, super users, and what a resource without rules
+means.
 
 This file alone decides how a request is judged. Rules, as in Apache Kafka's StandardAuthorizer:
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 NOT_ASKED = -(1 << 31)
 """Authorized operations in an answer whose request did not ask for them (KIP-430)."""
 LOGGED_CHARACTERS_MAX = 300
-"""Of a name in a line about a refusal."""
+"""How much of a name stands in a line about a refusal."""
 SHOWN_MAX = 3
 """Resources that a line about a refusal names."""
 
@@ -102,7 +103,7 @@ class Authorizer:
     def allowed_names(
         self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]
     ) -> Generator[None, None, set[str]]:
-        """Those of the names on which the principal may do that. Judged in slices."""
+        """The names, out of these, on which the principal may do that. Judged in slices."""
         return self._names(self.allowed, call, operation, resource, names)
 
     def shown_names(

@@ -96,7 +96,7 @@ def _write_txn_markers(request: "WriteTxnMarkersRequest") -> Any:
 
 
 def _share_state(name: str, topic_result: str) -> Callable[[Any], Any]:
-    """Of an API of share coordinators. `topic_result`: the struct of its response that holds a topic."""
+    """The denial of a request to a share coordinator. `topic_result`: the struct of its response that holds a topic."""
 
     def reply(request: Any) -> Any:
         kind = message(f"{name}Response")

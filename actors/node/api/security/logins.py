@@ -40,9 +40,9 @@ class Logins:
         self._trusted = sorted({one for one in users if one})
         """Users who may see everything, and so may know what others must not guess."""
         self._key_sets: dict[str, KeySets] = {}
-        """Of the listeners that take tokens of an identity provider."""
+        """The key sets of the listeners that take tokens of an identity provider."""
         self.token_key = token_key(runtime.config.value("delegation.token.secret.key"))
-        """None: there are no delegation tokens."""
+        """The key of delegation tokens; None: there are none."""
         self._of_token = lru_cache(TOKENS_REMEMBERED_MAX)(self.token_key.credential) if self.token_key else None
         """What logins with delegation tokens are checked against."""
         self.delay_ms: int = runtime.config.value("connection.failed.authentication.delay.ms")

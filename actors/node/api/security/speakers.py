@@ -80,12 +80,12 @@ def of_partitions(field: str) -> Speaks:
 
 
 def of_fetch(request: "FetchRequest") -> Iterator[int]:
-    """Whose fetch it is: the field has moved (KIP-903). Below zero it is nobody's."""
+    """The replica that fetches: the field has moved (KIP-903). An id below zero is nobody's."""
     state = request.replica_state
     id = request.replica_id if state is None or state.replica_id < 0 else state.replica_id
     return iter((id,) if id >= 0 else ())
 
 
 def of_snapshot(request: "FetchSnapshotRequest") -> Iterator[int]:
-    """Whose fetch of a snapshot it is. Below zero it is nobody's."""
+    """The replica that fetches a snapshot. An id below zero is nobody's."""
     return iter((request.replica_id,) if request.replica_id >= 0 else ())

@@ -35,7 +35,8 @@ CODES = {int(code): code for code in ErrorCode}
 
 
 class Acknowledgements:
-    """Those of one request. `outcomes`: of the partitions of which it is known; `left`: of the others, what waits."""
+    """The acknowledgements of one request. `outcomes`: of the partitions of which it is known; `left`: of the others, what
+    waits."""
 
     def __init__(self, context: BrokerContext, owner: Owner, call: Call, *, renewing: bool) -> None:
         self._context = context

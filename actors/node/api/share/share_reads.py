@@ -33,7 +33,8 @@ from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch, columns
 
 READ_BYTES_MAX = 1 << 20
-"""Of one partition for one answer: a member acquires some hundred records at once, whatever number of bytes it allows."""
+"""What is read of one partition for one answer: a member acquires some hundred records at once, however many bytes it
+allows."""
 MARGIN, MARGIN_BYTES = 1.25, 32 << 10
 """What is read beside the likely size: records differ, and the last batch is given whole."""
 CONTROL, TRANSACTIONAL = 0x20, 0x10
@@ -86,7 +87,7 @@ class ShareReads:
         self._guarded = context.authorizer.enabled
         """Whether each partition is looked at for the right to read it, each time: rules may change."""
         self._session = Session(0, -1, True, 0)
-        """Of no later request: the entries of a look belong to one."""
+        """A session that no later request finds: the entries of a look belong to one."""
 
     def place(self, named: Named) -> Place:
         """A partition that the request wants."""
@@ -213,7 +214,7 @@ def _offers(held: LedSharePartition, limits: Limits) -> bool:
 
 
 def _part(records: Buffer, batches: Batches, begins: Sequence[int], acquired: Sequence[Acquired]) -> Buffer:
-    """Rule 4. `begins`: the first offset of each batch."""
+    """The whole batches with what was acquired (rule 4). `begins`: the first offset of each batch."""
     first = max(0, bisect_right(begins, acquired[0].first) - 1)
     last = bisect_right(begins, acquired[-1].last) - 1
     begin = int(batches["position"][first])

@@ -18,7 +18,7 @@ NEVER_MS = 1 << 62
 
 
 def admitted(context: BrokerContext, request: "ShareAcknowledgeRequest | ShareFetchRequest", call: Call) -> Owner:
-    """Whose request it is. Raises Refused: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
+    """The member that asks, if it may. Raises Refused: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
     if context.cache.image.feature(SHARE_VERSION) < 1:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "share groups need share.version 1: kafka-features.sh upgrade")
     group, member = request.group_id, request.member_id

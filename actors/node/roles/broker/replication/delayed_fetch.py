@@ -158,7 +158,7 @@ class DelayedFetch:
         return self.session.epoch != self._epoch
 
     def told(self, looks: Iterable[Look]) -> list[Look]:
-        """Those of `looks`, a part of what was found, that the response names. The session notes what is sent."""
+        """The looks that the response names, out of `looks`, a part of what was found. The session notes what is sent."""
         session, told, replica = self.session, [], self._reader.replica >= 0
         for found in looks:
             entry = found.entry
@@ -224,7 +224,7 @@ class DelayedFetch:
             return Done((yield from self._respond(self, (), 0)))
         looks: list[Look] = []
         clean = 0
-        """So many looks were taken off the dirty entries."""
+        """How many looks were taken off the dirty entries."""
         total, urgent = 0, False
         bytes_max = fetches.connections.room(self._call.connection, self._bytes_max)
         over_rate = replica and fetches.cluster.leader_throttle.over(fetches.runtime.now.mono_ms)

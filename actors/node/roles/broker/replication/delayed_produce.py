@@ -22,12 +22,12 @@ class Awaited(NamedTuple):
     """A partition whose data is appended and not yet committed, or not yet on the disk where that is waited for."""
 
     topic: bytes | str
-    """As the request names it."""
+    """The topic as the request names it."""
     partition: Partition
     leader_epoch: int
     required_offset: int
     flushed: bool = False
-    """It waits for this broker's disk alone: acks=1 with flush.messages=1."""
+    """Whether the batch waits for this broker's disk alone: acks=1 with flush.messages=1."""
 
     def verdict(self) -> ErrorCode | None:
         """How it ended; None: not yet."""

@@ -82,7 +82,8 @@ class Judged:
     def __init__(self) -> None:
         self.candidates: dict[int, Candidate] = {}
         self.verdicts: dict[int, Inspection | Refused] = {}
-        """Of each batch that is or gets compressed. An inspection that could not be finished has none."""
+        """The inspection of each batch that is or gets compressed, or why it was refused before. An inspection that could
+        not be finished has no verdict."""
         self.check: Check | None = None
         """What the coordinator was asked; None: nothing."""
 

@@ -26,17 +26,17 @@ from fastpath.records.inspection import Rules, TooLarge, inspect
 from fastpath.records.recompression import Outgrown, Recompression, Target
 
 BATCH_COST_MAX = 512 << 10
-"""Of one batch in the turn: below a millisecond."""
+"""The cost of one batch in the turn: below a millisecond."""
 TURN_FACTOR_MAX, TURN_BYTES_MAX = 16, 16 << 10
 """Where a batch gets another form in the turn: its compression is no dearer, and as it came it is no larger."""
 TURN_COST_MAX = 4 << 20
-"""Of all batches in the turn."""
+"""The cost of all batches in the turn."""
 CODEC_BYTE, CODEC = 22, 0x07
 
 REQUEST_BYTES_MAX = 100 << 20
-"""Of all batches of a request that get another form, in that form."""
+"""The bytes of all batches of a request that get another form, in that form."""
 WAITING_BYTES_MAX = 64 << 20
-"""The same of all requests that wait for a thread. One alone may have more."""
+"""The bytes of such batches of all requests that wait for a thread. One request alone may have more."""
 ROOM = ("room for recompressed batches",)
 """Waiting key: one of them is done."""
 
@@ -189,7 +189,7 @@ class Order:
         waiting.append(request)
 
     def first(self, connection: int, request: object) -> bool:
-        """Whether it is that request's turn."""
+        """Whether a request is the first of its connection."""
         waiting = self._waiting.get(connection)
         return waiting is not None and waiting[0] is request
 
