@@ -1,0 +1,31 @@
+"""Clusters of both kinds for the tests of the client, which are the same for both."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rayft
+from bench import apache
+
+CONFIG = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "log.retention.ms": "-1",  # records have times of long ago
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+@pytest.fixture(scope="package", params=["rayft", "apache"])
+def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A running cluster of three brokers: `.bootstrap_servers`, `.kill(node)`."""
+    if request.param == "rayft":
+        with rayft.Cluster(controllers=1, brokers=3, config=CONFIG) as cluster:
+            yield cluster
+    else:
+        if apache.libs() is None:
+            pytest.skip("Apache Kafka's jars are not there")
+        with apache.ApacheKafka(controllers=1, brokers=3, config=CONFIG, heap="320m") as cluster:
+            yield cluster
