@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk
 from fastpath.records import batch
@@ -30,7 +31,7 @@ def test_append(benchmark: Any, log: PartitionLog, size: int, producer: int) -> 
     def prepared() -> tuple[tuple[bytearray, Any], dict[str, Any]]:
         nonlocal sequence
         if log.active is not None and log.active.size > 600_000_000:
-            log.truncate_to(0)
+            truncate_to(log, 0)
         data = build(1, size, producer_id=producer, producer_epoch=0, base_sequence=sequence if producer >= 0 else -1)
         sequence += 1
         return (data, batch.accept(data, 0, len(data), log.log_end_offset, 0).headers), {}

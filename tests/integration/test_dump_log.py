@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.directories.checkpoints import parse_offsets
 from actors.broker.log.directories.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
@@ -34,7 +35,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         header = {"producer_id": 4000 + number % 3, "producer_epoch": 2, "base_sequence": number // 3 * 2}
         data = build(2, 100, timestamp_ms=1_700_000_000_000 + number * 1000 - number % 7 * 3000, **header)
         put(log, data, epoch=number // 100)
-    log.truncate_to(440)
+    truncate_to(log, 440)
     log.flushed(log.flush())
     for number in range(60):
         put(log, build(1, 100, timestamp_ms=1_700_001_000_000 + number), epoch=5)

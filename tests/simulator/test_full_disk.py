@@ -2,6 +2,7 @@
 
 import pytest
 
+from actors.broker.log.cutting import note_cut
 from actors.ports import DiskFull
 from actors.wire.errors import ErrorCode
 from tests.simulator.disk import VirtualDisk
@@ -18,10 +19,10 @@ def test_a_flush_waits_for_room_for_the_small_files_beside_a_log():
     t.world.run_for(5_000)
     log = t.log(t.leader)
     assert process.stopped_with is None
-    assert len(log.segments) > 1 and log.recovery_point == 0 and not log.snapshots
+    assert len(log.segments) > 1 and log.recovery_point == 0 and not log.snapshots.offsets
     process.disk.replace_full = None
     t.world.run_for(2_000)
-    assert log.recovery_point >= log.segments[-1].base_offset == log.snapshots[-1]
+    assert log.recovery_point >= log.segments[-1].base_offset == log.snapshots.offsets[-1]
     assert t.file(t.leader, f"{DIRECTORY}/leader-epoch-checkpoint") == log.epochs.encode()
 
 
@@ -35,7 +36,7 @@ def test_a_leader_without_room_is_led_elsewhere_and_one_that_was_just_cut_is_not
         process.disk.room = 0
     else:
         assert log.active is not None
-        log.note_cut(log.active)
+        note_cut(log, log.active)
     for sequence in (1, 2):
         answer = t.send(b"value", leader=leader, producer_id=77, producer_epoch=0, base_sequence=sequence)
         assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.cutting import truncate_to
 from actors.node import metrics
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -99,7 +100,7 @@ def test_a_log_with_aborted_transactions_is_cleaned() -> None:
     for broker in t.cluster.brokers:
         log = t.log(broker)
         assert log.cleaned_offset == log.segments[-1].base_offset > 40 and not temporary(t, broker)
-        assert [one.base_offset for one in log.aborting] == [0]
+        assert [one.base_offset for one in log.aborted.segments] == [0]
         assert transactions.aborted(log, 0, log.log_end_offset) == [(9, first)]
         assert first not in [one.base_offset for one in batches.headers(content(log)) if one.count]
 
@@ -159,7 +160,7 @@ def test_a_cut_ends_a_cleaning_and_the_next_one_goes_on() -> None:
     t.until(lambda: bool(cleaner(t, 2)._running))
     running = next(iter(cleaner(t, 2)._running.values()))
     log = t.log(2)
-    log.truncate_to(log.log_end_offset - 1)
+    truncate_to(log, log.log_end_offset - 1)
     assert running.cleaning.outdated
     t.until(lambda: running not in cleaner(t, 2)._running.values())
     slow(t, 1 << 30)

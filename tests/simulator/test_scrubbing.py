@@ -103,12 +103,12 @@ def test_a_damaged_snapshot_of_producers_goes_and_the_newest_is_made_again():
         t.produce(_value(number), producer_id=77, producer_epoch=0, base_sequence=number)
     t.world.run_for(3_000)
     broker, log = t.leader, t.log(t.leader)
-    offsets = list(log.snapshots)
+    offsets = list(log.snapshots.offsets)
     assert len(offsets) > 2
     for offset in (offsets[0], offsets[-1]):
         t.cluster.brokers[broker].disk.corrupt(f"{DIRECTORY}/{offset:020d}.snapshot", 9, 0x02)
     _passed(t, broker)
-    assert log.snapshots == [*offsets[1:-1], log.log_end_offset]
+    assert log.snapshots.offsets == [*offsets[1:-1], log.log_end_offset]
     assert (_scrubber(t, broker).faults_found, _scrubber(t, broker).faults_repaired) == (2, 2)
     before = log.producers
     t.cluster.brokers[broker].kill()
@@ -454,7 +454,7 @@ def test_a_log_that_was_cut_while_others_were_asked_is_left(monkeypatch: pytest.
     def cut(self: Any, partition: Any, asked: Any, offset: int) -> Any:
         found = yield from asks(self, partition, asked, offset)
         if asked is log:
-            log._generation += 1
+            log.generation += 1
         return found
 
     overwrite = VirtualFile.overwrite

@@ -1,21 +1,27 @@
-"""What a truncation of a log must read first, as a job for a thread.
+"""Truncation: a log gives up everything from an offset on, or begins anew elsewhere.
 
 A truncation removes batches that the producers' state includes. If memory cannot go back that far, the state is read
 again from the newest producer snapshot at or below the new end, and from the batches between. This is at most a
 segment, because every roll writes a snapshot. A log of an older version may have no snapshot. Then it is read from its
 start, once, and the state at the beginning of the last remaining segment is kept as a snapshot.
 
-This file alone decides how much a truncation may read inside the loop: `INSIDE_BYTES_MAX`. While the job runs the log
-stays as it is. It is truncated when the result is there: `PartitionLog.truncate_to`.
+This file alone decides how a log becomes shorter at its end, and how much a truncation may read inside the loop:
+`INSIDE_BYTES_MAX`. What needs more is prepared by a job for a thread. While that runs the log stays as it is. It is
+truncated when the result is there: `truncate_to`.
 """
 
+import errno
+from contextlib import suppress
 from typing import NamedTuple
 
-from actors.broker.log.history import learn_producers, pieces
+from actors.broker.log.cleaning.replacing import withdraw
+from actors.broker.log.directories.renames import Torn
+from actors.broker.log.history import Indexed, learn, learn_producers, pieces
+from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.producers.producers import Producers
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, check
-from actors.broker.log.segment import Segment
-from actors.ports import Disk
+from actors.broker.log.segment import CUT, FRONT, Job, Segment
+from actors.ports import Disk, DiskFailed, DiskFull
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
@@ -98,3 +104,183 @@ class Preparation(NamedTuple):
             finally:
                 file.close()
         return Producers() if content is None else Producers.parse(content)
+
+
+def prepare_cut(log: PartitionLog, offset: int) -> Preparation | None:
+    """The job that reads what `truncate_to(offset)` needs from the disk. None: that is little, so truncate at
+    once."""
+    if not log.log_start_offset <= offset < log.log_end_offset:
+        return None
+    place = log.segment_of(offset)
+    segment = log.segments[place]
+    known = segment is log.active or (log.have_index(segment) and segment.aborted.in_memory)
+    if known and log.producers.can_truncate(offset):
+        return None
+    start = log.snapshots.before(offset)
+    found = start >= 0
+    start = start if found else log.log_start_offset
+    first = log.segment_of(start)
+    begin = _near(log.segments[first], start)
+    size = sum(one.size for one in log.segments[first:place]) + _near(segment, offset) - begin
+    if known and size <= INSIDE_BYTES_MAX:
+        return None
+    content = log.snapshots.pending.get(start) if found else None
+    path = log.snapshots.path(start) if found and content is None else None
+    segments = tuple(log.segments[first : place + 1])
+    return Preparation(
+        offset, segments, start, begin, content, log.disk, path, log.generation, log.log_end_offset, log.layout
+    )
+
+
+def _near(segment: Segment, offset: int) -> int:
+    """Position of a batch at or before the one that holds `offset`; 0 if the index is not in memory."""
+    return segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
+
+
+def fits(log: PartitionLog, job: Preparation) -> bool:
+    """Whether the log is still what it was when the job was made."""
+    now = log.generation, log.log_end_offset, log.layout
+    return (job.generation, job.end_offset, job.layout) == now
+
+
+def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None) -> list[Job]:
+    """Remove everything from `offset` on, with the whole batch that holds it. Returns jobs that unlink files. It
+    blocks only a little, if `prepare_cut` had nothing to prepare or `prepared` is its result.
+
+    The caller flushes the log then, also where this fails: nothing is appended before. If nothing is left, the log is
+    empty and begins at its start, or at `offset` if that is lower. Raises DiskFull or DiskFailed: only segments behind
+    are gone, or none; Torn.
+    """
+    if offset >= log.log_end_offset:
+        # An epoch that began at the end, when this replica led, may have no batch. The leader does not have that
+        # epoch.
+        log.epochs.truncate_end(log.log_end_offset)
+        return []
+    if offset < log.log_start_offset:
+        return truncate_fully(log, offset)
+    withdraw(log)
+    _retire_behind(log, log.segment_of(offset), CUT)
+    if _cut_inside(log, offset, prepared) < log.log_start_offset:
+        # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
+        return truncate_fully(log, log.log_start_offset)
+    return log.names.take_unlinks()
+
+
+def _retire_behind(log: PartitionLog, place: int, ending: str) -> None:
+    """The segments behind one go, the newest first. Where one cannot, the log ends in front of those that have gone."""
+    reached: int | None = None
+    try:
+        while len(log.segments) > place + 1:
+            base_offset = log.segments[-1].base_offset
+            log.retire(log.segments[-1], ending)
+            reached = base_offset
+    except Torn as error:
+        raise log.tear(error) from None
+    except (DiskFull, DiskFailed):
+        log.active = log.segments[-1]
+        if reached is not None and _cut_inside(log, reached, None) < log.log_start_offset:
+            raise log.tear(DiskFailed(errno.EIO, "the log ends before it begins", log.directory)) from None
+        raise
+    log.active = log.segments[-1] if log.segments else None
+
+
+def _cut_inside(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
+    """The log ends in its last segment: where. What fails here leaves a file and memory that may differ."""
+    try:
+        return _cut_last(log, offset, prepared)
+    except (DiskFull, DiskFailed, FileNotFoundError) as error:
+        raise log.tear(error) from error
+
+
+def _cut_last(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
+    segment = log.active
+    assert segment is not None
+    log.indexes.forget(segment)
+    if prepared is not None and prepared.segment_index is not None and segment.index is None:
+        segment.keep_index(prepared.segment_index)
+    if prepared is not None and prepared.aborted is not None:
+        segment.aborted.keep(prepared.aborted)
+    end = segment.truncate(offset)
+    if end < log.log_start_offset:
+        return end  # all of it goes
+    note_cut(log, segment)
+    if segment.aborted.exists:
+        log.damaged = log.damaged or log.aborted.truncate(segment, end, log.log_end_offset)
+    _ends_at(log, end)
+    log.epochs.truncate_end(end)
+    if prepared is not None:
+        _take_prepared(log, prepared)
+    elif not log.producers.truncate(end):
+        try:
+            rebuild_producers(log)
+        except CorruptBatch as error:
+            log.damaged = log.damaged or error.reason
+    return end
+
+
+def note_cut(log: PartitionLog, segment: Segment) -> None:
+    """A segment's file has become shorter. The caller sees to a flush; until it is done nothing is appended."""
+    log.shortened.append(segment)
+    if log.refusing is None:
+        log.refusing = Unsettled(f"the cut of {segment.log.path} is not durable yet")
+
+
+def _take_prepared(log: PartitionLog, prepared: Prepared) -> None:
+    before, log.producers = log.producers, prepared.producers
+    log.producers.heard(before, -1)
+    log.damaged = prepared.damaged or log.damaged
+    if prepared.snapshot is not None and log.damaged is None and prepared.snapshot[0] not in log.snapshots.offsets:
+        offset, content = prepared.snapshot
+        log.snapshots.pending.setdefault(offset, content)
+
+
+def truncate_fully(log: PartitionLog, offset: int, now_ms: int = 0) -> list[Job]:
+    """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log. Raises
+    DiskFull or DiskFailed: only segments behind are gone, or none; Torn."""
+    withdraw(log)
+    _retire_behind(log, -1, FRONT)  # as if the start had moved: what is left in front of a hole may go
+    try:
+        _ends_at(log, offset)
+        log.snapshots.drop_above(-1)  # an old state would lack what is not in the log any more
+    except (DiskFull, DiskFailed) as error:
+        raise log.tear(error) from error
+    log.log_start_offset = offset
+    log.recovery_point = log.asked_offset = offset
+    log.epochs.clear()
+    log.producers.clear()
+    jobs = log.names.take_unlinks()
+    if offset > 0:
+        with suppress(DiskFull):  # the first append makes the file then, once these jobs have made room
+            log.open_first(offset, now_ms)
+    return jobs
+
+
+def _ends_at(log: PartitionLog, offset: int) -> None:
+    log.log_end_offset = offset
+    log.cleaned_offset = min(log.cleaned_offset, offset)
+    log.checkpointed_offset = min(log.checkpointed_offset, offset)
+    log.recovery_point = min(log.recovery_point, offset)
+    log.asked_offset = min(log.asked_offset, offset)
+    log.generation += 1
+    log.hints.clear()
+    log.snapshots.drop_above(offset)
+
+
+def rebuild_producers(log: PartitionLog, now_ms: int = -1, otherwise: int = 0, indexed: Indexed | None = None) -> int:
+    """Producer state from the newest sound snapshot and the batches behind it; blocking. Where these begin.
+
+    Without a snapshot the batches from `otherwise` on tell all there is; if there are only damaged ones, the whole log
+    does. `indexed`: what they say of aborted transactions is added. Where the last segment begins without a snapshot,
+    the next flush writes one.
+    """
+    before = log.producers
+    log.producers, start = log.snapshots.newest(max(otherwise, log.log_start_offset), log.log_start_offset)
+    if start < log.log_end_offset:
+        *before_last, last = log.segments_from(start)
+        learn(before_last, start, producers=log.producers, now_ms=now_ms, indexed=indexed)
+        if before_last and last.base_offset not in log.snapshots.offsets:
+            # A kill has lost what the roll kept.
+            log.snapshots.pending.setdefault(last.base_offset, log.producers.snapshot())
+        learn([last], start, producers=log.producers, now_ms=now_ms, indexed=indexed)
+    log.producers.heard(before, now_ms)
+    return start

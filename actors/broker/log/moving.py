@@ -27,11 +27,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from actors.broker.log.cutting import Preparation, Prepared
+from actors.broker.log.cutting import Preparation, Prepared, fits, prepare_cut, truncate_fully, truncate_to
 from actors.broker.log.directories.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
 from actors.broker.log.epochs import UNDEFINED_EPOCH, EpochCache
-from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog, Unmarked
-from actors.broker.log.producers.producers import CorruptSnapshot
+from actors.broker.log.log import OffsetsOutOfOrder, PartitionLog, Unmarked
+from actors.broker.log.producers.producers import CorruptSnapshot, Producers
+from actors.broker.log.reads import ColdRead
+from actors.broker.log.retention import drop_segments
 from actors.broker.log.segment import Job
 from actors.ports import Disk, DiskFailed
 from fastpath.records.batch import CorruptBatch, Header, verify
@@ -182,7 +184,7 @@ class Move:
             return Next.MARK
         self.stage = Stage.SETTLING
         future.begin_file(now_ms)
-        future.learn_from(current)
+        _learn_from(future, current)
         return Next.SETTLE
 
     def mark(self) -> Replacement:
@@ -222,7 +224,7 @@ class Move:
             self._begin_anew(first.base_offset, now_ms)
         if copied.seed is not None and not future.size:
             with suppress(CorruptSnapshot):  # then the batches say what there is
-                future.seed_producers(copied.seed)
+                _seed_producers(future, copied.seed)
         self._may_have_gaps()
         try:
             future.append_copied(copied.data, copied.headers, now_ms)
@@ -235,14 +237,14 @@ class Move:
 
     def cut(self, job: Preparation, prepared: Prepared) -> None:
         """The job of a cut is done; if the future log has changed meanwhile, the next look cuts it."""
-        if self.future.fits(job):
-            self.jobs += self.future.truncate_to(job.offset, prepared)
+        if fits(self.future, job):
+            self.jobs += truncate_to(self.future, job.offset, prepared)
 
     # ---- the end
 
     def take_over(self, high_watermark: int) -> None:
         """The future log has the current one's name and place from now on. Raises DiskFailed: it has not."""
-        self.future.succeed(self.current)
+        _succeed(self.future, self.current)
         self.future.producers.transactions.replicated(high_watermark)
         self.stage = Stage.TAKEN
 
@@ -250,9 +252,9 @@ class Move:
         current, future = self.current, self.future
         return (
             future.recovery_point >= current.asked_offset
-            and future.cuts_durable
+            and future.generation == future.durable_generation  # what was cut cannot come back
             and future.log_start_offset == current.log_start_offset
-            and not future.rebuilt
+            and not future.aborted.rebuilt
         )
 
     # ---- inside
@@ -278,10 +280,10 @@ class Move:
             if target <= begin:
                 self._begin_anew(begin, now_ms)
             else:
-                job = future.prepare_cut(target)
+                job = prepare_cut(future, target)
                 if job is not None:
                     return job
-                self.jobs += future.truncate_to(target)
+                self.jobs += truncate_to(future, target)
         self._generation = current.generation
         return None
 
@@ -295,7 +297,7 @@ class Move:
         return current.segments_from(current.log_start_offset)[0].base_offset
 
     def _begin_anew(self, offset: int, now_ms: int) -> None:
-        self.jobs += self.future.truncate_fully(offset, now_ms)
+        self.jobs += truncate_fully(self.future, offset, now_ms)
         self.future.cleaned_offset = self.current.cleaned_offset
         self._near = False
 
@@ -307,7 +309,7 @@ class Move:
         ends = [segment.base_offset for segment in future.segments[1:]]
         below = sum(end <= future.log_start_offset for end in ends)
         if below:
-            self.jobs += future.drop_segments(below)
+            self.jobs += drop_segments(future, below)
 
     def _may_have_gaps(self) -> None:
         current, future = self.current, self.future
@@ -337,7 +339,7 @@ class Move:
 
     def _copy(self, bytes_max: int) -> Copy:
         current, offset = self.current, self.future.log_end_offset
-        seed = None if self.future.size else current.kept_producers(offset)
+        seed = None if self.future.size else current.snapshots.kept(offset)
         # What comes behind the present end may be of an epoch that the table does not know yet.
         read = current.cold_read(offset, min(bytes_max, SLICE_BYTES), current.log_end_offset)
         return Copy(read, current.epochs.copy(), current.generation, current.disk, seed)
@@ -355,3 +357,44 @@ def common_end(current: PartitionLog, future: PartitionLog) -> int:
             return min(end, known.end_offset)
         end = min(end, start)
     return end
+
+
+def _seed_producers(future: PartitionLog, content: bytes) -> None:
+    """This log, which is empty, begins with the state that a snapshot of this offset has. Raises CorruptSnapshot."""
+    future.producers = Producers.parse(content)
+    future.snapshots.pending[future.log_end_offset] = content
+
+
+def _learn_from(future: PartitionLog, current: PartitionLog) -> None:
+    """Take over epochs and producers of a log that ends where this one does, and write them with the next flush."""
+    _take_epochs(future, current)
+    before, future.producers = future.producers, Producers.parse(current.producers.snapshot())
+    future.producers.heard(before, -1)
+    future.producers.heard(current.producers, -1)
+    if future.producers.by_id or future.snapshots:
+        future.keep_producers(future.log_end_offset)
+
+
+def _take_epochs(future: PartitionLog, current: PartitionLog) -> None:
+    mine, others = future.epochs, current.epochs
+    if (mine.epochs, mine.starts) != (others.epochs, others.starts):
+        future.epochs = others.copy()
+        future.epochs.dirty = True
+
+
+def _succeed(future: PartitionLog, current: PartitionLog) -> None:
+    """Take the place of a log that ends where this one does, under its name. Until the next flush no more counts as
+    durable than did there, since this log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing has
+    changed."""
+    future.names.move(current.directory)
+    for segment in future.segments:
+        segment.moved(future.directory)
+    _take_epochs(future, current)
+    future.producers = current.producers
+    future.damaged = current.damaged
+    future.recovery_point = min(future.recovery_point, current.recovery_point)
+    future.asked_offset = min(future.asked_offset, future.recovery_point)
+    # Whoever has read the other log must not go on as if it were this one; and a flush carries the checkpoints.
+    future.generation = max(future.generation, current.generation) + 1
+    future.layout = max(future.layout, current.layout) + 1
+    future.names.flush_wanted = True

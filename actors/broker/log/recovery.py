@@ -30,12 +30,14 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
+from actors.broker.log.cutting import note_cut, rebuild_producers, truncate_fully
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.directories.directory import LEAVING
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.log import SNAPSHOT, PartitionLog
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers.snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.ports import Disk, DiskFull
@@ -101,7 +103,7 @@ def recover(
     if not bases:
         _remove(log, leftovers)
         if log_start_offset > 0:
-            log.truncate_fully(log_start_offset, now_ms)
+            truncate_fully(log, log_start_offset, now_ms)
         return Recovered(log, (), 0)
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
@@ -116,11 +118,11 @@ def recover(
     log.active.learn_first_timestamp()
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     if log.log_start_offset > log.log_end_offset:
-        log.truncate_fully(log.log_start_offset, now_ms)
+        truncate_fully(log, log.log_start_offset, now_ms)
         return Recovered(log, tuple(cuts), scanned)
     log.cleaned_offset = min(log.cleaned_offset, log.log_end_offset)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
-    log.mark_flushed_to(log.recovery_point)
+    log.asked_offset = log.recovery_point
     log.checkpointed_offset = min(recovery_point, log.recovery_point)
     indexed: Indexed = {}
     learnt = NO_LIMIT
@@ -190,7 +192,7 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
         elif name == LEAVING:  # it is used on: if it leaves, then by another move
             log.disk.remove(f"{log.directory}/{name}")
         elif stem.isdecimal() and dot + ending == SNAPSHOT:
-            log.snapshots.append(int(stem))
+            log.snapshots.offsets.append(int(stem))
         elif stem.isdecimal() and dot + ending in (INDEX, TIME_INDEX, TRANSACTION_INDEX):
             others.append((int(stem), name))
             if ending == TRANSACTION_INDEX[1:]:
@@ -198,7 +200,7 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
     for base, name in others:
         if base not in bases:
             log.disk.remove(f"{log.directory}/{name}")
-    log.snapshots.sort()
+    log.snapshots.offsets.sort()
     return sorted(bases), aborting, leftovers
 
 
@@ -261,7 +263,7 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
         elif found.fault is not None:
             cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
             segment.log.truncate(found.position)
-            log.note_cut(segment)
+            note_cut(log, segment)
         if not last and found.next_offset < end and found.next_offset >= trusted and end > log.cleaned_offset:
             return cuts + _drop(log, place + 1), scanned
         if not last:
@@ -338,10 +340,10 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
         log.epochs.truncate_start(log.log_start_offset)  # the log may begin inside a batch
     # Without any snapshot there was no producer when the segment of the last flushed batch began: a roll writes one, with
     # the flush that comes after it.
-    log.drop_snapshots_above(log.log_end_offset)
-    if clean and not log.snapshots:
+    log.snapshots.drop_above(log.log_end_offset)
+    if clean and not log.snapshots.offsets:
         return NO_LIMIT
-    return log.rebuild_producers(now_ms, log.segments_from(unsure - 1)[0].base_offset, indexed)
+    return rebuild_producers(log, now_ms, log.segments_from(unsure - 1)[0].base_offset, indexed)
 
 
 def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed, doubtful: set[int]) -> list[str]:
@@ -360,12 +362,13 @@ def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed
                 reports.append(f"{index.path} is damaged, and is built again: {error}")
         if not sound or (end > unsure and (index.exists or segment in indexed)):
             try:
-                entries = indexed.get(segment, []) if segment.base_offset >= learnt else log.built_again(segment)
+                known = segment.base_offset >= learnt
+                entries = indexed.get(segment, []) if known else log.aborted.built_again(segment)
             except CorruptBatch as error:
                 log.damaged = log.damaged or error.reason
                 entries = []
             if index.rebuild(entries):
-                log.rebuilt.append(segment)
+                log.aborted.rebuilt.append(segment)
         if index.exists:
-            log.aborting.append(segment)
+            log.aborted.segments.append(segment)
     return reports

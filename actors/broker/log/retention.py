@@ -1,4 +1,4 @@
-"""Which segments of a log may be deleted: those that are too old, too many, or below the log's start.
+"""Which segments of a log are deleted, and how: those that are too old, too many, or below the log's start.
 
 This file alone decides about deletion. Rules:
 
@@ -14,8 +14,10 @@ This file alone decides about deletion. Rules:
 from collections.abc import Callable
 from typing import NamedTuple
 
+from actors.broker.log.cleaning.replacing import withdraw
+from actors.broker.log.directories.renames import Torn
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.segment import Job, Segment
+from actors.broker.log.segment import FRONT, Job, Segment
 from actors.ports import DiskFull
 
 
@@ -102,12 +104,33 @@ def _below_start(log: PartitionLog) -> int:
 
 def _delete(log: PartitionLog, count: int, now_ms: int) -> list[Job]:
     if count < len(log.segments):
-        return log.drop_segments(count)
-    jobs = log.drop_segments(count - 1)
+        return drop_segments(log, count)
+    jobs = drop_segments(log, count - 1)
     try:
         log.roll(now_ms)
     except DiskFull:
         if not jobs:
             raise
         return jobs  # they make room: the next check comes to the last segment
-    return jobs + log.drop_segments(1)
+    return jobs + drop_segments(log, 1)
+
+
+def drop_segments(log: PartitionLog, count: int) -> list[Job]:
+    """Remove the oldest `count` segments, but never the last one. Returns jobs that unlink. The log begins after
+    them. Raises DiskFull, DiskFailed, Torn: some may have gone, and the log begins after those."""
+    assert 0 <= count < len(log.segments)
+    withdraw(log)
+    try:
+        for segment in log.segments[:count]:
+            log.retire(segment, FRONT)
+            _begins_at(log, log.segments[0].base_offset, segment.base_offset)
+    except Torn as error:
+        raise log.tear(error) from None
+    return log.names.take_unlinks()
+
+
+def _begins_at(log: PartitionLog, base_offset: int, gone: int) -> None:
+    log.hints.clear()
+    log.log_start_offset = max(log.log_start_offset, base_offset)
+    log.epochs.truncate_start(log.log_start_offset)
+    log.snapshots.retire([offset for offset in log.snapshots.offsets[:-1] if offset <= gone])

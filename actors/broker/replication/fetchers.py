@@ -30,7 +30,7 @@ This file alone decides what a follower asks for and what it does with the answe
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.log.cutting import Preparation, Prepared
+from actors.broker.log.cutting import Preparation, Prepared, fits
 from actors.broker.log.log import OffsetsOutOfOrder, Unmarked, Unsettled
 from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.log.producers.transactions import NO_LIMIT
@@ -263,7 +263,7 @@ class Fetcher:
             outcome.failures.append((partition, result))
             return outcome
         if isinstance(result, CorruptSnapshot):
-            partition.log.forget_snapshot(cut.job)
+            partition.log.snapshots.forget(cut.job.start)
         if isinstance(result, Exception):
             outcome.reports.append(f"{partition!r} is cut later: {result!r}")
             self._delay(partition, now.mono_ms + BACKOFF_MS)
@@ -273,7 +273,7 @@ class Fetcher:
         self._changed[partition] = None
         self._urgent = True
         current = partition.leader == self.source and partition.leader_epoch == cut.leader_epoch
-        if current and partition.log.fits(cut.job):
+        if current and fits(partition.log, cut.job):
             try:
                 self._cut(partition, cut.epoch, cut.end_offset, result, outcome)
             except DiskFull as error:

@@ -19,7 +19,7 @@ follower's fetch means, and what a produced batch must wait for. Rules:
 import enum
 from typing import NamedTuple, Protocol
 
-from actors.broker.log.cutting import Preparation, Prepared
+from actors.broker.log.cutting import Preparation, Prepared, prepare_cut, truncate_fully, truncate_to
 from actors.broker.log.log import Appended, PartitionLog, Unsettled
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import OutOfOrderSequence, ProducerFault
@@ -523,7 +523,7 @@ class Partition:
 
     def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
         """The job that must come before `truncate_for`; None: it can cut at once."""
-        return self.log.prepare_cut(self._common(epoch, end_offset))
+        return prepare_cut(self.log, self._common(epoch, end_offset))
 
     def truncate_for(self, epoch: int, end_offset: int, prepared: Prepared | None = None) -> list[Job]:
         """Cut to the newest offset that the leader's answer (its epoch and end offset) proves common; jobs that unlink.
@@ -531,7 +531,7 @@ class Partition:
         KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
         """
         try:
-            return self.log.truncate_to(self._common(epoch, end_offset), prepared)
+            return truncate_to(self.log, self._common(epoch, end_offset), prepared)
         finally:
             self._was_cut()
 
@@ -548,7 +548,7 @@ class Partition:
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
         """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""
         try:
-            jobs = self.log.truncate_fully(offset, wall_ms)
+            jobs = truncate_fully(self.log, offset, wall_ms)
         finally:
             self._was_cut()
         self.high_watermark = offset

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.log.aborted_search import AbortedSearch
-from actors.broker.log.log import ColdRead
+from actors.broker.log.aborted_transactions import aborted_transactions, take_rebuilt
+from actors.broker.log.reads import ColdRead
 from actors.broker.replication.admission import CODECS, Refused
 from actors.broker.replication.closest_replica import LEADER, Near, closest
 from actors.broker.replication.partition import NO_LEADER, Partition
@@ -256,7 +257,7 @@ def _read(
     if records and not reader.zstd:
         records, below = _before_zstd(records, below)
     aborted: Sequence[tuple[int, int]] = ()
-    if log.aborting and reader.committed_only and records:
+    if log.aborted.segments and reader.committed_only and records:
         found_aborted = _aborted(partition, entry, below)
         if isinstance(found_aborted, AbortedSearch):
             cold = found_aborted
@@ -296,9 +297,9 @@ def _aborted(partition: Partition, entry: Entry, below: int) -> Sequence[tuple[i
     """The aborted transactions of what is read from the entry's offset to `below`. What a job has found is used once."""
     searched, entry.aborted = entry.aborted, None
     wanted = searched is not None and searched.offset == entry.fetch_offset and searched.upper_offset >= below
-    if searched is not None and partition.log.take_rebuilt(searched) and wanted:
+    if searched is not None and take_rebuilt(partition.log, searched) and wanted:
         return searched.found
-    return partition.log.aborted_transactions(entry.fetch_offset, below)
+    return aborted_transactions(partition.log, entry.fetch_offset, below)
 
 
 def _verify(partition: Partition, offset: int, records: Buffer) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from actors.broker.log.cleaning.cleaner import LogCleaning, Retired, Slice
 from actors.broker.log.cleaning.dirty_logs import cleanable
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog, Unsettled
 from actors.broker.log.retention import retain
 from actors.host.work.disk import LocalDisk
@@ -101,7 +102,7 @@ class Replicas:
         for _ in range(lonely):
             self.write(alone=True)
         self.journal.say("cut", self.topic, self.acknowledged, old.log_end_offset)
-        run(old.truncate_to(self.acknowledged))
+        run(truncate_to(old, self.acknowledged))
         flush(old)
         new = self.logs[self.leader]
         while old.log_end_offset < new.log_end_offset:

@@ -10,6 +10,7 @@ This file keeps, for each partition, the transactions in what was ever committed
 
 from typing import Any, NamedTuple
 
+from actors.broker.log.aborted_transactions import all_aborted
 from actors.broker.log.producers.markers import CONTROL, TRANSACTIONAL, Marker
 from actors.broker.log.producers.transaction_index import Aborted
 from actors.broker.log.producers.transactions import NO_LIMIT
@@ -110,7 +111,7 @@ class TransactionLogs:
         if not one.certain or log.damaged:
             return
         with log.disk.readable():  # type: ignore[attr-defined]
-            mark, entries = partition.high_watermark, log.all_aborted()()
+            mark, entries = partition.high_watermark, all_aborted(log)()
         here = range(log.log_start_offset, mark)
         wanted = [entry for entry in one.aborted if entry.last_offset in here]
         found = [entry for entry in entries if entry.last_offset in here]

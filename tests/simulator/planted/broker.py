@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.lifecycle.lifecycle import Lifecycle, State
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
 from actors.broker.replication import isr as isr_rules
@@ -38,7 +39,7 @@ def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
         again = assignment.leader_epoch > partition.leader_epoch
         part, row = apply(partition, assignment, mono_ms)
         if again and not partition.leads and partition.high_watermark >= partition.log.log_start_offset:
-            partition.log.truncate_to(partition.high_watermark)
+            truncate_to(partition.log, partition.high_watermark)
         return part, row
 
     def without_epochs(fetcher: Fetcher) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from actors.broker.log import cutting, recovery
 from actors.broker.log import log as log_of
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.log import PartitionLog
@@ -43,7 +44,10 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
     """Truncated batches still count as stored: a repetition is acknowledged and never written."""
     return [
         instead(Producers, "truncate", lambda producers, offset: True),
-        instead(PartitionLog, "rebuild_producers", lambda log, now_ms=-1, otherwise=0, indexed=None: otherwise),
+        *(
+            instead(place, "rebuild_producers", lambda log, now_ms=-1, otherwise=0, indexed=None: otherwise)
+            for place in (cutting, recovery)
+        ),
     ]
 
 
@@ -85,13 +89,13 @@ def snapshot_with_last_batches_only() -> Sequence[Patch]:
 @mistake("quiet")
 def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
     """A restarted replica remembers the producers of its last snapshot only."""
-    rebuild = PartitionLog.rebuild_producers
+    rebuild = cutting.rebuild_producers
 
     def shallow(log: PartitionLog, now_ms: int = -1, otherwise: int = 0, indexed: Any = None) -> int:
-        with instead(log_of, "learn", lambda *args, **more: None):
+        with instead(cutting, "learn", lambda *args, **more: None):
             return rebuild(log, now_ms, otherwise)
 
-    return [instead(PartitionLog, "rebuild_producers", shallow)]
+    return [instead(place, "rebuild_producers", shallow) for place in (cutting, recovery)]
 
 
 @mistake()

@@ -10,7 +10,7 @@ sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced.
    names that were not synced and lose the others, leaves nothing that a start cannot tell; and older values are gone for
    good before the tombstone behind them is.
 3. What is written is not read by anybody before that. A cleaning that ends early leaves a segment that `leftover` names: it
-   may be unlinked, as `PartitionLog.withdraw` has taken the name `.swap` from it.
+   may be unlinked, as `withdraw` has taken the name `.swap` from it.
 4. Every batch that is read is checked. What is damaged ends the cleaning and changes nothing.
 5. Both passes know every aborted transaction that the log knows when the cleaning begins. The new segment's index has those
    of which the pass has met data and whose marker is in it. So no entry outlives its marker: a reader that meets one
@@ -20,7 +20,9 @@ sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced.
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
+from actors.broker.log.aborted_transactions import all_aborted
 from actors.broker.log.cleaning.dirty_logs import Cleanable, Group, groups
+from actors.broker.log.cleaning.replacing import name_placed, replace, stand, withdraw
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import Aborted as Entry
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
@@ -138,15 +140,15 @@ class LogCleaning:
         log, found = self._log, self._found
         before = log.standing
         if before is not None:  # an earlier cleaning could not take it back
-            log.withdraw()
+            withdraw(log)
             yield self._slice(before.delete())
         # What producers write from now on lies behind all that is cleaned.
         last_batches = [
             LastBatch(producer_id, one.epoch, one.batches[-1].last_offset if one.batches else -1)
             for producer_id, one in log.producers.by_id.items()
         ]
-        if log.aborting:
-            read = log.all_aborted()
+        if log.aborted.segments:
+            read = all_aborted(log)
             yield self._slice(lambda: self._learn(read()))
         yield from self._fill([one.segments for one in groups(log, found.first_uncleanable)])
         end_offset = found.first_uncleanable if self._whole else self._offsets.latest_offset + 1
@@ -235,14 +237,14 @@ class LogCleaning:
         if cleaned.aborted.exists:
             files += cleaned.aborted.write(sealed=True)
         yield Durable(files)
-        log.stand(group.segments, cleaned)
-        yield Durable([log.names])
-        jobs = log.replace(group.segments, cleaned)
+        stand(log, group.segments, cleaned)
+        yield Durable([log.names.listing])
+        jobs = replace(log, group.segments, cleaned)
         self.leftover, self._layout = None, log.layout
         retired = self.retired = Retired(group.segments, jobs)
-        yield Durable([log.names])
-        log.name_placed(cleaned)
-        yield Durable([log.names])
+        yield Durable([log.names.listing])
+        name_placed(log, cleaned)
+        yield Durable([log.names.listing])
         self.retired = None
         yield retired
 

@@ -21,7 +21,7 @@ from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Exten
 from actors.broker.groups.share.delivery.share_partition import Limits
 from actors.broker.groups.share.delivery.share_sessions import Named, Owner
 from actors.broker.log.aborted_search import AbortedFound
-from actors.broker.log.log import Read
+from actors.broker.log.reads import Read
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.reading import Look, Reader, look, note_failure
 from actors.broker.replication.sessions import Entry, Session, Wanted, Warm

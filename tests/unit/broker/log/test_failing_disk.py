@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from actors.broker.log import retention
+from actors.broker.log.cleaning.replacing import withdraw
+from actors.broker.log.cutting import truncate_fully, truncate_to
 from actors.broker.log.directories.directory import ARRIVED, LEAVING, read_move
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.moving import Move, Stage
@@ -105,8 +107,8 @@ def clean(log: PartitionLog) -> None:
         if left is not None:  # as the log cleaner does
             try:
                 if log.standing is left:
-                    log.withdraw()
-                disk.sync(Sync(0, [log.names], []))
+                    withdraw(log)
+                disk.sync(Sync(0, [log.names.listing], []))
                 left.delete()()
             except (DiskFull, DiskFailed):
                 pass
@@ -142,7 +144,7 @@ def an_end(before: bytes, log: PartitionLog, done: bool) -> None:
 
 
 def cut(log: PartitionLog) -> None:
-    jobs = log.truncate_to(5)
+    jobs = truncate_to(log, 5)
     flush(log)
     for job in jobs:
         job()
@@ -158,7 +160,7 @@ def a_begin(before: bytes, log: PartitionLog, done: bool) -> None:
 
 
 def cut_and_grow(log: PartitionLog) -> None:
-    jobs = log.truncate_to(5) if log.epochs.latest < 9 else []
+    jobs = truncate_to(log, 5) if log.epochs.latest < 9 else []
     for number in range(log.log_end_offset, 15):
         header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
         put(log, build(timestamp_ms=9_000, **header), epoch=9)
@@ -178,7 +180,7 @@ def grown(before: bytes, log: PartitionLog, done: bool) -> None:
 
 
 def begin_anew(log: PartitionLog) -> None:
-    jobs = log.truncate_fully(40)
+    jobs = truncate_fully(log, 40)
     put(log, build(), epoch=9)
     flush(log)
     for job in jobs:
@@ -220,7 +222,7 @@ def single() -> PartitionLog:
 def cut_and_pass(log: PartitionLog) -> None:
     """The last segment passes those that were behind it. What is to be unlinked stays for a while."""
     if log.log_end_offset != 15:
-        log.truncate_to(5)
+        truncate_to(log, 5)
     if log.log_end_offset == 5:
         put(log, build(10, 1, timestamp_ms=9_000))
     flush(log)

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import recover
@@ -52,7 +53,7 @@ def test_an_index_that_a_thread_builds_does_not_replace_that_of_a_segment_which_
         nonlocal begun, kept
         if not begun and operation == "read" and path == segment.log.path:
             begun = True
-            log.truncate_to(segment.base_offset + 1)
+            truncate_to(log, segment.base_offset + 1)
             put(log, build(1, 30))
             kept = segment.index
         return 0

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from actors.broker.log.cutting import truncate_fully, truncate_to
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, OffsetsOutOfOrder
 from actors.ports import DiskFull
@@ -190,7 +191,7 @@ def test_truncation_to_each_offset(target: int) -> None:
     for number in range(20):
         put(log, build(2, 30, timestamp_ms=1000 + number), epoch=number // 4)
     before = content(log)
-    jobs = log.truncate_to(target)
+    jobs = truncate_to(log, target)
     end = min(target - target % 2, 40)
     assert log.log_end_offset == end
     assert content(log) == before[: len(before) * end // 40]
@@ -211,7 +212,7 @@ def test_truncation_to_each_offset(target: int) -> None:
 def test_a_log_begun_elsewhere_keeps_its_offset_over_a_restart() -> None:
     log = new()
     put(log, build(3))
-    for job in log.truncate_fully(100):
+    for job in truncate_fully(log, 100):
         job()
     assert (log.log_start_offset, log.log_end_offset) == (100, 100)
     assert reopen(log, log_start_offset=0).log.log_end_offset == 100
@@ -233,7 +234,7 @@ def test_a_log_begins_anew_on_a_full_disk_and_gives_its_room_back() -> None:
         return VirtualDisk.open(disk, path, create=create)
 
     disk.open = no_new_files  # type: ignore[method-assign]
-    jobs = log.truncate_fully(100)
+    jobs = truncate_fully(log, 100)
     assert (log.log_start_offset, log.log_end_offset, len(jobs)) == (100, 100, 1)
     for job in jobs:
         job()
@@ -247,7 +248,7 @@ def test_a_flush_that_began_before_a_truncation_says_nothing() -> None:
     log = new()
     put(log, build(10))
     wanted = log.flush()
-    log.truncate_to(0)
+    truncate_to(log, 0)
     put(log, build(20))
     log.flushed(wanted)
     assert log.recovery_point == 0
@@ -318,14 +319,14 @@ def test_a_cut_is_told_to_every_flush_until_one_of_it_is_done() -> None:
         put(log, build())
     before = log.flush()
     assert not before.cut
-    log.truncate_to(2)
+    truncate_to(log, 2)
     assert log.flush().cut, "the last one may have failed"
     sync(log, before)
     log.flushed(before)
     assert log.flush().cut, "that one knew nothing of it"
     flush(log)
     assert not log.flush().cut
-    log.truncate_fully(7)
+    truncate_fully(log, 7)
     assert log.flush().cut
 
 
@@ -336,7 +337,7 @@ def test_what_a_flush_did_not_bring_to_the_disk_is_for_the_next() -> None:
     put(log, build(3), epoch=2)
     lost = log.flush()
     assert lost.epochs == log.epochs.encode()
-    log.truncate_to(4)
+    truncate_to(log, 4)
     put(log, build(1), epoch=3)
     lost = log.flush()
     again = log.flush()
@@ -361,8 +362,8 @@ def test_a_new_beginning_knows_nothing_of_the_producers_of_before(synced: bool) 
         put(log, build(producer_id=7, producer_epoch=0, base_sequence=number))
     if synced:
         flush(log)
-        assert log.snapshots
-    log.truncate_fully(21)
+        assert log.snapshots.offsets
+    truncate_fully(log, 21)
     log.append_fetched(_at(21, build(producer_id=7, producer_epoch=0, base_sequence=20)), 1_000)
     flush(log)
     assert not [name for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot") and int(name[:20]) < 21]
@@ -391,12 +392,12 @@ def test_files_are_named_for_a_sync_in_the_order_in_which_they_rest_upon_each_ot
     flush(log)
     assert len(log.segments) > 3
     bases = [segment.base_offset for segment in log.segments]
-    log.truncate_to(bases[2] + 1)
+    truncate_to(log, bases[2] + 1)
     cut = log.segments[-1]
     assert [file.path for file in log.flush().files][:2] == [DIRECTORY, cut.path(".log")], (
         "why it ends there, then its end"
     )
-    log.truncate_to(bases[1] + 1)
+    truncate_to(log, bases[1] + 1)
     again = log.segments[-1]
     files = [file.path for file in log.flush().files]
     assert again is not cut and files[:2] == [DIRECTORY, again.path(".log")]

@@ -7,6 +7,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog, Unsettled
 from actors.broker.log.retention import retain
@@ -84,7 +85,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(back=st.integers(0, 12))
     def truncate(self, back: int) -> None:
         offset = max(0, self.end - back)
-        jobs = self.log.truncate_to(offset)
+        jobs = truncate_to(self.log, offset)
         for job in jobs:
             job()
         if offset < self.start:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from actors.broker.log import retention
-from actors.broker.log.cutting import Preparation
+from actors.broker.log.cutting import Preparation, truncate_fully, truncate_to
 from actors.broker.log.directories.directory import (
     ARRIVED,
     LEAVING,
@@ -23,6 +23,7 @@ from actors.broker.log.moving import Copied, Copy, Lost, Move, Next, Stage, comm
 from actors.broker.log.producers.markers import CONTROL, Marker
 from actors.broker.log.producers.markers import build as build_marker
 from actors.broker.log.recovery import recover
+from actors.broker.log.retention import drop_segments
 from actors.ports import DiskFailed, DiskFull, Sync
 from fastpath.records import batch
 from fastpath.records.batch import CorruptBatch
@@ -89,10 +90,10 @@ def test_what_a_failed_cut_has_left_goes_under_the_name_that_the_directory_has_t
     second = future.segments[1].log.path
     disk.fault = lambda operation, path: errno.ENOSPC if operation == "rename" and path == second else 0
     with pytest.raises(DiskFull):
-        future.drop_segments(2)
+        drop_segments(future, 2)
     disk.fault = None
     current.delete_records(future.log_start_offset)
-    current.drop_segments(1)
+    drop_segments(current, 1)
     finish(move)
     for job in future.left_over():
         job()
@@ -173,7 +174,7 @@ def test_an_empty_log_is_moved_and_has_its_directory() -> None:
     finish(move)
     assert future.disk.exists(DIRECTORY) and future.log_end_offset == 0
     current, future = two()
-    current.truncate_fully(50)
+    truncate_fully(current, 50)
     finish(Move(current, future))
     assert (future.log_start_offset, future.log_end_offset) == (50, 50)
 
@@ -220,7 +221,7 @@ def test_a_cut_of_the_current_log_cuts_the_future_log() -> None:
     move = Move(current, future)
     while move.look(1_000) is not Next.SETTLE:
         step(move)
-    current.truncate_to(21)
+    truncate_to(current, 21)
     for _ in range(12):
         put(current, build(2, size=12), epoch=2)
     assert common_end(current, future) == 20
@@ -236,7 +237,7 @@ def test_a_slice_that_was_read_before_a_cut_is_left_out() -> None:
     wanted = move.look(1_000)
     assert isinstance(wanted, Copy)
     found = wanted()
-    current.truncate_to(4)
+    truncate_to(current, 4)
     move.take(found, 1_000, 0)
     assert future.log_end_offset == 0
     finish(move)
@@ -250,7 +251,7 @@ def test_a_log_that_begins_anew_is_copied_anew() -> None:
     move = Move(current, future)
     while move.look(1_000) is not Next.SETTLE:
         step(move)
-    current.truncate_fully(500)
+    truncate_fully(current, 500)
     put(current, build(3), epoch=4)
     finish(move)
     same(current, future)
@@ -525,7 +526,7 @@ def test_anything_in_any_order(seed: int) -> None:
     def cut() -> None:
         nonlocal epoch
         if current.log_end_offset > current.log_start_offset:
-            current.truncate_to(choose.randint(current.log_start_offset, current.log_end_offset))
+            truncate_to(current, choose.randint(current.log_start_offset, current.log_end_offset))
             epoch += 1
 
     def delete() -> None:

@@ -5,9 +5,11 @@ from random import Random
 
 import pytest
 
+from actors.broker.log.cutting import truncate_to
 from actors.broker.log.directories.checkpoints import CLEANED_OFFSETS, RECOVERY_POINTS, TOPIC_IDS
 from actors.broker.log.directories.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.retention import drop_segments
 from actors.ports import DiskFull
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
@@ -222,9 +224,9 @@ def test_a_log_start_above_the_end_leaves_no_producers_of_before() -> None:
     for number in range(6):
         put(log, build(producer_id=7, producer_epoch=0, base_sequence=number))
     stop(log)
-    assert log.snapshots
+    assert log.snapshots.offsets
     again = reopen(log, clean=True, log_start_offset=10).log
-    assert not again.snapshots and not again.producers.by_id
+    assert not again.snapshots.offsets and not again.producers.by_id
     assert not [name for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot")]
 
 
@@ -274,7 +276,7 @@ def test_what_follows_a_cut_below_the_start_is_no_hole() -> None:
     put(log, build(2))
     put(log, build(5))
     log.delete_records(5)
-    log.truncate_to(6)
+    truncate_to(log, 6)
     assert (log.log_start_offset, log.log_end_offset) == (5, 5)
     put(log, build(1, size=990))
     put(log, build(1, size=990))
@@ -288,7 +290,7 @@ def test_an_epoch_that_wrote_nothing_does_not_hide_later_batches() -> None:
     put(log, build(2), epoch=1)
     log.start_epoch(4)
     flush(log)
-    log.truncate_to(2)
+    truncate_to(log, 2)
     put(log, build(2), epoch=5)
     again = reopen(log, recovery_point=2).log
     assert (again.epochs.epochs, again.epochs.starts) == ([1, 5], [0, 2])
@@ -306,7 +308,7 @@ def test_after_a_power_cut_what_was_synced_is_there(seed: int) -> None:
             elif choice == 7:
                 flush(log)
             elif choice == 8 and log.log_end_offset:
-                for job in log.truncate_to(random.randrange(log.log_end_offset)):
+                for job in truncate_to(log, random.randrange(log.log_end_offset)):
                     job()
             elif log.active is not None:
                 log.roll(0)
@@ -373,7 +375,7 @@ def test_a_start_that_was_moving_is_told_from_a_cut() -> None:
         put(log, build(), epoch=number // 6)
     flush(log)
     front = [segment.base_offset for segment in log.segments]
-    log.drop_segments(2)
+    drop_segments(log, 2)
     disk = _disk(log)
     for ending in (
         ".log",

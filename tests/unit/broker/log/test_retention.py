@@ -126,7 +126,7 @@ def test_snapshots_of_deleted_segments_go() -> None:
     for job in _run(log, 9001).jobs:
         job()
     left = [int(name[:20]) for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot")]
-    assert left == log.snapshots == [5, 6, 7, 8, 9, 10]
+    assert left == log.snapshots.offsets == [5, 6, 7, 8, 9, 10]
 
 
 def test_a_full_disk_keeps_nothing_but_the_last_segment_of_what_is_too_old() -> None:

@@ -8,6 +8,7 @@ import pytest
 from actors.broker.log import scrubbing
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
 from actors.broker.log.directories.directory import PARTITION_METADATA
+from actors.broker.log.mending import aborted_again, tells_aborted
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX
 from actors.broker.log.scrubbing import SegmentScrub, SmallFiles
 from actors.broker.log.segment import INDEX, LOG, TIME_INDEX
@@ -206,10 +207,10 @@ def test_each_bit_of_the_small_files_is_found():
         log.directory,
         (log.epochs.epochs, log.epochs.starts),
         (log.topic_id, log.instance),
-        tuple(log.snapshots),
+        tuple(log.snapshots.offsets),
     )
-    assert job.read()[0] == [] and len(log.snapshots) > 2
-    names = [LEADER_EPOCHS, PARTITION_METADATA, *(f"{offset:020d}.snapshot" for offset in log.snapshots)]
+    assert job.read()[0] == [] and len(log.snapshots.offsets) > 2
+    names = [LEADER_EPOCHS, PARTITION_METADATA, *(f"{offset:020d}.snapshot" for offset in log.snapshots.offsets)]
     for name in names:
         path = f"{DIRECTORY}/{name}"
         for position in range(len(log.disk.files[path].data)):
@@ -256,12 +257,12 @@ def test_each_bit_of_a_transaction_index_is_found_by_its_markers_or_by_the_log()
         end(log, 8 + number, commit=number % 3 == 0)
     end(log, 7, commit=False)
     flush(log)
-    aborting = [one for one in log.aborting if one is not log.active]
+    aborting = [one for one in log.aborted.segments if one is not log.active]
     assert len(aborting) > 1 and _faults(log) == ([], {})
     for segment in aborting[:2]:
         path = segment.path(TRANSACTION_INDEX)
         content = bytes(log.disk.files[path].data)
-        assert log.tells_aborted(segment) and log.aborted_again(segment)() == content
+        assert tells_aborted(log, segment) and aborted_again(log, segment)() == content
         by_marker = 0
         for position in range(len(content)):
             for bit in range(8):
@@ -269,6 +270,6 @@ def test_each_bit_of_a_transaction_index_is_found_by_its_markers_or_by_the_log()
                 faults, wrong = _faults(log, only=segment)
                 assert faults == [] and list(wrong) in ([], [path])
                 by_marker += bool(wrong)
-                assert bytes(log.disk.files[path].data) != log.aborted_again(segment)()
+                assert bytes(log.disk.files[path].data) != aborted_again(log, segment)()
                 log.disk.corrupt(path, position, 1 << bit)
         assert by_marker >= 8 * 18 * len(content) // 34

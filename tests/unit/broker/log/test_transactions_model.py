@@ -8,6 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from actors.broker.log.cutting import truncate_fully, truncate_to
 from actors.broker.log.log import PartitionLog
 from tests.reference import transactions as model
 from tests.reference.transactions import ABORT, COMMIT, PLAIN, TRANSACTIONAL, Batch
@@ -65,7 +66,7 @@ class TransactionMachine(RuleBasedStateMachine):
         leader, follower = self.logs
         offset = follower.log_end_offset
         if leader.log_start_offset > offset:
-            follower.truncate_fully(leader.log_start_offset)
+            truncate_fully(follower, leader.log_start_offset)
         elif offset < leader.log_end_offset:
             found = leader.cold_read(offset, size)()
             follower.append_fetched(found.data, 0)
@@ -81,7 +82,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if leader.log_end_offset < self.high_watermark or not leader.segments:
             return
         if old.log_start_offset <= leader.log_end_offset:
-            for job in old.truncate_to(leader.log_end_offset):
+            for job in truncate_to(old, leader.log_end_offset):
                 job()
             flush(old)  # a cut is durable before anything else is fetched
             self.batches = [one for one in self.batches if one.last < leader.log_end_offset]
@@ -123,7 +124,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if side == 0:
             self.batches = [one for one in self.batches if one.last < log.log_end_offset]
             if self.logs[1].log_end_offset > log.log_end_offset:
-                self.logs[1].truncate_to(log.log_end_offset)
+                truncate_to(self.logs[1], log.log_end_offset)
                 flush(self.logs[1])
 
     @rule(side=SIDES, clean=st.booleans(), place=st.integers(0, 100), bit=st.integers(0, 7))

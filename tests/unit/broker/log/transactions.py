@@ -3,6 +3,7 @@
 from typing import Any
 
 from actors.broker.log.aborted_search import AbortedFound, AbortedSearch
+from actors.broker.log.aborted_transactions import aborted_transactions, take_rebuilt
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers.markers import Marker
 from actors.broker.log.producers.markers import build as build_marker
@@ -27,10 +28,10 @@ def end(log: PartitionLog, producer: int, commit: bool, epoch: int = 0, coordina
 
 def aborted(log: PartitionLog, offset: int, upper_offset: int) -> list[tuple[int, int]]:
     """What a reader of this range is told, by a job if need be."""
-    found = log.aborted_transactions(offset, upper_offset)
+    found = aborted_transactions(log, offset, upper_offset)
     if isinstance(found, AbortedSearch):
         result = found()
-        assert isinstance(result, AbortedFound) and log.take_rebuilt(result)
+        assert isinstance(result, AbortedFound) and take_rebuilt(log, result)
         return result.found
     return found
 

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from actors.broker.log.cleaning.cleaner import Cleaned, DamagedSegment, Durable, Effect, Limits, LogCleaning, Slice
 from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due
-from actors.broker.log.log import PartitionLog, SegmentsChanged
+from actors.broker.log.cleaning.replacing import SegmentsChanged, withdraw
+from actors.broker.log.log import PartitionLog
 from actors.broker.log.segment import Job, Segment
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
@@ -118,7 +119,8 @@ class LogCleaner:
             log = partition.log
             if not log.settings.compact or len(log.segments) < 2:
                 continue
-            if log.rebuilt:  # a flush is to replace an index of aborted transactions: it would come over the new one
+            # A flush that is to replace an index of aborted transactions would come over the new one.
+            if log.aborted.rebuilt:
                 continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
@@ -263,11 +265,11 @@ class LogCleaner:
             return
         try:
             if log.standing is left:
-                log.withdraw()
+                withdraw(log)
         except (DiskFull, DiskFailed) as error:
             self._directories.job_done(log.disk, error)
         else:
-            self._runtime.sync([log.names], [], bound(self._remove, log, left))
+            self._runtime.sync([log.names.listing], [], bound(self._remove, log, left))
 
     def _remove(self, log: PartitionLog, left: Segment, result: object) -> None:
         """What a cleaning has left has no name any more that a start would use, also after a power cut."""

@@ -256,7 +256,7 @@ class LogDirMoves:
             self._failed(move, result)
             return
         if isinstance(result, CorruptSnapshot):
-            move.future.forget_snapshot(job)
+            move.future.snapshots.forget(job.start)
         if isinstance(result, Prepared):
             try:
                 move.cut(job, result)

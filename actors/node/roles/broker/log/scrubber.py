@@ -31,6 +31,13 @@ import numpy as np
 from actors.broker.log.directories import directory as names
 from actors.broker.log.directories.checkpoints import SCRUBBED, CorruptCheckpoint, lines, text
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.mending import (
+    aborted_again,
+    give_up_snapshot,
+    replace_aborted,
+    tells_aborted,
+    write_epochs_again,
+)
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX
 from actors.broker.log.scrubbing import Fault, SegmentScrub, SmallFiles, content_at_rest
 from actors.broker.log.segment import LOG, NO_LIMIT, Segment
@@ -377,7 +384,7 @@ class Scrubber:
             sparse=log.sparse,
             start_offset=log.log_start_offset,
             epochs=(log.epochs.epochs, log.epochs.starts),
-            transactions=aborted.exists and not aborted.in_memory and segment not in log.rebuilt,
+            transactions=aborted.exists and not aborted.in_memory and segment not in log.aborted.rebuilt,
             rebuild=SegmentIndex(segment.base_offset, segment.interval_bytes) if rebuild else None,
             suffix=segment.suffix,
         )
@@ -518,22 +525,27 @@ class Scrubber:
             log.indexes.forget(segment)
             files = segment.replace_index(again.rebuild)
             log.indexes.touch(segment)
-            yield self._sync([*files, log.names], [])
+            yield self._sync([*files, log.names.listing], [])
             for ending in wrong:
                 self._mended(log, found.path(ending))
         aborted, layout = segment.aborted, log.layout
-        if not aborted.exists or aborted.in_memory or segment in log.rebuilt or segment not in log.aborting:
+        if (
+            not aborted.exists
+            or aborted.in_memory
+            or segment in log.aborted.rebuilt
+            or segment not in log.aborted.segments
+        ):
             return
         why = found.index_faults.get(TRANSACTION_INDEX, "")
-        if not why and not log.tells_aborted(segment):
+        if not why and not tells_aborted(log, segment):
             return
-        content = yield self._job(log.aborted_again(segment), segment.size)
+        content = yield self._job(aborted_again(log, segment), segment.size)
         if not why:
             stored = yield self._job(bound(content_at_rest, log.disk, aborted.path))
             why = "" if stored == content else "it is not what the log says"
         if why and log.layout == layout and self._stays(partition, log, segment, found):
             self._tell(log, aborted.path, why)
-            log.replace_aborted(segment, content)
+            replace_aborted(log, segment, content)
             yield from self._flushed(partition)
             self._mended(log, aborted.path)
 
@@ -542,7 +554,7 @@ class Scrubber:
     def _small_files(self, partition: Partition, log: PartitionLog) -> Steps:
         epochs = None if log.epochs.dirty else (log.epochs.epochs.copy(), log.epochs.starts.copy())
         identity = None if log.topic_id is None or log.recovery_point < 1 else (log.topic_id, log.instance)
-        job = SmallFiles(log.disk, log.directory, epochs, identity, tuple(log.snapshots))
+        job = SmallFiles(log.disk, log.directory, epochs, identity, tuple(log.snapshots.offsets))
         found, size = yield self._job(job.read)
         self._spend(size)
         if not self._here(partition, log):
@@ -551,17 +563,17 @@ class Scrubber:
             if not self._here(partition, log):
                 return  # another topic may have these names by now
             if one.offset >= 0:
-                if one.offset not in log.snapshots:
+                if one.offset not in log.snapshots.offsets:
                     continue  # it has gone meanwhile
                 self._tell(log, one.path, one.reason)
-                log.give_up_snapshot(one.offset)
+                give_up_snapshot(log, one.offset)
             elif one.path.endswith(names.PARTITION_METADATA):
                 assert identity is not None
                 self._tell(log, one.path, one.reason)
                 yield self._sync([], [(log.disk, one.path, names.identity_text(*identity))])
             elif epochs == (log.epochs.epochs, log.epochs.starts) and not log.epochs.dirty:
                 self._tell(log, one.path, one.reason)
-                log.write_epochs_again()
+                write_epochs_again(log)
             else:
                 continue
             yield from self._flushed(partition)

@@ -21,7 +21,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from actors.broker.log.aborted_search import AbortedFound
-from actors.broker.log.log import Read
+from actors.broker.log.reads import Read
 from actors.broker.replication.partition import Cluster
 from actors.broker.replication.reading import RESTORER, Look, Reader, look, note_failure
 from actors.broker.replication.replicas import Replicas

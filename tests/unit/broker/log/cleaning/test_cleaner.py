@@ -10,7 +10,10 @@ import pytest
 
 from actors.broker.log.cleaning.cleaner import Cleaned, DamagedSegment, Durable, Limits, LogCleaning, Retired, Slice
 from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due, groups
-from actors.broker.log.log import PartitionLog, SegmentsChanged
+from actors.broker.log.cleaning.replacing import SegmentsChanged
+from actors.broker.log.cutting import fits, prepare_cut, truncate_to
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.retention import drop_segments
 from actors.ports import DiskFull, Sync
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
@@ -397,7 +400,7 @@ def test_a_cut_ends_it() -> None:
     running = drive(cleaning, log)
     next(running)
     assert not cleaning.outdated
-    log.truncate_to(30)
+    truncate_to(log, 30)
     assert cleaning.outdated and log.cleaned_offset == 0
     with pytest.raises(SegmentsChanged):
         list(running)
@@ -408,7 +411,7 @@ def test_segments_that_go_meanwhile_end_it() -> None:
     running = drive(steps(log), log)
     while not isinstance(next(running), Durable):
         pass
-    log.drop_segments(2)
+    drop_segments(log, 2)
     with pytest.raises(SegmentsChanged):
         list(running)
 
@@ -417,7 +420,7 @@ def test_a_cut_below_it_takes_the_checkpoint_back() -> None:
     log = filled()
     clean(log)
     assert log.cleaned_offset > 20
-    log.truncate_to(20)
+    truncate_to(log, 20)
     assert log.cleaned_offset == log.log_end_offset <= 20
     offset = put(log, keyed(b"k0", b"after")).base_offset
     assert latest(log)[b"k0"] == (offset, b"after")
@@ -458,14 +461,14 @@ def test_readers_of_an_old_segment_go_on() -> None:
         segment.drop_index()
     assert isinstance(log.disk, VirtualDisk)
     log.disk.cold = lambda path, position, size: True
-    cut = log.prepare_cut(log.segments[1].base_offset + 1)
+    cut = prepare_cut(log, log.segments[1].base_offset + 1)
     log.disk.cold = None
-    assert cut is not None and log.fits(cut)
+    assert cut is not None and fits(log, cut)
     clean(log)
     found = reading()
     assert bytes(found.data) == before[: len(found.data)] and len(found.data) > 0
     assert all(segment.load_index(cold=True) is not None for segment in slow)
-    assert not log.fits(cut), "positions in an old index are not those of the new file"
+    assert not fits(log, cut), "positions in an old index are not those of the new file"
 
 
 # ---- gaps
@@ -545,7 +548,7 @@ def test_a_cut_inside_a_gap_ends_the_log_behind_the_last_batch() -> None:
     gap = next(one for one, two in pairwise(heads) if two.base_offset > one.last_offset + 2)
     log = logs.new(**COMPACT)
     log.append_fetched(data, NOW)
-    log.truncate_to(gap.last_offset + 3)
+    truncate_to(log, gap.last_offset + 3)
     assert log.log_end_offset == gap.last_offset + 1
     assert content(log)[-gap.size :] == data[gap.position : gap.position + gap.size]
     assert put(log, keyed(b"k", b"v"), epoch=9).base_offset == gap.last_offset + 1

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.aborted_transactions import aborted_transactions, take_rebuilt
 from actors.broker.log.cleaning.cleaner import Cleaned, Durable
-from actors.broker.log.log import PartitionLog, SegmentsChanged
+from actors.broker.log.cleaning.replacing import SegmentsChanged
+from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import Aborted, entries
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
@@ -107,9 +109,9 @@ class History:
         for head in batch.headers(data):
             if head.base_offset in self.dropped and head.count:
                 assert [one for one in rows if covers(one, head)], "an aborted record that no entry covers"
-        assert log.aborting == [one for one in log.segments if one.aborted.exists]
+        assert log.aborted.segments == [one for one in log.segments if one.aborted.exists]
         on_disk = {name for name in log.disk.names(log.directory) if ".txnindex" in name}
-        assert on_disk <= {one.aborted.path.rpartition("/")[2] for one in log.aborting}
+        assert on_disk <= {one.aborted.path.rpartition("/")[2] for one in log.aborted.segments}
 
     def seen(self, bytes_max: int, stable: int) -> Values:
         """As a consumer reads: it drops a producer's data from an entry's first offset to the next abort marker."""
@@ -149,7 +151,7 @@ def covers(entry: Aborted, head: batch.Header) -> bool:
 
 def indexed(log: PartitionLog) -> list[Aborted]:
     found: list[Aborted] = []
-    for segment in log.aborting:
+    for segment in log.aborted.segments:
         data = segment.aborted.read(cold=True)
         assert data is not None
         found += entries(data)
@@ -284,7 +286,7 @@ def with_index(history: History, chosen: Callable[[int], bool] = lambda place: T
     """A sealed segment with entries, which lie in the file."""
     return next(
         one
-        for place, one in enumerate(history.log.aborting)
+        for place, one in enumerate(history.log.aborted.segments)
         if one is not history.log.active and not one.aborted.in_memory and chosen(place)
     )
 
@@ -309,11 +311,11 @@ def test_an_index_that_a_flush_is_to_replace_keeps_its_segment() -> None:
     history = History(3).write(120)
     log, segment = history.log, damage(history)
     transactions.aborted(log, 0, log.log_end_offset)
-    assert log.rebuilt == [segment]
+    assert log.aborted.rebuilt == [segment]
     with pytest.raises(SegmentsChanged):
         history.clean()
     flush(log)
-    assert not log.rebuilt
+    assert not log.aborted.rebuilt
     history.clean()
     history.check()
 
@@ -342,7 +344,7 @@ def test_a_search_that_began_before_says_nothing_of_the_new_segments() -> None:
     history = History(3).write(120)
     log = history.log
     damaged = damage(history)
-    search = log.aborted_transactions(0, log.log_end_offset)
+    search = aborted_transactions(log, 0, log.log_end_offset)
     assert not isinstance(search, list)
     running = drive(steps(log, upper=last_stable(log, log.log_end_offset)), log)
     while not isinstance(next(running), Durable):
@@ -350,7 +352,7 @@ def test_a_search_that_began_before_says_nothing_of_the_new_segments() -> None:
     found = search()
     assert [one.segment for one in found.rebuilt] == [damaged]
     list(running)
-    assert not log.take_rebuilt(found) and not log.rebuilt
+    assert not take_rebuilt(log, found) and not log.aborted.rebuilt
     history.check()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.cutting import fits, prepare_cut, truncate_to
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers.producers import (
     SEQUENCE_MAX,
@@ -145,7 +146,7 @@ def test_silence_is_not_counted_from_the_time_of_old_records(how: str) -> None:
         stop(log)
         log = reopen(log, clean=True, now_ms=9 * day_ms + 5_000).log
     else:
-        log.truncate_to(1)
+        truncate_to(log, 1)
     assert log.producers.expire(9 * day_ms + 35_000, day_ms) == 0
     assert log.producers.expire(11 * day_ms, day_ms) == 1
 
@@ -190,9 +191,9 @@ def test_rolls_and_clean_stops_write_snapshots() -> None:
     for sequence in range(10):
         send(log, sequence, size=100)
     flush(log)
-    assert log.snapshots == [segment.base_offset for segment in log.segments[1:]]
+    assert log.snapshots.offsets == [segment.base_offset for segment in log.segments[1:]]
     stop(log)
-    assert log.snapshots[-1] == 10
+    assert log.snapshots.offsets[-1] == 10
     again = reopen(log, clean=True).log
     assert again.producers.equals(log.producers)
 
@@ -266,7 +267,7 @@ def test_producers_are_rebuilt_after_an_unclean_stop(recovery: str) -> None:
         if sequence == 7 and recovery != "nothing flushed":
             flush(log)
     if recovery == "damaged snapshot":
-        for offset in log.snapshots:
+        for offset in log.snapshots.offsets:
             log.disk.corrupt(f"topic-0/{offset:020d}.snapshot", 12)  # type: ignore[attr-defined]
     again = reopen(log).log
     expected = log.producers.by_id[9].batches
@@ -281,7 +282,7 @@ def test_a_truncation_takes_producers_back(target: int) -> None:
     log = new(segment_bytes=400)
     for sequence in range(12):
         send(log, sequence, size=100)
-    log.truncate_to(target)
+    truncate_to(log, target)
     if target:
         assert log.producers.by_id[9].batches[-1].last_sequence == target - 1
         assert send(log, target - 1, size=100).duplicate
@@ -297,7 +298,7 @@ def test_a_truncation_takes_an_epoch_back() -> None:
     send(log, 0, epoch=1)
     send(log, 1, epoch=1)
     send(log, 0, epoch=2)
-    log.truncate_to(2)
+    truncate_to(log, 2)
     assert send(log, 1, epoch=1).duplicate
     assert not send(log, 2, epoch=1).duplicate
 
@@ -309,7 +310,7 @@ def test_a_flush_outrun_by_a_truncation_leaves_no_snapshot_behind() -> None:
     for sequence in range(6):
         send(log, sequence, size=100)
     wanted = log.flush()
-    log.truncate_to(1)
+    truncate_to(log, 1)
     sync(log, wanted)
     log.flushed(wanted)
     assert [name for name in log.disk.names("topic-0") if name.endswith(".snapshot")] == []
@@ -335,10 +336,10 @@ def test_a_log_without_producers_has_a_snapshot_at_every_roll() -> None:
     for _ in range(5):
         put(log, build())
     flush(log)
-    assert log.snapshots == [segment.base_offset for segment in log.segments[1:]]
-    assert not Producers.parse(log.disk.open(log._snapshot_path(1)).read_cold(0, 1 << 20)).by_id
+    assert log.snapshots.offsets == [segment.base_offset for segment in log.segments[1:]]
+    assert not Producers.parse(log.disk.open(log.snapshots.path(1)).read_cold(0, 1 << 20)).by_id
     stop(log)
-    assert reopen(log, clean=True).log.snapshots == [1, 2, 3, 4, 5]
+    assert reopen(log, clean=True).log.snapshots.offsets == [1, 2, 3, 4, 5]
 
 
 class Counted(VirtualDisk):
@@ -370,7 +371,7 @@ def with_one_late_producer(snapshots: bool, size: int = 20_000) -> tuple[Partiti
     flush(log)
     assert len(log.segments) == 64
     if not snapshots:
-        log.drop_snapshots_above(-1)
+        log.snapshots.drop_above(-1)
     disk.cold_bytes = 0
     return log, disk
 
@@ -380,25 +381,25 @@ def test_what_a_cut_reads_inside_the_loop_is_bounded(snapshots: bool) -> None:
     """One batch is cut. From the log's start, as old versions left it, 25 MB lie before it."""
     log, disk = with_one_late_producer(snapshots)
     target = log.log_end_offset - 1
-    job = log.prepare_cut(target)
+    job = prepare_cut(log, target)
     assert job is not None and len(job.segments) == (1 if snapshots else 64)
     assert disk.cold_bytes == 0
     prepared = job()
     assert (disk.cold_bytes > 20_000_000) is not snapshots
     disk.cold_bytes = 0
-    assert log.fits(job)
-    log.truncate_to(target, prepared)
+    assert fits(log, job)
+    truncate_to(log, target, prepared)
     assert disk.cold_bytes < 100_000
     assert log.log_end_offset == target and not log.producers.by_id
 
 
 def test_a_log_without_snapshots_is_read_from_its_start_once() -> None:
     log, _ = with_one_late_producer(False)
-    job = log.prepare_cut(log.log_end_offset - 1)
+    job = prepare_cut(log, log.log_end_offset - 1)
     assert job is not None
-    log.truncate_to(log.log_end_offset - 1, job())
+    truncate_to(log, log.log_end_offset - 1, job())
     send(log, 0, size=20_000)
-    again = log.prepare_cut(log.log_end_offset - 1)
+    again = prepare_cut(log, log.log_end_offset - 1)
     assert again is not None and len(again.segments) == 1
 
 
@@ -406,7 +407,7 @@ def test_a_cut_that_reads_little_is_made_at_once() -> None:
     log = new(segment_bytes=4000)
     for sequence in range(10):
         send(log, sequence, producer=sequence + 1, size=100)
-    assert all(log.prepare_cut(offset) is None for offset in range(12))
+    assert all(prepare_cut(log, offset) is None for offset in range(12))
 
 
 @pytest.mark.parametrize("target", [0, 1, 7, 20, 33, 39])
@@ -423,11 +424,11 @@ def test_a_prepared_cut_leaves_what_any_cut_leaves(target: int, flushed: bool, m
     plain, log = made(), made()
     for one in (plain, log):
         one.producers.by_id[1].transaction_offset = 0  # memory cannot go back
-    plain.truncate_to(target)
-    monkeypatch.setattr("actors.broker.log.log.INSIDE_BYTES_MAX", -1)
-    job = log.prepare_cut(target)
+    truncate_to(plain, target)
+    monkeypatch.setattr("actors.broker.log.cutting.INSIDE_BYTES_MAX", -1)
+    job = prepare_cut(log, target)
     assert job is not None
-    log.truncate_to(target, job())
+    truncate_to(log, target, job())
     assert log.producers.equals(plain.producers)
     assert log.log_end_offset == plain.log_end_offset == target
     log.check()
@@ -435,9 +436,9 @@ def test_a_prepared_cut_leaves_what_any_cut_leaves(target: int, flushed: bool, m
 
 def test_a_prepared_cut_of_another_log_does_not_fit() -> None:
     log, _ = with_one_late_producer(True, 20_000)
-    job = log.prepare_cut(log.log_end_offset - 1)
-    assert job is not None and log.fits(job)
+    job = prepare_cut(log, log.log_end_offset - 1)
+    assert job is not None and fits(log, job)
     put(log, build())
-    assert not log.fits(job)
-    log.truncate_to(log.log_end_offset - 1)
-    assert not log.fits(job)
+    assert not fits(log, job)
+    truncate_to(log, log.log_end_offset - 1)
+    assert not fits(log, job)

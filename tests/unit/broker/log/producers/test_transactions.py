@@ -5,6 +5,8 @@ import struct
 import pytest
 
 from actors.broker.log.aborted_search import AbortedSearch
+from actors.broker.log.aborted_transactions import aborted_transactions
+from actors.broker.log.cutting import prepare_cut, truncate_fully, truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import (
@@ -64,8 +66,8 @@ def test_an_open_transaction_outlives_the_damage_of_every_snapshot(clean: bool) 
     flush(log)
     if clean:
         stop(log)
-    assert len(log.segments) > 4 and len(log.snapshots) > 2
-    for offset in log.snapshots:
+    assert len(log.segments) > 4 and len(log.snapshots.offsets) > 2
+    for offset in log.snapshots.offsets:
         log.disk.corrupt(f"topic-0/{offset:020d}.snapshot", 12)  # type: ignore[attr-defined]
     again = reopen(log, clean=clean).log
     assert again.producers.equals(log.producers)
@@ -118,7 +120,7 @@ def test_a_log_without_aborted_transactions_has_no_index() -> None:
         end(log, 1, True)
     flush(log)
     stop(log)
-    assert indexes(log) == [] and log.aborting == []
+    assert indexes(log) == [] and log.aborted.segments == []
     assert aborted(log, 0, 12) == []
 
 
@@ -129,17 +131,17 @@ def test_the_index_is_written_with_its_segment_and_goes_with_it() -> None:
         end(log, 1, False)
     assert indexes(log) == []
     wanted = log.flush()
-    assert {file.path for file in wanted.files} >= {one.aborted.path for one in log.aborting}
+    assert {file.path for file in wanted.files} >= {one.aborted.path for one in log.aborted.segments}
     sync(log, wanted)
     log.flushed(wanted)
-    assert len(indexes(log)) == len(log.aborting) == 3
+    assert len(indexes(log)) == len(log.aborted.segments) == 3
     assert [one.aborted.in_memory for one in log.segments] == [False, False, True]
     result = retain(log, 1_000, 8)
     assert len([name for name in indexes(log) if name.endswith(".txnindex.front.deleted")]) == 3
     for job in result.jobs:
         job()
-    assert indexes(log) == [] and log.aborting == []
-    assert reopen(log).log.aborting == []
+    assert indexes(log) == [] and log.aborted.segments == []
+    assert reopen(log).log.aborted.segments == []
 
 
 def test_what_a_crash_left_of_an_index_is_removed() -> None:
@@ -170,7 +172,7 @@ def test_a_damaged_index_is_built_again_and_told(damage: str, clean: bool) -> No
         end(log, 1, False)
     stop(log)
     assert isinstance(log.disk, VirtualDisk)
-    path = log.aborting[1].aborted.path
+    path = log.aborted.segments[1].aborted.path
     inode = log.disk.files[path]
     before = bytes(inode.data)
     if damage == "version":
@@ -238,7 +240,7 @@ def test_a_late_replacement_does_not_reach_the_next_segment_of_that_name() -> No
     log = reopen(log, clean=True).log
     wanted = log.flush()
     assert wanted.indexes
-    for job in log.truncate_fully(0):
+    for job in truncate_fully(log, 0):
         job()
     write(log, 5, 0)
     sync(log, wanted)
@@ -363,13 +365,13 @@ def test_many_aborted_transactions_are_looked_at_outside_the_loop(monkeypatch: p
     end(log, 1, False)
     assert len(log.segments) > 2
     assert aborted(log, 0, 5) == [(2, 1), (2, 3), (1, 0)]
-    assert isinstance(log.aborted_transactions(0, 5), list)
-    monkeypatch.setattr("actors.broker.log.log.ABORTED_BYTES_MAX", 200 * 34)
-    assert isinstance(log.aborted_transactions(0, 5), AbortedSearch)
+    assert isinstance(aborted_transactions(log, 0, 5), list)
+    monkeypatch.setattr("actors.broker.log.aborted_transactions.ABORTED_BYTES_MAX", 200 * 34)
+    assert isinstance(aborted_transactions(log, 0, 5), AbortedSearch)
     assert aborted(log, 0, 5) == [(2, 1), (2, 3), (1, 0)]
     flush(log)
     assert aborted(log, 0, 5) == [(2, 1), (2, 3), (1, 0)]
-    assert isinstance(log.aborted_transactions(590, 601), list), "few are left there"
+    assert isinstance(aborted_transactions(log, 590, 601), list), "few are left there"
 
 
 def test_a_cut_into_a_sealed_segment_reads_its_index_outside_the_loop() -> None:
@@ -379,13 +381,13 @@ def test_a_cut_into_a_sealed_segment_reads_its_index_outside_the_loop() -> None:
         end(log, 1, False)
     flush(log)
     assert not log.segments[1].aborted.in_memory
-    job = log.prepare_cut(5)
+    job = prepare_cut(log, 5)
     assert job is not None
     prepared = job()
     assert prepared.aborted is not None and len(prepared.aborted) == 2 * 34
     assert isinstance(log.disk, VirtualDisk)
     log.disk.unreadable = lambda path, position, size: path.endswith(".txnindex")
-    log.truncate_to(5, prepared)
+    truncate_to(log, 5, prepared)
     flush(log)
     assert aborted(log, 0, 5) == [(1, 0), (1, 2)]
     assert dict(log.producers.transactions.open) == {1: 4}
@@ -404,7 +406,7 @@ def test_a_log_that_begins_inside_a_batch_knows_its_transaction(how: str) -> Non
     if how == "start":
         log = reopen(log).log
     else:
-        log.truncate_to(2)
+        truncate_to(log, 2)
         flush(log)
     assert last_stable(log, 2) == 1
     end(log, 1, False)

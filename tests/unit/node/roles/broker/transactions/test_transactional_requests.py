@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.coordinator import MarkerPlace
+from actors.broker.log.cutting import truncate_fully
 from actors.broker.log.producers.markers import Marker
 from actors.broker.log.producers.markers import build as build_marker
 from actors.node.runtime.calls import Listener
@@ -285,7 +286,7 @@ def test_a_follower_begins_anew_where_its_leader_has_cleaned_away_how_a_transact
     lab.split.add(frozenset((1, 2)))
     lab.change([1], 1)
     copied = leader.log.read(0, 1 << 20).data
-    leader.log.truncate_fully(0)
+    truncate_fully(leader.log, 0)
     write(*[(0, copied)] * (data == "there"), *[(1, emptied)] * (marker == "emptied"), (2, new))
     leader.high_watermark = leader.log.log_end_offset
     lab.split.clear()
@@ -332,7 +333,7 @@ def test_a_file_that_is_not_in_memory_is_read_outside_the_loop() -> None:
     wanted = partition.log.flush()
     lab.nodes[1].sync(wanted.files, wanted.replacements, lambda result: partition.log.flushed(wanted))
     lab.settle()
-    assert lab.disks[1].files[index.path].data[0] == 0 and not partition.log.rebuilt
+    assert lab.disks[1].files[index.path].data[0] == 0 and not partition.log.aborted.rebuilt
 
 
 def test_deleted_records_carry_the_last_stable_offset_along() -> None:

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from actors.broker.log.aborted_transactions import aborted_transactions
 from actors.broker.replication.admission import Refused
 from actors.metadata import ops
 from actors.node.roles.broker.transactions.transaction_verification import Client as Knows
@@ -45,7 +46,7 @@ def test_a_transaction_over_two_partitions(version: int, commit: bool) -> None:
     assert client.epoch == epoch + (1 if version >= 2 else 0)
     producers = lab.partition(LEADER, 0).log.producers
     assert producers.by_id[client.id].epoch == client.epoch
-    assert bool(lab.partition(LEADER).log.aborted_transactions(0, 10)) is not commit
+    assert bool(aborted_transactions(lab.partition(LEADER).log, 0, 10)) is not commit
 
 
 def test_a_batch_without_an_added_partition_is_refused_by_what_the_client_knows() -> None:

@@ -1,0 +1,106 @@
+"""A cleaned segment takes the place of the segments that it was made from.
+
+This file alone decides in which steps it does, so that a start which finds the log half way brings it to its end or takes
+it back (`recovery.py`). The steps are `stand`, `replace` and `name_placed`, with a sync of the directory after each;
+`withdraw` takes the first of them back.
+"""
+
+from collections.abc import Sequence
+
+from actors.broker.log.directories.renames import Torn
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.segment import CLEANED, SWAP, Job, Segment
+
+
+class SegmentsChanged(ValueError):
+    """The log was cut, or segments went, while they were being cleaned."""
+
+
+def stand(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> None:
+    """`cleaned`, which is durable, gets the name by which a start lets it take the place of the neighbours `old`. Sync
+    `names.listing`, then call `replace`.
+
+    Raises SegmentsChanged, also while a flush is to replace an old index of aborted transactions, which would come over
+    the new one; DiskFull or DiskFailed: nothing has changed; Torn.
+    """
+    _place_of(log, old)
+    assert log.standing is None, "one segment at a time takes the place of others"
+    _name_all(log)
+    try:
+        cleaned.rename(SWAP)
+    except Torn as error:
+        raise log.tear(error) from None
+    log.standing = cleaned
+    log.names.changes += 1
+
+
+def replace(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> list[Job]:
+    """`cleaned`, whose name `.swap` is durable, takes the place of `old`; jobs that unlink. Readers of those go on. Sync
+    `names.listing`, then call `name_placed`.
+
+    A start finds all of the old ones, some, or none, and lets `cleaned` take their place. Raises SegmentsChanged;
+    DiskFull or DiskFailed: nothing has changed, and `cleaned` stands there still; Torn.
+    """
+    place = _place_of(log, old)
+    if log.standing is not cleaned:
+        raise SegmentsChanged(f"{log.directory} has changed since it was cleaned")
+    gone = {segment.base_offset for segment in old[1:]}
+    snapshots = [one for one in log.snapshots.offsets[:-1] if one in gone]
+    pairs = [one.leaving() for one in old]
+    try:
+        # The snapshots go with them: were `cleaned` part of the log by then, a failure would pass for "not replaced".
+        log.names.leave([pair for several in pairs for pair in several] + log.snapshots.leaving(snapshots))
+    except Torn as error:
+        raise log.tear(error) from None
+    for offset in snapshots:
+        log.snapshots.offsets.remove(offset)
+    for segment in old:
+        log.indexes.forget(segment)
+        segment.left(close=False)
+    log.standing = None
+    cleaned.placed = True
+    log.segments[place : place + len(old)] = [cleaned]
+    log.aborted.replace(old, cleaned)
+    log.indexes.touch(cleaned)
+    log.hints.clear()
+    log.layout += 1
+    return log.names.take_unlinks()
+
+
+def name_placed(log: PartitionLog, cleaned: Segment) -> None:
+    """The old segments' names are gone for good: `cleaned` gets the name of a segment. Raises DiskFull, DiskFailed,
+    Torn: it is part of the log under the name that it has."""
+    if cleaned.suffix == SWAP:
+        try:
+            cleaned.rename("")
+        except Torn as error:
+            raise log.tear(error) from None
+        log.names.changed()
+
+
+def _name_all(log: PartitionLog) -> None:
+    """Segments to which an earlier rename could not give their names."""
+    for segment in log.segments:
+        name_placed(log, segment)
+
+
+def withdraw(log: PartitionLog) -> None:
+    """Nothing takes the place of others any more, also not at a start: the caller is to change the log otherwise, or has
+    given up. Raises DiskFull, DiskFailed, Torn."""
+    if log.standing is not None:
+        try:
+            log.standing.rename(CLEANED)
+        except Torn as error:
+            raise log.tear(error) from None
+        log.names.changed()
+        log.standing = None
+
+
+def _place_of(log: PartitionLog, old: Sequence[Segment]) -> int:
+    bases = [segment.base_offset for segment in log.segments]
+    place = bases.index(old[0].base_offset) if old[0].base_offset in bases else 0
+    if log.segments[place : place + len(old)] != list(old) or old[-1] is log.active:
+        raise SegmentsChanged(f"{log.directory} has other segments than those that were cleaned")
+    if any(segment in log.aborted.rebuilt for segment in old):
+        raise SegmentsChanged(f"{log.directory} has an index that the next flush replaces")
+    return place

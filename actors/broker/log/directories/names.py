@@ -1,0 +1,100 @@
+"""The names in the directory of one log, and which of their changes the disk does not have for certain.
+
+This file alone decides how a log's files change their names, and what a flush has to sync for that to be durable: the
+directory itself, the directory above where the log has come from another one, and partition.metadata until it was synced
+once. Files that leave the log are renamed, and handed out later as a job that unlinks them.
+"""
+
+from collections.abc import Sequence
+
+from actors.broker.log.directories.directory import PARTITION_METADATA
+from actors.broker.log.directories.renames import Pair, rename_all
+from actors.broker.log.segment import Job, unlinking
+from actors.ports import Directory, Disk, DiskFailed, File
+
+
+class Names:
+    """The names in one log's directory."""
+
+    __slots__ = (
+        "_durable_changes", "_identified", "_identity", "_unlinks", "changes", "directory", "disk", "flush_wanted", "placed",
+    )  # fmt: skip
+
+    def __init__(self, disk: Disk, directory: str, has_identity: bool) -> None:
+        """`has_identity`: partition.metadata is written beside the first file."""
+        self.disk = disk
+        self.directory = directory
+        """`<topic>-<partition>`, on `disk`."""
+        self.changes = self._durable_changes = 0
+        """How often names in the directory have changed, and how many of these changes are durable."""
+        self.placed = True
+        """The name of the directory is durable, as far as this process has changed it."""
+        self.flush_wanted = False
+        """Whether a file was begun, has another name or is to be written again, and no flush was asked for since."""
+        self._identity: File | None = None
+        """partition.metadata, while a flush syncs it."""
+        self._identified = not has_identity
+        """Whether it is durable. If it existed when the process began, that is not known."""
+        self._unlinks: list[str] = []
+        """Files that are to be unlinked, of an operation that has failed half way: the next one's job does it, or that of
+        `PartitionLog.left_over`."""
+
+    @property
+    def listing(self) -> Directory:
+        """The names themselves, for a sync."""
+        return self.disk.directory(self.directory)
+
+    def changed(self) -> None:
+        """The name of a file has changed."""
+        self.changes += 1
+        self.flush_wanted = True
+
+    def leave(self, pairs: Sequence[Pair]) -> None:
+        """Files get the names under which they wait to be unlinked. Raises DiskFull or DiskFailed: none has; Torn."""
+        rename_all(self.disk, pairs)
+        self._unlinks += [name for _, name in pairs]
+        self.changed()
+
+    def take_unlinks(self) -> list[Job]:
+        """The job that unlinks what has left."""
+        paths, self._unlinks = self._unlinks, []
+        return [unlinking(self.disk, self.directory, paths)] if paths else []
+
+    def move(self, directory: str) -> None:
+        """The log's directory gets another name. Raises DiskFull, DiskFailed: it has not."""
+        self.disk.rename(self.directory, directory)
+        self._unlinks = [directory + path[len(self.directory) :] for path in self._unlinks]
+        self.directory = directory
+        self.placed = False
+        self.release()
+
+    def unsynced(self, has_segments: bool) -> tuple[list[File | Directory], list[File | Directory]]:
+        """What a flush syncs before the log's files, and after them. Raises DiskFailed."""
+        after = list[File | Directory]()
+        if not self._identified and has_segments:
+            if self._identity is None:
+                self._identity = self._open_identity()
+            after.append(self._identity)
+        if not self.placed:
+            after.append(self.disk.directory(self.directory.rpartition("/")[0]))
+        return [self.listing] if self.changes != self._durable_changes else [], after
+
+    def _open_identity(self) -> File:
+        path = f"{self.directory}/{PARTITION_METADATA}"
+        try:
+            return self.disk.open(path)
+        except FileNotFoundError as error:  # the log directory was unmounted or moved away
+            raise DiskFailed(error.errno, "the file is gone", path) from None
+
+    def flushed(self, files: Sequence[File | Directory], changes: int) -> None:
+        """These files are on the disk, and that many changes of names."""
+        if self._identity is not None and self._identity in files:
+            self._identified = True
+            self.release()
+        self._durable_changes = max(self._durable_changes, changes)
+
+    def release(self) -> None:
+        """Close partition.metadata."""
+        if self._identity is not None:
+            self._identity.close()
+            self._identity = None

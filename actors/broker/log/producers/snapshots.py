@@ -1,0 +1,102 @@
+"""The snapshots of the producers' state that one log keeps: those on the disk, and those that the next flush writes.
+
+This file alone decides which snapshot a rebuilt state begins with: the newest sound one. One that is not sound is forgotten.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from actors.broker.log.directories.names import Names
+from actors.broker.log.directories.renames import Pair, present
+from actors.broker.log.producers.producers import CorruptSnapshot, Producers
+from actors.broker.log.segment import DELETED
+
+SNAPSHOT = ".snapshot"
+
+
+class ProducerSnapshots:
+    """The snapshots of one log."""
+
+    __slots__ = ("_names", "offsets", "pending")
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.offsets: list[int] = []
+        """Of those that are on the disk, rising."""
+        self.pending: dict[int, bytes] = {}
+        """What the next flush writes, by offset."""
+
+    def __bool__(self) -> bool:
+        return bool(self.offsets or self.pending)
+
+    def path(self, offset: int) -> str:
+        """The file of a snapshot."""
+        return f"{self._names.directory}/{offset:020d}{SNAPSHOT}"
+
+    def paths(self) -> tuple[tuple[int, str], ...]:
+        """(offset, path) of those on the disk, rising."""
+        return tuple((offset, self.path(offset)) for offset in self.offsets)
+
+    def kept(self, offset: int) -> bytes | str | None:
+        """The snapshot of an offset, or its path on the disk; None: there is none."""
+        if offset in self.pending:
+            return self.pending[offset]
+        return self.path(offset) if offset in self.offsets else None
+
+    def before(self, offset: int) -> int:
+        """The newest at or below an offset; -1: none."""
+        return max((one for one in (*self.offsets, *self.pending) if one <= offset), default=-1)
+
+    def newest(self, otherwise: int, begin: int) -> tuple[Producers, int]:
+        """The state of the newest sound one, and its offset. Without any it is an empty state, and `otherwise`; if there are
+        only damaged ones, an empty state and `begin`. Blocking."""
+        for offset in sorted({*self.offsets, *self.pending}, reverse=True):
+            try:
+                return Producers.parse(self.pending.get(offset) or self._content(offset)), offset
+            except (CorruptSnapshot, FileNotFoundError):
+                self.forget(offset)
+                self.pending.pop(offset, None)
+                otherwise = begin
+        return Producers(), otherwise
+
+    def _content(self, offset: int) -> memoryview:
+        file = self._names.disk.open(self.path(offset))
+        try:
+            return file.read_cold(0, file.size)
+        finally:
+            file.close()
+
+    def forget(self, offset: int) -> None:
+        """The file of a snapshot cannot be trusted."""
+        self.offsets = [one for one in self.offsets if one != offset]
+
+    def leaving(self, offsets: Sequence[int]) -> list[Pair]:
+        """The names that snapshots get when they leave the log. Raises DiskFailed."""
+        names = [self.path(offset) for offset in offsets]
+        return present(self._names.disk, [(name, name + DELETED) for name in names])
+
+    def retire(self, offsets: Sequence[int]) -> None:
+        """Take snapshots out of the log, one after the other. Raises DiskFull or DiskFailed: the rest stay; Torn."""
+        for offset in offsets:
+            if pairs := self.leaving([offset]):
+                self._names.leave(pairs)
+            self.offsets.remove(offset)
+
+    def drop_above(self, offset: int) -> None:
+        """Remove those of offsets that the log no longer has. Unlinks, so for start-up and truncation only."""
+        for snapshot in [one for one in self.offsets if one > offset]:
+            self._names.disk.remove(self.path(snapshot))
+            self.offsets.remove(snapshot)
+            self._names.changes += 1
+        self.pending = {one: content for one, content in self.pending.items() if one <= offset}
+
+    def flushed(self, offsets: Iterable[int]) -> None:
+        """A flush has written these."""
+        for offset in offsets:
+            if self.pending.pop(offset, None) is not None and offset not in self.offsets:
+                self.offsets = sorted([*self.offsets, offset])
+
+    def outdated(self, offsets: Iterable[int]) -> None:
+        """A flush has written these, and the log was truncated meanwhile: they may be wrong."""
+        for offset in offsets:
+            if offset not in self.pending and offset not in self.offsets:
+                self._names.disk.remove(self.path(offset))
