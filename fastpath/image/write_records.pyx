@@ -21,7 +21,11 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from fastpath.records.batch cimport RecordView, read_record
-from fastpath.records.header cimport CRC_FROM, HEADER_BYTES, SIZE_BYTES
+from fastpath.records.header cimport (
+    ATTRIBUTES_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, COUNT_AT, CRC_AT, CRC_FROM,
+    EPOCH_AT, HEADER_BYTES, LAST_OFFSET_DELTA_AT, LENGTH_AT, MAX_TIMESTAMP_AT, PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT, SIZE_BYTES,
+)
 from fastpath.records.faults cimport FINE
 from fastpath.image.blocks cimport UNCHANGED, Block, Row
 from fastpath.image.views cimport CHUNK, RARE, Extent, Table, View
@@ -147,18 +151,18 @@ cdef class Writer:
         if self.batch_at < 0:
             return 0
         store_int64(out, self.base_offset)
-        store_int32(out + 8, <int32_t>(size - SIZE_BYTES))
-        store_int32(out + 12, self.epoch)
+        store_int32(out + LENGTH_AT, <int32_t>(size - SIZE_BYTES))
+        store_int32(out + EPOCH_AT, self.epoch)
         out[16] = 2
-        store_int16(out + 21, 0)
-        store_int32(out + 23, <int32_t>(self.count - 1))
-        store_int64(out + 27, self.timestamp_ms)
-        store_int64(out + 35, self.timestamp_ms)
-        store_int64(out + 43, -1)
-        store_int16(out + 51, -1)
-        store_int32(out + 53, -1)
-        store_int32(out + 57, self.count)
-        store_uint32(out + 17, extend(0, out + CRC_FROM, size - CRC_FROM))
+        store_int16(out + ATTRIBUTES_AT, 0)
+        store_int32(out + LAST_OFFSET_DELTA_AT, <int32_t>(self.count - 1))
+        store_int64(out + BASE_TIMESTAMP_AT, self.timestamp_ms)
+        store_int64(out + MAX_TIMESTAMP_AT, self.timestamp_ms)
+        store_int64(out + PRODUCER_ID_AT, -1)
+        store_int16(out + PRODUCER_EPOCH_AT, -1)
+        store_int32(out + BASE_SEQUENCE_AT, -1)
+        store_int32(out + COUNT_AT, self.count)
+        store_uint32(out + CRC_AT, extend(0, out + CRC_FROM, size - CRC_FROM))
         if self.cuts_count == self.cuts_room:
             room = self.cuts_room * 2 + 4
             cuts = <Cut*>realloc(self.cuts, room * sizeof(Cut))

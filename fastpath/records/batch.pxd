@@ -8,7 +8,11 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from fastpath.bytes.endian cimport load_int16, load_int32, load_int64, load_uint32
 from fastpath.bytes.varint cimport read_varint, read_varlong
 from fastpath.records.faults cimport BAD_COUNT, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_SIZE, CUT, FINE, Fault
-from fastpath.records.header cimport HEADER_BYTES, SIZE_BYTES
+from fastpath.records.header cimport (
+    ATTRIBUTES_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, COUNT_AT, CRC_AT, EPOCH_AT,
+    HEADER_BYTES, LAST_OFFSET_DELTA_AT, LENGTH_AT, MAGIC_AT, MAX_TIMESTAMP_AT, PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT, SIZE_BYTES,
+)
 
 # Native integers, in an order that needs no padding but the last; numpy reads an array of these (HEADER_DTYPE).
 cdef struct BatchHeader:
@@ -45,7 +49,7 @@ cdef inline Fault read_size(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end,
     cdef int32_t length
     if end - pos < SIZE_BYTES:
         return CUT
-    length = load_int32(data + pos + 8)
+    length = load_int32(data + pos + LENGTH_AT)
     if length < HEADER_BYTES - SIZE_BYTES or length > 0x7FFFFFFF - SIZE_BYTES:
         return BAD_SIZE
     size[0] = length + SIZE_BYTES
@@ -57,24 +61,24 @@ cdef inline Fault read_header(const uint8_t* data, Py_ssize_t pos, Py_ssize_t en
     is accepted."""
     cdef const uint8_t* p = data + pos
     cdef Fault fault
-    if end - pos > 16 and p[16] != 2 and load_uint32(p + 8) >> 31 == 0:
+    if end - pos > MAGIC_AT and p[MAGIC_AT] != 2 and load_uint32(p + LENGTH_AT) >> 31 == 0:
         return BAD_MAGIC                # an older format has shorter headers, so its size must not count as wrong
     fault = read_size(data, pos, end, &out.size)
     if fault != FINE:
         return fault
     out.position = pos
     out.base_offset = load_int64(p)
-    out.epoch = load_int32(p + 12)
+    out.epoch = load_int32(p + EPOCH_AT)
     out.magic = 2
-    out.crc = load_uint32(p + 17)
-    out.attributes = load_int16(p + 21)
-    out.last_offset_delta = load_int32(p + 23)
-    out.base_timestamp = load_int64(p + 27)
-    out.max_timestamp = load_int64(p + 35)
-    out.producer_id = load_int64(p + 43)
-    out.producer_epoch = load_int16(p + 51)
-    out.base_sequence = load_int32(p + 53)
-    out.count = load_int32(p + 57)
+    out.crc = load_uint32(p + CRC_AT)
+    out.attributes = load_int16(p + ATTRIBUTES_AT)
+    out.last_offset_delta = load_int32(p + LAST_OFFSET_DELTA_AT)
+    out.base_timestamp = load_int64(p + BASE_TIMESTAMP_AT)
+    out.max_timestamp = load_int64(p + MAX_TIMESTAMP_AT)
+    out.producer_id = load_int64(p + PRODUCER_ID_AT)
+    out.producer_epoch = load_int16(p + PRODUCER_EPOCH_AT)
+    out.base_sequence = load_int32(p + BASE_SEQUENCE_AT)
+    out.count = load_int32(p + COUNT_AT)
     out.last_offset = <int64_t>(<uint64_t>out.base_offset + <uint64_t>out.last_offset_delta)
     if out.last_offset_delta < 0:
         return BAD_OFFSETS

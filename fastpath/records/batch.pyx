@@ -38,7 +38,10 @@ from fastpath.records.faults cimport (
     BAD_COUNT, BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_RECORD_OFFSET, BAD_SIZE, BAD_TIME, CLIENT_CODEC,
     CLIENT_CONTROL, CUT, FINE, NOT_CONTIGUOUS, NO_KEY, TOO_LONG, Fault,
 )
-from fastpath.records.header cimport CODEC, CONTROL, CRC_FROM, HEADER_BYTES, LOG_APPEND_TIME, SIZE_BYTES
+from fastpath.records.header cimport (
+    ATTRIBUTES_AT, CODEC, CONTROL, CRC_AT, CRC_FROM, EPOCH_AT,
+    HEADER_BYTES, LOG_APPEND_TIME, MAX_TIMESTAMP_AT,
+)
 
 HEADER_SIZE = HEADER_BYTES
 OUTPUT_BYTES_MAX = 100 * 1024 * 1024
@@ -338,13 +341,13 @@ cdef void _retime(uint8_t* data, BatchHeader* h) noexcept nogil:
             return                      # cannot happen: _check has read the same bytes
         latest = max(latest, _time(h, &record))
         pos = record.end
-    store_int16(data + h.position + 21, h.attributes & ~LOG_APPEND_TIME)
-    store_int64(data + h.position + 35, latest)
+    store_int16(data + h.position + ATTRIBUTES_AT, h.attributes & ~LOG_APPEND_TIME)
+    store_int64(data + h.position + MAX_TIMESTAMP_AT, latest)
     _seal(data, h)
 
 
 cdef inline void _seal(uint8_t* data, BatchHeader* h) noexcept nogil:
-    store_uint32(data + h.position + 17, extend(0, data + h.position + CRC_FROM, h.size - CRC_FROM))
+    store_uint32(data + h.position + CRC_AT, extend(0, data + h.position + CRC_FROM, h.size - CRC_FROM))
 
 
 cdef void _stamp(
@@ -357,10 +360,10 @@ cdef void _stamp(
         if read_header(data, pos, end, &h) != FINE:
             return                      # cannot happen: _check has read the same bytes
         store_int64(data + pos, base_offset)
-        store_int32(data + pos + 12, epoch)
+        store_int32(data + pos + EPOCH_AT, epoch)
         if append_time:
-            store_int16(data + pos + 21, h.attributes | LOG_APPEND_TIME)
-            store_int64(data + pos + 35, now_ms)
+            store_int16(data + pos + ATTRIBUTES_AT, h.attributes | LOG_APPEND_TIME)
+            store_int64(data + pos + MAX_TIMESTAMP_AT, now_ms)
             _seal(data, &h)
         elif mistimed and not h.attributes & CODEC:
             _retime(data, &h)
@@ -445,8 +448,8 @@ def retime(data, Py_ssize_t pos, int64_t max_timestamp):
         if fault != FINE:
             raise _error(fault, pos)
         if h.max_timestamp != max_timestamp or h.attributes & LOG_APPEND_TIME:
-            store_int16(<uint8_t*>view.buf + pos + 21, h.attributes & ~LOG_APPEND_TIME)
-            store_int64(<uint8_t*>view.buf + pos + 35, max_timestamp)
+            store_int16(<uint8_t*>view.buf + pos + ATTRIBUTES_AT, h.attributes & ~LOG_APPEND_TIME)
+            store_int64(<uint8_t*>view.buf + pos + MAX_TIMESTAMP_AT, max_timestamp)
             with nogil:
                 _seal(<uint8_t*>view.buf, &h)
     finally:
@@ -462,7 +465,7 @@ def patch(data, Py_ssize_t pos, int64_t base_offset, int32_t epoch):
         if fault != FINE:
             raise _error(fault, pos)
         store_int64(<uint8_t*>view.buf + pos, base_offset)
-        store_int32(<uint8_t*>view.buf + pos + 12, epoch)
+        store_int32(<uint8_t*>view.buf + pos + EPOCH_AT, epoch)
     finally:
         PyBuffer_Release(&view)
 

@@ -11,7 +11,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from fastpath.records.header cimport CODEC, CRC_FROM, HEADER_BYTES, SIZE_BYTES
+from fastpath.records.header cimport (
+    ATTRIBUTES_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, CODEC, COUNT_AT, CRC_AT,
+    CRC_FROM, EPOCH_AT, HEADER_BYTES, LAST_OFFSET_DELTA_AT, LENGTH_AT, MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT, PRODUCER_ID_AT, SIZE_BYTES,
+)
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport store_int16, store_int32, store_int64, store_uint32
 from fastpath.bytes.varint cimport size_varint, size_varlong, write_varint, write_varlong
@@ -100,18 +104,18 @@ cdef class Builder:
         out = <uint8_t*>PyByteArray_AS_STRING(data)
         size = PyByteArray_GET_SIZE(data)
         store_int64(out, self._base_offset)
-        store_int32(out + 8, <int32_t>(size - SIZE_BYTES))
-        store_int32(out + 12, self._epoch)
+        store_int32(out + LENGTH_AT, <int32_t>(size - SIZE_BYTES))
+        store_int32(out + EPOCH_AT, self._epoch)
         out[16] = 2
-        store_int16(out + 21, self._attributes)
-        store_int32(out + 23, <int32_t>(self.count - 1))
-        store_int64(out + 27, self._base_timestamp)
-        store_int64(out + 35, self._max_timestamp)
-        store_int64(out + 43, self._producer_id)
-        store_int16(out + 51, self._producer_epoch)
-        store_int32(out + 53, self._base_sequence)
-        store_int32(out + 57, self.count)
-        store_uint32(out + 17, extend(0, out + CRC_FROM, size - CRC_FROM))
+        store_int16(out + ATTRIBUTES_AT, self._attributes)
+        store_int32(out + LAST_OFFSET_DELTA_AT, <int32_t>(self.count - 1))
+        store_int64(out + BASE_TIMESTAMP_AT, self._base_timestamp)
+        store_int64(out + MAX_TIMESTAMP_AT, self._max_timestamp)
+        store_int64(out + PRODUCER_ID_AT, self._producer_id)
+        store_int16(out + PRODUCER_EPOCH_AT, self._producer_epoch)
+        store_int32(out + BASE_SEQUENCE_AT, self._base_sequence)
+        store_int32(out + COUNT_AT, self.count)
+        store_uint32(out + CRC_AT, extend(0, out + CRC_FROM, size - CRC_FROM))
         self._data = None
         return data
 

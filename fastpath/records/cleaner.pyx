@@ -38,7 +38,10 @@ from fastpath.records.batch cimport BatchHeader, RecordView, read_header, read_r
 from fastpath.records.faults cimport (
     BAD_COUNT, BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_RECORD_OFFSET, BAD_SIZE, CUT, FINE, TOO_LONG, Fault,
 )
-from fastpath.records.header cimport CODEC, CONTROL, CRC_FROM, HEADER_BYTES, LOG_APPEND_TIME, SIZE_BYTES
+from fastpath.records.header cimport (
+    ATTRIBUTES_AT, BASE_TIMESTAMP_AT, CODEC, CONTROL, COUNT_AT, CRC_AT,
+    CRC_FROM, HEADER_BYTES, LENGTH_AT, LOG_APPEND_TIME, MAX_TIMESTAMP_AT, SIZE_BYTES,
+)
 from fastpath.records.offset_map cimport OffsetMap, Slot
 
 cdef enum:
@@ -56,7 +59,7 @@ Aborted = namedtuple("Aborted", ("producer_id", "first_offset", "last_offset"))
 LastBatch = namedtuple("LastBatch", ("producer_id", "producer_epoch", "last_offset"))
 
 cdef dict REASONS = {
-    BAD_SIZE: "the batch's length is below 61 bytes or above 2 GiB",
+    BAD_SIZE: f"the batch's length is below {HEADER_BYTES} bytes or above 2 GiB",
     BAD_MAGIC: "the batch's magic is not 2",
     BAD_OFFSETS: "the batch's offsets are negative, beyond 63 bits, or not above those before it",
     BAD_COUNT: "the batch's record count does not fit its offsets",
@@ -508,9 +511,9 @@ cdef class Cleaner:
             if place == NULL:
                 return NO_MEMORY
             memcpy(place, data + h.position, HEADER_BYTES)
-            store_int16(place + 21, h.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL))
-            store_int64(place + 27, NO_TIMESTAMP)
-            store_int32(place + 57, 0)
+            store_int16(place + ATTRIBUTES_AT, h.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL))
+            store_int64(place + BASE_TIMESTAMP_AT, NO_TIMESTAMP)
+            store_int32(place + COUNT_AT, 0)
             self._seal(begin)
             return FINE
         self.max_timestamp = max(self.max_timestamp, found.latest)
@@ -558,11 +561,11 @@ cdef class Cleaner:
         if place == NULL:
             return NO_MEMORY
         memcpy(place, data + h.position, HEADER_BYTES)
-        store_int64(place + 35, found.latest)
-        store_int32(place + 57, found.count)
+        store_int64(place + MAX_TIMESTAMP_AT, found.latest)
+        store_int32(place + COUNT_AT, found.count)
         if self._gets_horizon(h, found, empty_transaction):
-            store_int16(place + 21, attributes | DELETE_HORIZON)
-            store_int64(place + 27, self.horizon_ms)
+            store_int16(place + ATTRIBUTES_AT, attributes | DELETE_HORIZON)
+            store_int64(place + BASE_TIMESTAMP_AT, self.horizon_ms)
             self.out.size = begin + HEADER_BYTES
             for i in range(found.count):
                 fault = self._retimed(body, &kept[i], h.base_timestamp)
@@ -601,5 +604,5 @@ cdef class Cleaner:
         """Length and CRC of the batch that begins there and ends where everything does."""
         cdef uint8_t* place = self.out.data + begin
         cdef Py_ssize_t size = self.out.size - begin
-        store_int32(place + 8, <int32_t>(size - SIZE_BYTES))
-        store_uint32(place + 17, extend(0, place + CRC_FROM, size - CRC_FROM))
+        store_int32(place + LENGTH_AT, <int32_t>(size - SIZE_BYTES))
+        store_uint32(place + CRC_AT, extend(0, place + CRC_FROM, size - CRC_FROM))

@@ -9,10 +9,7 @@ An offset entry names the *last* offset of a batch and the position where that b
 record up to that offset has a later timestamp. Offsets rise strictly; timestamps rise strictly, their offsets never
 fall. An entry is due once more than `interval_bytes` have been appended since the last one.
 
-The head of a record batch (magic 2). The walks read the part to the left of the double bar:
-
-    0 base offset int64 | 8 length int32 (of what follows) | 12 leader epoch int32 | 16 magic int8 | 17 crc uint32
-    21 attributes int16 | 23 last offset delta int32 | 27 base timestamp int64 | 35 max timestamp int64 || 43 ...
+The walks read the heads of record batches up to the largest timestamp; header.pxd says where its fields are.
 
 Memory holds the bytes of the file, so writing an index is a slice and reading one is a copy. This file opens no files
 and makes no policy: the caller reads, writes, and decides what a fault means.
@@ -28,6 +25,10 @@ from libc.string cimport memcpy
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport load_int32, load_int64, load_uint32, store_int32, store_int64
 from fastpath.records.faults cimport BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_SIZE, CUT, FINE, STALE, Fault
+from fastpath.records.header cimport (
+    CRC_AT, CRC_FROM, HEADER_BYTES, LAST_OFFSET_DELTA_AT, LENGTH_AT, MAGIC_AT,
+    MAX_TIMESTAMP_AT, SIZE_BYTES,
+)
 
 OFFSET_ENTRY_SIZE = 8
 TIME_ENTRY_SIZE = 12
@@ -35,8 +36,6 @@ TIME_ENTRY_SIZE = 12
 cdef enum:
     OFFSET_ENTRY = 8
     TIME_ENTRY = 12
-    OVERHEAD = 12               # base offset and length, which the length does not count
-    HEADER = 61
 
 cdef dict FAULTS = {
     FINE: None, CUT: "torn", BAD_SIZE: "length", BAD_MAGIC: "magic", BAD_CRC: "crc", BAD_OFFSETS: "offset", STALE: "stale",
@@ -283,8 +282,8 @@ cdef class SegmentIndex:
 
     cdef int note(self, const uint8_t* batch, int64_t size, int64_t position) except -1:
         """Count one batch of `size` bytes whose header is sound and that begins at `position` of the file."""
-        cdef int64_t last_offset = load_int64(batch) + load_int32(batch + 23)
-        cdef int64_t timestamp = load_int64(batch + 35)
+        cdef int64_t last_offset = load_int64(batch) + load_int32(batch + LAST_OFFSET_DELTA_AT)
+        cdef int64_t timestamp = load_int64(batch + MAX_TIMESTAMP_AT)
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
             self.max_timestamp_offset = last_offset
@@ -305,13 +304,13 @@ cdef class SegmentIndex:
         cdef Py_ssize_t pos = 0, end = view.shape[0]
         cdef int64_t size, last_offset = -1
         while pos < end:
-            if end - pos < HEADER:
+            if end - pos < HEADER_BYTES:
                 raise ValueError("the last batch is cut")
-            size = <int64_t>load_int32(&view[pos + 8]) + OVERHEAD
-            if size < HEADER or size > end - pos:
+            size = <int64_t>load_int32(&view[pos + LENGTH_AT]) + SIZE_BYTES
+            if size < HEADER_BYTES or size > end - pos:
                 raise ValueError("a batch does not end where the next begins")
             self.note(&view[pos], size, position + pos)
-            last_offset = load_int64(&view[pos]) + load_int32(&view[pos + 23])
+            last_offset = load_int64(&view[pos]) + load_int32(&view[pos + LAST_OFFSET_DELTA_AT])
             pos += size
         return last_offset
 
@@ -336,18 +335,18 @@ cdef class SegmentIndex:
         cdef uint32_t crc
         cdef int64_t first_offset = self.offsets.base_offset
         while pos < end or position + pos < file_size:
-            if file_size - position - pos < HEADER:
+            if file_size - position - pos < HEADER_BYTES:
                 fault = CUT
                 break
-            if end - pos < HEADER:
-                needed = HEADER
+            if end - pos < HEADER_BYTES:
+                needed = HEADER_BYTES
                 break
             batch = &view[pos]
-            size = <int64_t>load_int32(batch + 8) + OVERHEAD
-            if size < HEADER:
+            size = <int64_t>load_int32(batch + LENGTH_AT) + SIZE_BYTES
+            if size < HEADER_BYTES:
                 fault = BAD_SIZE
                 break
-            if batch[16] != 2:
+            if batch[MAGIC_AT] != 2:
                 fault = BAD_MAGIC
                 break
             if size > file_size - position - pos:
@@ -359,22 +358,22 @@ cdef class SegmentIndex:
             base_offset = load_int64(batch)
             if (
                 base_offset < next_offset
-                or load_int32(batch + 23) < 0
-                or base_offset - first_offset > INT32_MAX - load_int32(batch + 23)    # avoids a sum above 63 bits
+                or load_int32(batch + LAST_OFFSET_DELTA_AT) < 0
+                or base_offset - first_offset > INT32_MAX - load_int32(batch + LAST_OFFSET_DELTA_AT)    # avoids a sum above 63 bits
             ):
                 fault = BAD_OFFSETS
                 break
-            if base_offset + load_int32(batch + 23) >= upper_offset:
+            if base_offset + load_int32(batch + LAST_OFFSET_DELTA_AT) >= upper_offset:
                 fault = STALE
                 break
-            if base_offset + load_int32(batch + 23) >= check_from:
+            if base_offset + load_int32(batch + LAST_OFFSET_DELTA_AT) >= check_from:
                 with nogil:
-                    crc = extend(0, batch + 21, <size_t>(size - 21))
-                if crc != load_uint32(batch + 17):
+                    crc = extend(0, batch + CRC_FROM, <size_t>(size - CRC_FROM))
+                if crc != load_uint32(batch + CRC_AT):
                     fault = BAD_CRC
                     break
             self.note(batch, size, position + pos)
-            next_offset = base_offset + load_int32(batch + 23) + 1
+            next_offset = base_offset + load_int32(batch + LAST_OFFSET_DELTA_AT) + 1
             pos += size
         return Scanned(pos, next_offset, needed, FAULTS[fault])
 
@@ -405,18 +404,18 @@ def span(data, int64_t first_offset, int64_t upper_offset, int64_t bytes_max, bi
     cdef bint taken = False
     with nogil:
         while pos < end:
-            if end - pos < HEADER:
-                needed = HEADER
+            if end - pos < HEADER_BYTES:
+                needed = HEADER_BYTES
                 break
-            size = <int64_t>load_int32(&view[pos + 8]) + OVERHEAD
-            if size < HEADER:
+            size = <int64_t>load_int32(&view[pos + LENGTH_AT]) + SIZE_BYTES
+            if size < HEADER_BYTES:
                 break
-            last_offset = load_int64(&view[pos]) + load_int32(&view[pos + 23])
+            last_offset = load_int64(&view[pos]) + load_int32(&view[pos + LAST_OFFSET_DELTA_AT])
             if last_offset < first_offset:
                 if size > end - pos:
                     # The batch is not wanted, so only its end matters: the caller continues there.
                     pos += size
-                    needed = HEADER
+                    needed = HEADER_BYTES
                     break
                 pos += size
                 continue

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpath.records.batch cimport BatchHeader, read_header
-from fastpath.records.header cimport CRC_FROM
+from fastpath.records.header cimport CRC_FROM, HEADER_BYTES, LENGTH_AT, MAGIC_AT, SIZE_BYTES
 from fastpath.records.faults cimport BAD_CRC, BAD_OFFSETS, CUT, FINE, Fault
 from fastpath.bytes.crc32c cimport extend, second
 from fastpath.bytes.endian cimport load_uint32
@@ -163,8 +163,9 @@ def resync(data, Py_ssize_t pos, Py_ssize_t end):
                 # The bytes may be anybody's, and each of them may begin what looks like a header of a long batch. So the CRC
                 # of a candidate comes from those of two beginnings, and each byte is summed up a bounded number of times.
                 if (
-                    end - pos > 16 and sums.data[pos + 16] == 2 and sums.data[pos] < 0x80
-                    and load_uint32(sums.data + pos + 8) >= 49 and look(sums.data, pos, end, False, &h) == FINE
+                    end - pos > MAGIC_AT and sums.data[pos + MAGIC_AT] == 2 and sums.data[pos] < 0x80
+                    and load_uint32(sums.data + pos + LENGTH_AT) >= HEADER_BYTES - SIZE_BYTES
+                    and look(sums.data, pos, end, False, &h) == FINE
                 ):
                     body = pos + CRC_FROM
                     if second(sum_below(&sums, pos + h.size), sum_below(&sums, body), h.size - CRC_FROM) == h.crc:

@@ -29,8 +29,9 @@ from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.producers.snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex, check, entries
-from actors.broker.log.segment import HEADER_BYTES, INDEX, LOG, TIME_INDEX
+from actors.broker.log.segment import INDEX, LOG, TIME_INDEX
 from actors.ports import Disk, File
+from fastpath.records.batch import HEADER_SIZE
 from fastpath.records.indexes import SegmentIndex
 from fastpath.records.scan import resync, scan
 
@@ -175,12 +176,12 @@ class SegmentScrub:
         """How many bytes the batch at the position needs of which `rest` is read; None: it is damaged, more would not
         help."""
         left = self._size - self._position
-        if left < HEADER_BYTES:
+        if left < HEADER_SIZE:
             return None
-        if len(rest) < HEADER_BYTES:
-            return HEADER_BYTES
+        if len(rest) < HEADER_SIZE:
+            return HEADER_SIZE
         size = int.from_bytes(rest[8:12], "big", signed=True) + 12
-        if rest[16] == 2 and HEADER_BYTES <= size <= min(left, BATCH_BYTES_MAX) and size > len(rest):
+        if rest[16] == 2 and HEADER_SIZE <= size <= min(left, BATCH_BYTES_MAX) and size > len(rest):
             return size
         return None
 
@@ -266,7 +267,7 @@ class SegmentScrub:
     def _candidates(self, data: memoryview) -> Iterator[int]:
         """Where a sound batch may begin: behind the damaged one, if its length is right, else anywhere."""
         size = int.from_bytes(data[8:12], "big", signed=True) + 12
-        if HEADER_BYTES <= size < len(data):
+        if HEADER_SIZE <= size < len(data):
             yield size
         at = 1
         while at < len(data) and (at := resync(data, at, len(data))) < len(data):

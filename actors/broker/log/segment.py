@@ -19,7 +19,7 @@ from actors.broker.log.directories.renames import Pair, present, rename_all
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, TransactionIndex
 from actors.broker.log.producers.transactions import NO_LIMIT as NO_LIMIT
 from actors.ports import Disk, DiskFailed, DiskFull, File
-from fastpath.records.batch import CorruptBatch, columns
+from fastpath.records.batch import HEADER_SIZE, CorruptBatch, columns
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
 LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
@@ -37,7 +37,6 @@ ORDERS = {
     CLEANED: (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX),
 }
 """In which order a segment's files get a suffix."""
-HEADER_BYTES = 61
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time, except for a single batch that is larger."""
 
@@ -177,7 +176,7 @@ class Segment:
         `position`: where that batch begins, if the caller knows it. Otherwise the index is used.
         """
         file_read = self.log.read_cold if cold else self.log.read
-        wanted = max(bytes_max, HEADER_BYTES)
+        wanted = max(bytes_max, HEADER_SIZE)
         if position is None:
             index = self.index or self.load_index(cold=cold)
             if index is None:
@@ -277,8 +276,8 @@ class Segment:
             index.truncate(below_offset)
             if len(index.offsets):
                 offset, position = index.offsets.entry(len(index.offsets) - 1)
-                head = self.log.read_cold(position, HEADER_BYTES)
-                if len(head) == HEADER_BYTES and _int(head[:8]) + _int(head[23:27]) == offset:
+                head = self.log.read_cold(position, HEADER_SIZE)
+                if len(head) == HEADER_SIZE and _int(head[:8]) + _int(head[23:27]) == offset:
                     index.truncate(offset + 1)
                     return index, position
         return SegmentIndex(self.base_offset, self.interval_bytes), 0
@@ -319,8 +318,8 @@ class Segment:
                 file.close()
             if len(entry) == 8:
                 last, position = self.base_offset + _int(entry[:4]), _int(entry[4:])
-                head = self.log.read_cold(position, HEADER_BYTES) if 0 <= position < self.log.size else memoryview(b"")
-                if len(head) < HEADER_BYTES or _int(head[:8]) + _int(head[23:27]) != last:
+                head = self.log.read_cold(position, HEADER_SIZE) if 0 <= position < self.log.size else memoryview(b"")
+                if len(head) < HEADER_SIZE or _int(head[:8]) + _int(head[23:27]) != last:
                     position = 0
         end, epoch, wanted = self.base_offset, -1, SCAN_BYTES
         while position < self.log.size:
@@ -340,8 +339,8 @@ class Segment:
     def learn_first_timestamp(self) -> None:
         """Read the time of the first batch, from which a roll by time counts, in a segment found on the disk. Blocking,
         once."""
-        if self.first_timestamp is None and self.log.size >= HEADER_BYTES:
-            head = self.log.read_cold(0, HEADER_BYTES)
+        if self.first_timestamp is None and self.log.size >= HEADER_SIZE:
+            head = self.log.read_cold(0, HEADER_SIZE)
             self.first_timestamp = _int(head[35:43])
 
     def max_timestamp(self, *, cold: bool = False) -> int | None:

@@ -25,6 +25,7 @@ from actors.node.runtime.answers import Answer, Done, mapped
 from actors.node.runtime.calls import Call
 from actors.node.runtime.slices import Pace, Steps
 from actors.wire.errors import ErrorCode
+from fastpath.records.batch import HEADER_SIZE
 
 if TYPE_CHECKING:
     from actors.wire.schemas.rpc import (
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 Offset = tuple[str, int, CommittedOffset]
 """Topic, partition, and what is committed for it."""
 Then = Callable[[ErrorCode], None]
-BATCH_BYTES = 61
 
 
 class Terms(NamedTuple):
@@ -97,7 +97,7 @@ def committed(
     late = error is ErrorCode.STALE_MEMBER_EPOCH
     reply, pace = shape.reply(), Pace()
     looked: list[tuple[Any, _Place, list[_Accepted]]] = []
-    size, size_max, sliced = BATCH_BYTES, _size_max(context, terms), False
+    size, size_max, sliced = HEADER_SIZE, _size_max(context, terms), False
     for topic in request.topics:
         shown = _shown(topic, terms.by_id, shape)
         reply.topics.append(shown)

@@ -33,7 +33,6 @@ from fastpath.records import batch
 
 NEVER_MS = 1 << 62
 TRANSACTIONAL = 0x10
-HEADER_BYTES = 61
 CODES = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -243,7 +242,7 @@ class CoordinatorHost(Generic[M]):
         queued = self._queued.pop(number)
         while queued:
             shared = [queued.popleft()]
-            size = HEADER_BYTES + _size(shared[0])
+            size = batch.HEADER_SIZE + _size(shared[0])
             while queued and shared[0].producer is None and queued[0].producer is None:
                 size += _size(queued[0])
                 if size > bytes_max:
