@@ -3,6 +3,7 @@
 >>> import rayft
 >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
 ...     print(cluster.bootstrap_servers)
+>>> table = rayft.read("localhost:9092", "orders", start="2026-11-01").read_all()  # of any Kafka, as Arrow
 
 This module is the public API. A name's module is imported on first use, so `import rayft` alone loads nothing else.
 """
@@ -13,13 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors import replay
+    from actors.arrow.reading import read
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "__version__", "replay"]
+__all__ = ["Cluster", "ClusterError", "__version__", "read", "replay"]
 
-_WHERE = {"Cluster": "actors.host.cluster.on_processes", "ClusterError": "actors.host.cluster_error"}
+_WHERE = {
+    "Cluster": "actors.host.cluster.on_processes",
+    "ClusterError": "actors.host.cluster_error",
+    "read": "actors.arrow.reading",
+}
 
 
 def __getattr__(name: str) -> Any:

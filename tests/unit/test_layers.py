@@ -154,6 +154,15 @@ ALLOWED: dict[str, set[str]] = {
         "uvloop",
     }
     | NODE,
+    "actors.arrow": {
+        "actors.arrow",
+        "actors.client",
+        "actors.host.client",
+        "actors.ports",
+        "actors.replay",
+        "pyarrow",
+    }
+    | FAST,
     "actors.command": {
         "actors.command",
         "actors.host",

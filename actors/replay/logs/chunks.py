@@ -168,19 +168,25 @@ def chunks(
 ) -> Iterator[Chunk]:
     """The sound batches that start in `[start, end)` of a file, as chunks that can be decoded, with only the batches
     that `keep` chooses. Errors as `batches`."""
-    for whole, origin, headers, after in batches(path, reading, start, end, data):
-        if keep is not None:
-            headers = headers[keep(headers)]
-        compressed = headers["attributes"] & CODEC != 0
-        edges = np.flatnonzero(np.diff(compressed)) + 1
-        for run in np.split(headers, edges):
-            if not len(run):
-                continue
-            if run[0]["attributes"] & CODEC:
-                yield from _opened(path, whole, origin, run, after, reading)
-            else:
-                starts = run["position"] - origin
-                yield Chunk(path, whole, run, starts + HEADER_SIZE, starts + run["size"], after)
+    for run in batches(path, reading, start, end, data):
+        yield from decodable(path, run, reading, keep)
+
+
+def decodable(
+    path: Path, run: Run, reading: Reading, keep: Callable[[Headers], NDArray[np.bool_]] | None = None
+) -> Iterator[Chunk]:
+    """Sound batches that lie in memory, as chunks that can be decoded, with only the batches that `keep` chooses."""
+    headers = run.headers if keep is None else run.headers[keep(run.headers)]
+    compressed = headers["attributes"] & CODEC != 0
+    edges = np.flatnonzero(np.diff(compressed)) + 1
+    for part in np.split(headers, edges):
+        if not len(part):
+            continue
+        if part[0]["attributes"] & CODEC:
+            yield from _opened(path, run.data, run.origin, part, run.after, reading)
+        else:
+            starts = part["position"] - run.origin
+            yield Chunk(path, run.data, part, starts + HEADER_SIZE, starts + part["size"], run.after)
 
 
 def _opened(

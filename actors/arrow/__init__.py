@@ -1,0 +1,1 @@
+"""Topics of any Kafka as Arrow, by address: what `rayft.read` gives."""

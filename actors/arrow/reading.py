@@ -1,0 +1,162 @@
+"""`rayft.read`: records of topics as Arrow, from a start to an end, without a group and without a trace in the cluster.
+
+    reader = rayft.read("localhost:9092", "orders", start="2026-11-01", end="latest")   -> pyarrow.RecordBatchReader
+    duckdb.sql("select count(*) from reader"), polars.from_arrow(reader), reader.read_all()
+
+This file alone decides what is asked of which broker when. Rules:
+
+1. The ends are known before the first record is read (`ranges.py`). A partition is done when a position has come to its end.
+   Positions come from the headers of batches, so control batches, gaps of compaction and the last marker of a
+   transaction end a read as records do.
+2. Each leader has one request under way. The next one leaves before the batches of the last are decoded, so that the broker
+   reads while this process decodes. Nothing waits for the slowest broker.
+3. The bytes of an answer become columns at once (`actors/replay/columns/topics.py`): no Python object is made for a record,
+   and not more is kept than the answers of the brokers and one chunk.
+4. Records that were asked for and are gone are an error that names the partition and the offsets: nothing is left out in
+   silence. So is a topic that was deleted and made anew.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from actors.arrow.committed import Committed
+from actors.arrow.ranges import Place, Range, ranges
+from actors.client.errors import ClientError
+from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
+from actors.client.operations.leaders import Part
+from actors.client.properties import READ_COMMITTED, ClientConfig
+from actors.client.tasks import Task
+from actors.host.client.blocking import Kafka, settings
+from actors.replay.columns.topics import COLUMNS, Decoder, keep, schema
+from actors.replay.logs.chunks import Reading, Run, decodable
+from actors.replay.logs.files import CorruptLog, Headers
+from fastpath.records.scan import scan
+
+CUT = "the bytes end inside the batch"
+"""The fault of a batch that an answer's end cuts off: it comes again with the next one."""
+LARGE = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
+"""What is asked for at once, where the config says nothing: larger answers cost memory and are no quicker."""
+
+
+def read(
+    bootstrap: str | None,
+    topics: str | Sequence[str],
+    start: Place = "earliest",
+    end: Place = "latest",
+    *,
+    columns: Sequence[str] = COLUMNS,
+    config: Mapping[str, Any] | str | None = None,
+) -> pa.RecordBatchReader:
+    """Records of topics as a reader of Arrow batches, which may be read once. Within a partition they come in order.
+
+    `start`, `end`: `ranges.py` has the words. `columns`: some of key, value, topic, partition, offset, timestamp,
+    timestampType, headers; those that are left out are not built. `config`: a client's properties by Kafka's names, or the
+    path of a file with them; isolation.level=read_committed leaves aborted transactions out. Raises ClientError, ConfigError
+    and ValueError; ClientError also while the reader is read.
+    """
+    found = schema(columns)
+    kafka = Kafka(_with_large(settings(bootstrap, config), config))
+    try:
+        names = [topics] if isinstance(topics, str) else list(topics)
+        plan = kafka.run(ranges(names, start, end, kafka.config.isolation))
+    except BaseException:
+        kafka.close()
+        raise
+    return pa.RecordBatchReader.from_batches(found, batches(kafka, plan, columns))
+
+
+def _with_large(config: ClientConfig, given: Mapping[str, Any] | str | None) -> ClientConfig:
+    """The config, with larger answers where nobody has said how large."""
+    named = given if isinstance(given, Mapping) else {}
+    if not isinstance(given, str) and "max.partition.fetch.bytes" not in named:
+        object.__setattr__(config, "partition_fetch_bytes", LARGE["max.partition.fetch.bytes"])
+    if not isinstance(given, str) and "fetch.max.bytes" not in named:
+        object.__setattr__(config, "fetch_max_bytes", LARGE["fetch.max.bytes"])
+    return config
+
+
+def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The Arrow batches of some ranges, as they come. It closes the client when it is over, or given up."""
+    with kafka:
+        left = {part: one for part, one in plan.items() if one.first < one.end}
+        fetcher = Fetcher(kafka.config, {part: one.first for part, one in left.items()})
+        decoders = {part: Partition(part, one, columns, kafka.config) for part, one in left.items()}
+        under_way: dict[int, Task[list[Result]]] = {}
+        while left:
+            if not under_way:
+                nodes, told = kafka.run(fetcher.prepare())
+                yield from _columns(told, decoders, left, fetcher)
+                under_way = {node: kafka.start(fetcher.fetch_from(node)) for node in nodes} if left else {}
+                if not under_way:
+                    told = kafka.run(fetcher.fetch()) if left else []
+                    yield from _columns(told, decoders, left, fetcher)
+                continue
+            kafka.wait(*under_way.values())
+            for node in [node for node, task in under_way.items() if task.done]:
+                told = under_way.pop(node).result()
+                for one in told:
+                    if isinstance(one, Fetched) and one.next_offset >= left[one.topic, one.partition].end:
+                        fetcher.leave(one.topic, one.partition)
+                if told and any(isinstance(one, Fetched) for one in told) and fetcher.positions():
+                    under_way[node] = kafka.start(fetcher.fetch_from(node))
+                yield from _columns(told, decoders, left, fetcher)
+
+
+def _columns(
+    told: list[Result], decoders: Mapping[Part, "Partition"], left: dict[Part, Range], fetcher: Fetcher
+) -> Iterator[pa.RecordBatch]:
+    """The batches of what was fetched; partitions that are done leave `left`. Raises ClientError for all else."""
+    for one in told:
+        part = one.topic, one.partition
+        if isinstance(one, Failed):
+            raise one.error
+        if isinstance(one, OutOfRange):
+            raise ClientError(
+                f"partition {part[0]}/{part[1]} has no offset {one.offset} any more: its records were deleted while it "
+                f"was read"
+            )
+        if isinstance(one, Diverged):
+            raise ClientError(
+                f"partition {part[0]}/{part[1]} has lost records that were read already: its log ends at "
+                f"{one.end_offset} now, and {one.offset} was reached"
+            )
+        yield from decoders[part].batches(one)
+        if one.next_offset >= left[part].end:
+            del left[part]
+            fetcher.leave(*part)
+
+
+class Partition:
+    """The columns of one partition, answer by answer."""
+
+    def __init__(self, part: Part, range: Range, columns: Sequence[str], config: ClientConfig) -> None:
+        self._part = part
+        self._range = range
+        self._path = Path(f"{part[0]}/{part[1]}")
+        self._reading = Reading(crc=config.check_crcs)
+        self._committed = config.isolation == READ_COMMITTED
+        self._decoder = Decoder(*part, columns, self._reading, range.first, range.end)
+        self._keep = keep(range.first, range.end)
+
+    def batches(self, found: Fetched) -> Iterator[pa.RecordBatch]:
+        """The records of an answer. Raises ClientError for bytes that are no sound batches."""
+        data = found.records
+        headers, after, fault = scan(data, 0, len(data), self._reading.crc)
+        if fault is not None and fault != CUT:
+            raise ClientError(f"partition {self._path} behind offset {found.offset}: {fault}")
+        committed = Committed(data, found.aborted) if self._committed and found.aborted else None
+
+        def kept(headers: Headers) -> NDArray[np.bool_]:
+            chosen: NDArray[np.bool_] = self._keep(headers)
+            return chosen if committed is None else chosen & committed.of(headers)
+
+        try:
+            for chunk in decodable(self._path, Run(data, 0, headers, after), self._reading, kept):
+                yield from self._decoder.batches(chunk)
+        except CorruptLog as error:
+            raise ClientError(f"partition {self._path} behind offset {found.offset}: {error.reason}") from None
