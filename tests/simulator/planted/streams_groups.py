@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.groups.streams import groups, records
-from actors.broker.groups.streams.state import Member, StreamsGroup
+from actors.broker.groups.streams import records
+from actors.broker.groups.streams.state import FAR_MS, Member, StreamsGroup
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 real_has, real_replay = StreamsGroup.has, records.replay
@@ -45,7 +45,7 @@ def tasks_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
 @mistake("streams")
 def silent_members_of_streams_groups_stay() -> Sequence[Patch]:
     """A task is run by nobody, since its member does not come back."""
-    return [instead(Member, "due_ms", lambda self: groups.FAR_MS)]
+    return [instead(Member, "due_ms", lambda self: FAR_MS)]
 
 
 @mistake("streams")
