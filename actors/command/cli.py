@@ -14,12 +14,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 COMMANDS = {
     "up": "start a cluster and run it until Ctrl-C",
     "status": "nodes, leader, lag, partitions in trouble",
     "down": "controlled shutdown of a cluster",
+    "topic": "list, describe, create and delete topics, read and change their settings",
+    "produce": "write the lines of standard input into a topic",
+    "consume": "print the records of a topic",
+    "group": "list groups, describe them with their lag, move their offsets, delete them",
+    "health": "whether a cluster is well, and what is wrong with it",
     "node": "one node in the foreground, for containers and systemd",
     "bridge": "take over a Kafka cluster that lives with ZooKeeper, or hand it back",
     "format": "prepare the directories of one node",
@@ -46,6 +51,10 @@ class Command(argparse.ArgumentParser):
             command.add(self)
             self.set_defaults(run=command.run)
             self.file = ""
+
+    def error(self, message: str) -> NoReturn:
+        """One line on wrong words, which says where the right ones are."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
     def parse_known_args(self, *arguments: Any, **named: Any) -> Any:
         self.complete()
@@ -82,9 +91,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _parser() -> argparse.ArgumentParser:
     import rayft
 
-    parser = argparse.ArgumentParser(
-        prog="rayft", description="A Kafka in Python: controllers and brokers on this machine."
-    )
+    parser = Command(prog="rayft", description="A Kafka in Python: controllers and brokers on this machine.")
     parser.add_argument("--version", action="version", version=f"rayft {rayft.__version__}")
     commands = parser.add_subparsers(required=True, metavar="command", parser_class=Command)
     for name, help in COMMANDS.items():

@@ -35,6 +35,24 @@ def level(options: argparse.Namespace) -> int:
     return int(level)
 
 
+def address(parser: argparse.ArgumentParser) -> None:
+    """Which cluster, of rayft's or Apache Kafka's; `by_address.connection` reads them."""
+    parser.add_argument(
+        "-b", "--bootstrap", metavar="HOST:PORT[,...]", help="brokers of the cluster (the variable RAYFT_BOOTSTRAP)"
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a client's properties by Kafka's names: TLS, login"
+    )
+    parser.add_argument("--dir", type=Path, help="a cluster on this machine: its addresses, TLS and login")
+
+
+def listing(parser: argparse.ArgumentParser) -> None:
+    """`-o`, which `output.listing` reads."""
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json", "jsonl"), default="table", help="how it is printed (table)"
+    )
+
+
 def ray(parser: argparse.ArgumentParser, help: str) -> None:
     """`--ray`, with or without the address of a Ray cluster."""
     parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help=help)

@@ -173,6 +173,18 @@ ALLOWED: dict[str, set[str]] = {
         "pyarrow",
     }
     | NODE,
+    "actors.command.by_address": {
+        "actors.client",
+        "actors.command",
+        "actors.host.client.blocking",
+        "actors.host.cluster",
+        "actors.host.cluster_error",
+        "actors.host.work.system_random",
+        "actors.printable",
+        "actors.settings.keys",
+        "actors.wire",
+        "fastpath",
+    },
 }
 """Package -> what it may import besides the standard library. The longest prefix of a module's name counts."""
 

@@ -70,12 +70,21 @@ def test_every_command_and_option_that_is_named_exists() -> None:
 
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, set[str]]:
-    actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    for sub in actions.choices.values():
+    """Command -> its options, with those of its verbs."""
+    found = {}
+    for name, sub in verbs(parser).items():
         sub.complete()
+        found[name] = {option for action in sub._actions for option in action.option_strings}
+        found[name] |= {option for those in commands(sub).values() for option in those}
+    return found
+
+
+def verbs(parser: argparse.ArgumentParser) -> dict[str, cli.Command]:
     return {
-        name: {option for action in sub._actions for option in action.option_strings}
-        for name, sub in actions.choices.items()
+        name: sub
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, sub in action.choices.items()
     }
 
 

@@ -7,6 +7,7 @@ and nothing is dialled: a command that would is refused where it begins to.
 
 import argparse
 import contextlib
+import errno
 import io
 import json
 import re
@@ -24,6 +25,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
 from actors.command import cli
+from actors.command.by_address import connection
 from actors.host.cluster import plan as plans
 from actors.metadata.ops import BrokerSet, ConfigSet, EndPoint, EntitySet, FeatureSet, Op, PartitionsSet, TopicSet
 from fastpath.records.batch import Builder
@@ -230,6 +232,10 @@ class NoProcess(subprocess.Popen[bytes]):
 def _nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", NoProcess)
     monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: errno.ECONNREFUSED)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("", 1))])
+    monkeypatch.setattr(connection, "REFUSED_S", 0.0)
+    monkeypatch.delenv(connection.VARIABLE, raising=False)
     with contextlib.suppress(ImportError):
         import ray
 

@@ -1,0 +1,187 @@
+"""`rayft consume`, once it runs.
+
+The end (`-e`) is where each partition ended when the command began. Positions come from batches, so it is reached where a
+log ends in a transaction's marker or in records that compaction took away. What is printed is flushed before a group's
+offsets are committed, so nothing is committed that was not printed.
+"""
+
+import argparse
+import io
+import os
+import select
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from actors.client.operations import groups, topics
+from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange
+from actors.client.operations.leaders import Part, existing
+from actors.client.operations.records import records
+from actors.command.by_address import places
+from actors.command.by_address.connection import connected, wrong
+from actors.command.output import record_format
+from actors.command.output.record_format import Shown
+from actors.host.client.blocking import Kafka
+from actors.printable import unguarded
+
+COMMIT_S = 1.0
+"""Between two commits of a group's offsets."""
+Write = Callable[[Shown], None]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command. Returns its exit code. Raises ClusterError."""
+    start = places.where(options.start) if options.start is not None else None
+    if options.count is not None and options.count < 1:
+        wrong(f"-n {options.count} is no number of records: write 1 or more")
+    write = _writer(options)
+    typed = {"isolation.level": options.isolation_level}
+    with connected(options, {"isolation.level": "read_committed"}, typed) as kafka:
+        reader = _Reader(kafka, options, start, write)
+        try:
+            reader.read()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            with suppress(BrokenPipeError):
+                sys.stdout.flush()
+                reader.commit()
+    return 0
+
+
+def _writer(options: argparse.Namespace) -> Write:
+    """What prints a record. Ends the command for a format that means nothing."""
+    if options.json:
+        return lambda one: print(record_format.line(one))
+    try:
+        format = record_format.pieces(os.fsencode(options.format))
+    except record_format.BadFormat as error:
+        wrong(str(error))
+    stream = unguarded(sys.stdout)
+    if stream.isatty() or not hasattr(stream, "buffer"):
+        return lambda one: stream.write(record_format.text(format, one)) and None
+    return lambda one: stream.buffer.write(record_format.raw(format, one)) and None
+
+
+class _Reader:
+    """A topic that is printed."""
+
+    def __init__(self, kafka: Kafka, options: argparse.Namespace, start: places.Where | None, write: Write) -> None:
+        """Learn where to begin and where the end is. Raises ClientError."""
+        self._kafka = kafka
+        self._write = write
+        self._left = options.count
+        self._group = options.group
+        topic = options.topic
+        kafka.run(topics.describe([topic]))
+        numbers = options.partition or sorted(kafka.metadata.topics[topic].partitions)
+        for number in numbers:
+            existing(kafka.metadata, (topic, number))
+        parts: list[Part] = [(topic, number) for number in numbers]
+        self._spans = kafka.run(places.spans(parts, kafka.config.isolation))
+        positions = self._begin(start)
+        self._ends = {part: span.latest for part, span in self._spans.items()} if options.exit else {}
+        self._fetcher = Fetcher(kafka.config, positions)
+        self._open = set(parts)
+        self._shown: dict[Part, int] = {}
+        """Partition -> the offset behind what was printed."""
+        self._committed: dict[Part, int] = {}
+        self._commit_s = time.monotonic()
+        for part in parts:
+            self._leave_at_end(part, positions[part])
+
+    def _begin(self, start: places.Where | None) -> dict[Part, int]:
+        if start is not None or self._group is None:
+            place = start if start is not None else places.Where(places.BEGINNING)
+            found = self._kafka.run(places.offsets(place, self._spans))
+            for part, offset in found.items():
+                if place.kind == places.OFFSET and offset != place.number:
+                    span = self._spans[part]
+                    _note(f"{_named(part)} has offsets {span.earliest} to {span.latest}: it is read from {offset}")
+            return found
+        committed = places.whole(self._kafka.run(groups.committed(self._group, self._spans)))
+        return {
+            part: committed[part].offset if part in committed else span.earliest for part, span in self._spans.items()
+        }
+
+    def read(self) -> None:
+        """Print until the end, the count, or for ever. Raises ClientError, BrokenPipeError."""
+        while self._open and self._left != 0:
+            for result in self._kafka.run(self._fetcher.fetch()):
+                part = result.topic, result.partition
+                if part not in self._open or self._left == 0:
+                    continue
+                if isinstance(result, Fetched):
+                    self._print(part, result)
+                elif isinstance(result, Failed):
+                    raise result.error
+                else:
+                    self._go_on(part, result)
+            sys.stdout.flush()
+            _open_pipe()
+            if time.monotonic() - self._commit_s > COMMIT_S:
+                self.commit()
+
+    def _print(self, part: Part, found: Fetched) -> None:
+        end = self._ends.get(part)
+        for record in records(found, self._kafka.config.check_crcs):
+            if end is not None and record.offset >= end:
+                break
+            self._write(Shown(*part, record.offset, record.timestamp, record.key, record.value, record.headers))
+            self._shown[part] = record.offset + 1
+            if self._left is not None:
+                self._left -= 1
+                if self._left == 0:
+                    return
+        self._shown[part] = found.next_offset if end is None else min(found.next_offset, end)
+        self._leave_at_end(part, found.next_offset)
+
+    def _leave_at_end(self, part: Part, position: int) -> None:
+        if part in self._ends and position >= self._ends[part]:
+            self._open.discard(part)
+            self._fetcher.leave(*part)
+
+    def _go_on(self, part: Part, result: OutOfRange | Diverged) -> None:
+        """Say what is lost, and read on behind it."""
+        if isinstance(result, Diverged):
+            _note(f"{_named(part)}: offsets {result.end_offset} to {result.offset - 1} were lost with their leader")
+            offset = result.end_offset
+        else:
+            span = self._kafka.run(places.spans([part], self._kafka.config.isolation))[part]
+            offset = min(max(result.offset, span.earliest), span.latest)
+            _note(f"{_named(part)} has no offset {result.offset} any more: it is read from {offset}")
+        self._fetcher.seek(*part, offset)
+        self._leave_at_end(part, offset)
+
+    def commit(self) -> None:
+        """Commit what was printed, if there is a group. Raises ClientError."""
+        self._commit_s = time.monotonic()
+        new = {part: offset for part, offset in self._shown.items() if self._committed.get(part) != offset}
+        if self._group is None or not new:
+            return
+        for error in self._kafka.run(groups.commit(self._group, new)).values():
+            if error is not None:
+                raise error
+        self._committed |= new
+
+
+def _named(part: Part) -> str:
+    return f"{part[0]}/{part[1]}"
+
+
+def _note(sentence: str) -> None:
+    print(f"rayft: {sentence}", file=sys.stderr)
+
+
+def _open_pipe() -> None:
+    """Raises BrokenPipeError where nobody reads standard output any more: without a new record no write would tell."""
+    try:
+        number = sys.stdout.fileno()
+    except (io.UnsupportedOperation, AttributeError, ValueError):
+        return
+    poll: Any = select.poll()
+    poll.register(number, 0)
+    if any(events & select.POLLERR for _, events in poll.poll(0)):
+        raise BrokenPipeError

@@ -1,0 +1,196 @@
+"""`rayft group`, once it runs.
+
+The lag of a partition is how many offsets lie between what is committed and the end of its log. Of a share group the offset
+is where it reads on, and the lag is what its coordinator counts, where it tells.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from actors.client.errors import ClientError
+from actors.client.operations import groups as operations
+from actors.client.operations import share_offsets, topics
+from actors.client.operations.groups import Committed, Group
+from actors.client.operations.leaders import Part, existing
+from actors.client.operations.offsets import Found, list_offsets
+from actors.command.by_address import places
+from actors.command.by_address.connection import connected, wrong
+from actors.command.by_address.topics import told
+from actors.command.output import listing
+from actors.host.client.blocking import Kafka
+from actors.printable import printable
+from actors.wire.errors import ErrorCode
+
+LISTED = ("group", "type", "state", "coordinator")
+DESCRIBED = ("topic", "partition", "committed", "end", "lag", "member", "client", "host")
+SOUGHT = ("topic", "partition", "before", "after")
+
+
+def _list(options: argparse.Namespace) -> int:
+    with connected(options) as kafka:
+        found, failed = kafka.run(operations.list_groups())
+    rows = [
+        {
+            "group": one.name,
+            "type": one.type or None,
+            "state": one.state or None,
+            "protocol_type": one.protocol_type,
+            "coordinator": one.coordinator,
+        }
+        for _, one in sorted(found.items())
+    ]
+    listing.show(rows, LISTED, options.output)
+    for broker, error in failed.items():
+        print(f"rayft: broker {broker} did not tell its groups: {error}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _described(kafka: Kafka, name: str) -> Group:
+    """Raises ClientError with a sentence for a group that does not exist."""
+    try:
+        return kafka.run(operations.describe(name))
+    except ClientError as error:
+        if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise ClientError(f"group {name} does not exist: rayft group list shows those that do") from None
+        raise
+
+
+def _positions(kafka: Kafka, group: Group) -> dict[Part, tuple[int, int | None]]:
+    """Part -> (offset, lag where the coordinator tells it). Raises ClientError."""
+    if group.type == operations.SHARE:
+        shared = places.whole(kafka.run(operations.share_offsets(group.name)))
+        return {part: (start, lag if lag >= 0 else None) for part, (start, lag) in shared.items() if start >= 0}
+    found: dict[Part, Committed] = places.whole(kafka.run(operations.committed(group.name)))
+    return {part: (one.offset, None) for part, one in found.items()}
+
+
+def _describe(options: argparse.Namespace) -> int:
+    with connected(options) as kafka:
+        group = _described(kafka, options.group)
+        positions = _positions(kafka, group)
+        owners = _owners(group)
+        parts = sorted({*positions, *(owners if group.type != operations.STREAMS else ())})
+        ends = kafka.run(list_offsets(parts))
+    rows = [
+        _row(part, positions.get(part), ends[part], owner) for part in parts for owner in owners.get(part) or [None]
+    ]
+    if options.output == "table":
+        epoch = f", epoch {group.epoch}" if group.epoch >= 0 else ""
+        members = f"{len(group.members)} {'member' if len(group.members) == 1 else 'members'}"
+        print(
+            printable(
+                f"group {group.name}: {group.type}, {group.state}{epoch}, {members}, coordinator {group.coordinator}"
+            )
+        )
+    if options.output == "json":
+        listing.whole({
+            "group": group.name, "type": group.type, "state": group.state, "protocol": group.protocol,
+            "epoch": group.epoch if group.epoch >= 0 else None, "coordinator": group.coordinator,
+            "members": [one._asdict() for one in group.members], "partitions": rows,
+        })  # fmt: skip
+    else:
+        listing.show(rows, DESCRIBED, options.output)
+    return 0
+
+
+def _owners(group: Group) -> dict[Part, list[Any]]:
+    found: dict[Part, list[Any]] = {}
+    for member in group.members:
+        for topic, numbers in member.assignment.items():
+            for one in numbers:
+                found.setdefault((topic, one), []).append(member)
+    return found
+
+
+def _row(part: Part, position: tuple[int, int | None] | None, end: Any, owner: Any) -> dict[str, Any]:
+    latest = end.offset if isinstance(end, Found) else None
+    offset, lag = position if position is not None else (None, None)
+    if lag is None and offset is not None and latest is not None:
+        lag = max(0, latest - offset)
+    return {
+        "topic": part[0],
+        "partition": part[1],
+        "committed": offset,
+        "end": latest,
+        "lag": lag,
+        "member": owner.id if owner is not None else None,
+        "client": owner.client_id if owner is not None else None,
+        "host": owner.host if owner is not None else None,
+    }
+
+
+def _seek(options: argparse.Namespace) -> int:
+    place = places.where(options.to)
+    named = [_part(one) for one in options.topic or ()]
+    with connected(options) as kafka:
+        try:
+            group: Group | None = kafka.run(operations.describe(options.group))
+        except ClientError as error:
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            if not named:
+                raise ClientError(
+                    f"group {options.group} does not exist: name what it is to read with --topic"
+                ) from None
+            group = None  # the first commit makes it
+        if group is not None and group.members:
+            raise ClientError(
+                f"group {group.name} has {len(group.members)} members, which would commit over it: stop them first"
+            )
+        before = _positions(kafka, group) if group is not None else {}
+        parts = _wanted(kafka, named, before)
+        if not parts:
+            raise ClientError(f"group {options.group} has no committed offsets: name what it reads with --topic")
+        after = kafka.run(places.offsets(place, kafka.run(places.spans(parts))))
+        code = 0 if options.dry_run else _commit(kafka, options.group, group, after)
+    rows = [
+        {"topic": part[0], "partition": part[1], "before": before[part][0] if part in before else None, "after": offset}
+        for part, offset in sorted(after.items())
+    ]
+    if code == 0:
+        listing.show(rows, SOUGHT, options.output)
+    return code
+
+
+def _commit(kafka: Kafka, name: str, group: Group | None, after: dict[Part, int]) -> int:
+    share = group is not None and group.type == operations.SHARE
+    outcomes = kafka.run(share_offsets.alter(name, after) if share else operations.commit(name, after))
+    failed = {part: error for part, error in outcomes.items() if error is not None}
+    return told("partition", failed, "moved")
+
+
+def _part(text: str) -> tuple[str, int | None]:
+    topic, colon, number = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not topic or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
+        wrong(f"{text!r} is no topic: write TOPIC or TOPIC:PARTITION")
+    return topic, int(number)
+
+
+def _wanted(kafka: Kafka, named: list[tuple[str, int | None]], committed: Iterable[Part]) -> list[Part]:
+    """Raises ClientError for what does not exist."""
+    if not named:
+        return sorted(committed)
+    found = kafka.run(topics.describe({topic for topic, _ in named}))
+    parts: set[Part] = set()
+    for topic, number in named:
+        if number is None:
+            parts |= {(topic, one) for one in found[topic].partitions}
+        else:
+            existing(kafka.metadata, (topic, number))
+            parts.add((topic, number))
+    return sorted(parts)
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with connected(options) as kafka:
+        return told("group", kafka.run(operations.delete(options.groups)), "deleted")
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "list": _list, "describe": _describe, "seek": _seek, "delete": _delete,
+}  # fmt: skip

@@ -1,0 +1,187 @@
+"""`rayft produce`, once it runs.
+
+What standard input has at a time is written before more is read: a line that was typed is sent at once, and a file goes in
+large batches. Records of one partition keep their order. They are written with acks=all and once (idempotence) unless the
+user's settings say otherwise, and in one transaction where those have a transactional.id.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from itertools import cycle
+from typing import BinaryIO, NamedTuple
+
+from actors.client.errors import ClientError
+from actors.client.operations import topics
+from actors.client.operations.leaders import existing
+from actors.client.operations.producing import Placed, Producer
+from actors.client.partitioner import of_key
+from actors.command.by_address.connection import connected, wrong
+from actors.host.client.blocking import Kafka
+from actors.host.cluster_error import ClusterError
+from fastpath.records.batch import Builder
+
+READ_BYTES = 1 << 20
+BATCH_BYTES = 1 << 19
+"""A batch is closed at this size, whatever it compresses to."""
+RECORD_BYTES_MAX = 100
+"""What a record may take besides its key, value and headers, and a batch besides its records."""
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+END = b"\n"
+
+
+class Line(NamedTuple):
+    """One line of the input."""
+
+    number: int
+    key: bytes | None
+    value: bytes
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command. Returns its exit code. Raises ClusterError."""
+    headers = _headers(options.header)
+    separator = None if options.key_separator is None else os.fsencode(options.key_separator)
+    if separator == b"":
+        wrong("-k needs a text, as in -k :")
+    with connected(options, typed={"compression.type": options.compression}) as kafka:
+        target = _Target(kafka, options.topic, options.partition, headers)
+        why: Exception | None = None
+        try:
+            target.begin()
+            for lines in _chunks(sys.stdin.buffer, separator):
+                target.write(lines)
+            target.end()
+        except (ClientError, ClusterError) as error:
+            why = error
+        except KeyboardInterrupt:
+            target.end()
+    said = f"{target.written} {'record was' if target.written == 1 else 'records were'} written to {options.topic}"
+    if why is not None:
+        raise ClusterError(f"{why}; {said if target.transactional is None else 'its transaction is not committed'}")
+    print(said, file=sys.stderr)
+    return 0
+
+
+def _headers(given: list[str]) -> list[tuple[bytes, bytes | None]]:
+    found: list[tuple[bytes, bytes | None]] = []
+    for one in given:
+        name, equals, value = os.fsencode(one).partition(b"=")
+        if not equals:
+            wrong(f"{one!r} is no header: write NAME=VALUE")
+        found.append((name, value))
+    return found
+
+
+def _chunks(file: BinaryIO, separator: bytes | None) -> Iterator[list[Line]]:
+    """Whole lines, as many as are there at a time. A last line without an end counts. Raises ClusterError."""
+    rest, number = b"", 0
+    while True:
+        data = file.read1(READ_BYTES)  # type: ignore[attr-defined]
+        whole, end, rest = (rest + data).rpartition(END) if data else (rest, END if rest else b"", b"")
+        if end:
+            lines = whole.split(END)
+            wrong_at = None
+            found = []
+            for text in lines:
+                number += 1
+                key, value = None, text
+                if separator is not None:
+                    key, between, value = text.partition(separator)
+                    if not between:
+                        wrong_at = number
+                        break
+                found.append(Line(number, key, value))
+            if found:
+                yield found
+            if wrong_at is not None:
+                raise ClusterError(f"line {wrong_at} has no key: {os.fsdecode(separator or b'')!r} is not in it")
+        if not data:
+            return
+
+
+class _Target:
+    """A topic that lines are written to."""
+
+    def __init__(
+        self, kafka: Kafka, topic: str, partition: int | None, headers: list[tuple[bytes, bytes | None]]
+    ) -> None:
+        """Raises ClientError for a topic or a partition that does not exist."""
+        self._kafka = kafka
+        self._topic = topic
+        self._headers = headers
+        self._headers_bytes = sum(len(name) + len(value or b"") + 10 for name, value in headers)
+        found = kafka.run(topics.describe([topic]))[topic]
+        if partition is not None:
+            existing(kafka.metadata, (topic, partition))
+        self._only = partition
+        self._count = len(found.partitions)
+        self._turns = cycle(sorted(found.partitions))
+        self._producer = Producer(kafka.config)
+        self.transactional = kafka.config.transactional_id
+        self.written = 0
+
+    def begin(self) -> None:
+        """Begin a transaction, where there is to be one."""
+        if self.transactional is not None:
+            self._kafka.run(self._producer.begin())
+
+    def end(self) -> None:
+        """All lines were given."""
+        if self.transactional is not None:
+            self._kafka.run(self._producer.commit())
+
+    def write(self, lines: list[Line]) -> None:
+        """Write some lines, and count those that are written. Raises ClientError, ClusterError."""
+        batches = self._batches(lines)
+        error: Exception | None = None
+        for data, counts in self._requests(batches):
+            for placed, count in zip(self._kafka.run(self._producer.send(data), self._time_s()), counts, strict=True):
+                if isinstance(placed, Placed):
+                    self.written += count
+                else:
+                    error = error or placed
+            if error is not None:
+                raise error
+
+    def _time_s(self) -> float:
+        return self._kafka.config.delivery_timeout_ms / 1000
+
+    def _requests(
+        self, batches: list[tuple[int, Builder]]
+    ) -> Iterator[tuple[list[tuple[tuple[str, int], bytearray]], list[int]]]:
+        """What is sent at once: at most four batches of a partition (`Producer` numbers them)."""
+        for at in range(0, len(batches), 4):
+            some = batches[at : at + 4]
+            yield [((self._topic, part), one.build()) for part, one in some], [one.count for _, one in some]
+
+    def _batches(self, lines: list[Line]) -> list[tuple[int, Builder]]:
+        now_ms, largest = int(time.time() * 1000), min(BATCH_BYTES, self._kafka.config.request_bytes_max)
+        closed: list[tuple[int, Builder]] = []
+        current: dict[int, Builder] = {}
+        keyless = next(self._turns)
+        for line in lines:
+            size = len(line.key or b"") + len(line.value) + self._headers_bytes + RECORD_BYTES_MAX
+            if size > self._kafka.config.request_bytes_max:
+                raise ClusterError(
+                    f"line {line.number} has {len(line.value)} bytes, and max.request.size is "
+                    f"{self._kafka.config.request_bytes_max}"
+                )
+            part = self._only if self._only is not None else keyless
+            if self._only is None and line.key is not None:
+                part = of_key(line.key, self._count)
+            assert part is not None
+            builder = current.get(part)
+            if builder is not None and builder.size + size > largest:
+                closed.append((part, current.pop(part)))
+                builder = None
+                if self._only is None and line.key is None:
+                    part = keyless = next(self._turns)
+                    builder = current.get(part)
+            if builder is None:
+                codec = CODECS.index(self._kafka.config.compression)
+                builder = current[part] = Builder(attributes=codec, timestamp_ms=now_ms)
+            builder.append(line.key, line.value, now_ms, self._headers)
+        return closed + list(current.items())

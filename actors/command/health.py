@@ -1,0 +1,19 @@
+"""`rayft health`: whether a cluster is well, in its exit code and in sentences."""
+
+import argparse
+
+from actors.command import options as common
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options."""
+    common.listing(parser)
+    common.address(parser)
+
+
+@common.only_prints
+def run(options: argparse.Namespace) -> int:
+    """Run the command. Returns its exit code: 0 it is well, 1 no answer, 2 it is not well."""
+    from actors.command.by_address import health
+
+    return health.run(options)

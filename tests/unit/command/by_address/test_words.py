@@ -1,0 +1,217 @@
+"""What is typed for the commands by address: which cluster, where in a topic, and what becomes of wrong words."""
+
+import argparse
+import io
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.client.metadata import Broker, Partition, Topic
+from actors.client.operations.cluster import Cluster, Quorum, Replica
+from actors.command import cli
+from actors.command.by_address import connection, health, places, producing
+from actors.command.by_address.places import Span, Where
+from actors.host.cluster import plan as plans
+from actors.host.cluster_error import ClusterError
+
+
+def options(**given: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"bootstrap": None, "config": None, "dir": None} | given)
+
+
+def test_b_counts_before_the_file_that_before_the_directory_and_the_variable_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(connection.VARIABLE, "env:1")
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:2\nclient.id=mine\n")
+    bare = tmp_path / "bare.properties"
+    bare.write_text("client.id=mine\n")
+    home = tmp_path / "home"
+    plan = plans.create(home, 1, 1, common={})
+
+    def server(**given: Any) -> str:
+        return connection.settings(options(**given))["bootstrap.servers"]
+
+    assert server() == "env:1" and server(config=bare) == "env:1"
+    assert server(dir=home) == plan.bootstrap_servers
+    assert server(dir=home, config=file) == "file:2"
+    assert server(dir=home, config=file, bootstrap="typed:3,other:4") == "typed:3,other:4"
+    assert connection.settings(options(config=file))["client.id"] == "mine"
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Exit code, and the one line on standard error."""
+    try:
+        code = cli.main(arguments)
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        code = end.code
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1, captured
+    return code, captured.err.strip()
+
+
+CLOSED = ("-b", "127.0.0.1:1")
+WRONG = {
+    ("topic",): "rayft topic: the following arguments are required: list|describe|create|delete|config; see rayft topic "
+    "--help",
+    ("topic", "list"): "rayft: which cluster? Write -b HOST:PORT, RAYFT_BOOTSTRAP=HOST:PORT, --config client.properties or "
+    "--dir DIR",
+    ("topic", "list", "-b", "nowhere"): "rayft: 'nowhere' is no address: write HOST:PORT, or several with commas",
+    ("topic", "create", "x", "-p", "0", *CLOSED): "rayft: --partitions 0 is not possible: write 1 or more",
+    ("topic", "create", "x", "--set", "a", *CLOSED): "rayft: 'a' is no setting: write NAME=VALUE, as in "
+    "retention.ms=3600000",
+    ("topic", "config", "set", "x", "=1", *CLOSED): "rayft: '=1' is no setting: write NAME=VALUE, as in "
+    "retention.ms=3600000",
+    ("produce", "x", "-H", "a", *CLOSED): "rayft: 'a' is no header: write NAME=VALUE",
+    ("produce", "x", "-k", "", *CLOSED): "rayft: -k needs a text, as in -k :",
+    ("consume", "x", "-n", "0", *CLOSED): "rayft: -n 0 is no number of records: write 1 or more",
+    ("consume", "x", "-f", "%q", *CLOSED): "rayft: %q in the format means nothing: write one of %k, %v, %s, %t, %p, %o, %T, "
+    "%h, %K, %V, %S or %%",
+    ("consume", "x", "--from", "soon", *CLOSED): "rayft: 'soon' is no place in a topic: write beginning, end, an offset, -N "
+    "for the last N, a time as 2026-11-28T14:02, or 15m for so long ago",
+    ("group", "seek", "g", "--to", "0", "--topic", "x:y", *CLOSED): "rayft: 'x:y' is no topic: write TOPIC or "
+    "TOPIC:PARTITION",
+    ("group", "seek", "g", *CLOSED): "rayft group seek: the following arguments are required: --to; see rayft group seek "
+    "--help",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_words_get_one_line_that_says_what_to_type(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(connection.VARIABLE, raising=False)
+    assert said(capsys, *words) == (2, WRONG[words])
+
+
+VERBS = [
+    ("topic", "list"),
+    ("topic", "describe", "x"),
+    ("produce", "x"),
+    ("consume", "x"),
+    ("group", "list"),
+    ("health",),
+]
+
+
+@pytest.mark.parametrize("words", VERBS, ids=" ".join)
+def test_where_nobody_answers_there_is_one_sentence(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "REFUSED_S", 0.1)
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, sentence = said(capsys, *words, "-b", address)
+    assert (code, sentence) == (1, f"rayft: no broker answers: {address}: nothing listens there (connection refused)")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("beginning", Where("beginning")),
+        ("end", Where("end")),
+        ("17", Where("offset", 17)),
+        ("-5", Where("last", 5)),
+        ("2026-11-28T14:02", Where("time", 1_795_874_520_000)),
+        ("2026-11-28T15:02+01:00", Where("time", 1_795_874_520_000)),
+        ("2026-11-28", Where("time", 1_795_824_000_000)),
+    ],
+)
+def test_places(text: str, wanted: Where) -> None:
+    assert places.where(text) == wanted
+
+
+def test_so_long_ago() -> None:
+    assert abs(places.where("15m").number - (time.time() - 900) * 1000) < 5_000
+
+
+KNOWN = {("t", 0): Span(10, 20), ("t", 1): Span(0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("place", "wanted"),
+    [
+        (Where("beginning"), (10, 0)),
+        (Where("end"), (20, 3)),
+        (Where("last", 5), (15, 0)),
+        (Where("offset", 12), (12, 3)),
+    ],
+)
+def test_a_place_stays_within_what_a_partition_has(place: Where, wanted: tuple[int, int]) -> None:
+    steps = places.offsets(place, KNOWN)
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert tuple(end.value.value.values()) == wanted
+
+
+class Slow(io.BytesIO):
+    """A pipe that gives what is written at a time."""
+
+    def __init__(self, *parts: bytes) -> None:
+        super().__init__()
+        self.parts = list(parts)
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return self.parts.pop(0) if self.parts else b""
+
+
+def lines(separator: bytes | None, *parts: bytes) -> list[list[tuple[int, bytes | None, bytes]]]:
+    return [[tuple(one) for one in some] for some in producing._chunks(Slow(*parts), separator)]
+
+
+def test_lines_are_whole_and_given_as_soon_as_they_are() -> None:
+    assert lines(None, b"a\nb", b"c\n", b"\nlast") == [
+        [(1, None, b"a")],
+        [(2, None, b"bc")],
+        [(3, None, b"")],
+        [(4, None, b"last")],
+    ]
+    assert lines(None) == [] and lines(None, b"\n") == [[(1, None, b"")]]
+
+
+def test_a_key_ends_at_the_first_separator() -> None:
+    assert lines(b"::", b"k::v::w\n") == [[(1, b"k", b"v::w")]]
+
+
+def test_a_line_without_a_key_is_told_after_those_before_it() -> None:
+    found = producing._chunks(Slow(b"a:1\nb\nc:3\n"), b":")
+    assert [one.value for one in next(found)] == [b"1"]
+    with pytest.raises(ClusterError, match=r"^line 2 has no key: ':' is not in it$"):
+        next(found)
+
+
+def topic(*parts: Partition) -> Topic:
+    return Topic("t", bytes(16), False, {one.number: one for one in parts}, 0)
+
+
+def quorum(leader: int, *caught_up_ms: int) -> Quorum:
+    return Quorum(leader, 3, 100, [Replica(n, bytes(16), 100, ms, ms) for n, ms in enumerate(caught_up_ms, 1)], [], {})
+
+
+CLUSTER = Cluster("id", 1, {1: Broker(1, "h", 1), 2: Broker(2, "h", 2)})
+
+
+def test_a_fault_has_a_sentence_and_what_helps() -> None:
+    well = topic(Partition(0, 1, 0, (1, 2), (1, 2), ()))
+    assert not [*health._of_partitions(CLUSTER, {"t": well})] and not [*health._of_quorum(quorum(1, 50_000, 49_000))]
+    ill = topic(
+        Partition(0, -1, 0, (3,), (3,), (3,)),
+        Partition(1, 1, 0, (1, 2), (1,), ()),
+        Partition(2, 1, 0, (1, 3), (1,), (3,)),
+    )
+    assert [one.fault for one in health._of_partitions(CLUSTER, {"t": ill})] == [
+        "broker 3 is away and has replicas of 2 partitions",
+        "1 partition without a leader (t/0)",
+        "1 partition with replicas that do not follow (t/1)",
+    ]
+    assert [one.fault for one in health._of_quorum(quorum(1, 50_000, 20_000, -1))] == [
+        "controller 2 does not follow the leader for 30 s",
+        "controller 3 does not follow the leader",
+    ]
+    assert [one.fault for one in health._of_quorum(quorum(-1, 5))] == ["no controller leads"]
