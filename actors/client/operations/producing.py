@@ -88,7 +88,11 @@ class Producer:
         self._config = config
         self._id, self._epoch = -1, -1
         self._sequences: dict[Part, int] = {}
-        """Partition -> the number of the next record, for partitions that know this producer."""
+        """Partition -> the number of the next record that is given to it."""
+        self._known: set[Part] = set()
+        """Partitions that know this producer, as they have acknowledged something."""
+        self._first: dict[Part, int] = {}
+        """Partition -> the number of the first batch that it has not acknowledged."""
         self._added: set[Part] = set()
         """Partitions of the transaction."""
         self._in_transaction = False
@@ -125,7 +129,7 @@ class Producer:
         if self._config.transactional_id is not None:
             self._abort_only = ClientError("the transaction has failed: abort it")
         else:
-            self._id, self._sequences = -1, {}
+            self._id, self._sequences, self._known = -1, {}, set()
 
     def _deliver(self, given: list[_Batch]) -> Steps[None]:
         left: dict[Part, list[_Batch]] = {}
@@ -158,28 +162,32 @@ class Producer:
                                 one.found = error
 
     def _number(self, left: Mapping[Part, list[_Batch]]) -> None:
+        """Give numbers to those that have none. One that is sent again keeps its own: it may have been written."""
+        if not self._config.idempotent:
+            return
         for part, some in left.items():
-            number = self._sequences.get(part, 0)
             for one in some:
-                if self._config.idempotent:
-                    one.sequence = number
-                    number = (number + one.count) % SEQUENCES
+                if one.sequence < 0:
+                    one.sequence = self._sequences.get(part, 0)
+                    self._sequences[part] = (one.sequence + one.count) % SEQUENCES
                     one.stamp(self._id, self._epoch, self._config.transactional_id is not None)
+            self._first[part] = some[0].sequence
 
     def _requests(
         self, metadata: Metadata, left: Mapping[Part, list[_Batch]]
     ) -> tuple[list[Ask], list[dict[Part, _Batch]]]:
-        """Requests to all leaders, those to one in order: the first batch of each partition, then the second."""
+        """Requests to all leaders, those to one in order: the first batch of each partition, then the second. They are so
+        few that a leader knows all of them when the first is sent again."""
         asks: list[Ask] = []
         groups: list[dict[Part, _Batch]] = []
         for node, parts in metadata.by_leader(left).items():
             if node not in metadata.brokers:
                 continue
             queues = {
-                part: left[part] if part in self._sequences or not self._config.idempotent else left[part][:1]
+                part: left[part] if part in self._known or not self._config.idempotent else left[part][:1]
                 for part in parts
             }
-            for row in range(max(map(len, queues.values()))):
+            for row in range(min(self._config.in_flight_max, max(map(len, queues.values())))):
                 group: dict[Part, _Batch] = {}
                 size = 0
                 for part, queue in queues.items():
@@ -255,7 +263,7 @@ class Producer:
             self._written(part, batch, Placed(-1, -1))
         elif not code:
             self._written(part, batch, Placed(data.base_offset, data.log_append_time_ms))
-        elif code == OUT_OF_ORDER and batch.sequence != self._sequences.get(part, 0):
+        elif code == OUT_OF_ORDER and batch.sequence != self._first.get(part):
             return True  # one before it was not written
         elif action(code) is not Action.FINAL:
             return True
@@ -267,8 +275,7 @@ class Producer:
 
     def _written(self, part: Part, batch: _Batch, placed: Placed) -> None:
         batch.found = placed
-        if batch.sequence >= 0:
-            self._sequences[part] = (batch.sequence + batch.count) % SEQUENCES
+        self._known.add(part)
 
     # ---- transactions
 
@@ -438,7 +445,8 @@ class Producer:
             code = reply.message.error_code
             if not code:
                 self._id, self._epoch = reply.message.producer_id, reply.message.producer_epoch
-                self._sequences, self._added, self._abort_only = {}, set(), None
+                self._sequences, self._known = {}, set()
+                self._added, self._abort_only = set(), None
                 return
             if action(code) is Action.FINAL:
                 raise refused("a producer id" if id is None else f"transactional.id {id}", code)
