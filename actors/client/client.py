@@ -530,13 +530,12 @@ class Client:
         if free:
             return free[self._random.below(len(free))]
         if not brokers or self.config.rebootstrap:
-            free = [one for one in self._bootstraps() if self._is_free(one)]
+            brokers += self._bootstraps()
+            free = [one for one in brokers if self._is_free(one)]
             if free:
                 return free[0]
-        for one in (*brokers, *self._bootstraps()):
-            failing = self._failing.get(one)
-            if failing is not None:
-                self._until(failing.until_us)
+        for one in brokers:
+            self._until(self._failing[one].until_us)
         busy = [endpoint for endpoint, found in self._places if found is purpose]
         return busy[0] if busy else None
 

@@ -281,18 +281,31 @@ def test_the_connection_to_a_bootstrap_server_is_kept_as_the_brokers() -> None:
     assert [row[0] for row in first.asked] == ["ApiVersions", "Metadata", "Metadata"]
 
 
-def test_all_brokers_lost_means_the_bootstrap_servers_again() -> None:
-    world, first, second = two()
+@pytest.mark.parametrize("strategy", ["rebootstrap", "none"])
+def test_all_brokers_lost_means_the_bootstrap_servers_again(strategy: str) -> None:
+    door, broker, newer = Server("door", 1, {}), Server("b", 2, {}), Server("c", 3, {})
+    world = World(door, broker, newer, metadata_recovery_strategy=strategy)
+    kind = message("MetadataResponse")
+    behind = [broker]
+
+    def metadata(*_: Any) -> Any:
+        return kind(brokers=[kind.MetadataResponseBroker(node_id=1, host=one.host, port=one.port) for one in behind])
+
+    for one in (door, broker, newer):
+        one.answers["Metadata"] = metadata
     world.run(topics.describe())
-    elsewhere = Server("c", 3, {})
-    moved = [True]
-    world.cut(first)
-    first.refuses = second.refuses = True
-    world.servers[elsewhere.host, elsewhere.port] = elsewhere
-    del moved
-    first.refuses = False
-    assert world.run(topics.describe()) == {}
-    assert sorted(world.client.metadata.brokers) == [1, 2, 3]
+    world.cut(door)
+    world.run(topics.describe())
+    assert world.dialled[-1][1] == "b", "brokers come before bootstrap servers"
+    behind[:] = [newer]
+    world.cut(broker)
+    broker.refuses = True
+    if strategy == "none":
+        with pytest.raises(NotInTime, match=r"broker 1 \(b:2\): nothing listens there"):
+            world.run(topics.describe(), 5000)
+    else:
+        world.run(topics.describe(), 5000)
+        assert world.client.metadata.brokers[1].host == "c"
 
 
 def found_at(node: int, code: int = 0) -> Any:

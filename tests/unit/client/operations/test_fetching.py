@@ -189,3 +189,14 @@ def test_a_right_that_was_taken_away_is_told_and_the_others_go_on() -> None:
     (found,) = made.run(rounds(Fetcher(made.config, {("t", 0): 0, ("t", 1): 0}), 1))
     assert [type(one) for one in found] == [Failed, Fetched]
     assert "partition t/0: no permission for that topic" in str(found[0].error)
+
+
+def test_brokers_are_asked_one_by_one() -> None:
+    first, second = Broker(reply(part(0, batch(0)))), Broker(reply(part(1, batch(5))))
+    made = world(first, second, leaders=(1, [1, 2]))
+    fetcher = Fetcher(made.config, {("t", 0): 0, ("t", 1): 5})
+    assert made.run(fetcher.prepare()) == ([1, 2], [])
+    tasks = [made.client.start(fetcher.fetch_from(node), made.now_us) for node in (1, 2)]
+    found = [made.wait(task) for task in tasks]
+    assert [[(one.partition, one.next_offset) for one in some] for some in found] == [[(0, 2)], [(1, 7)]]
+    assert first.positions(0) == {0: 0} and second.positions(0) == {1: 5}
