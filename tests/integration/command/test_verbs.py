@@ -5,6 +5,7 @@ golden text. `<n>` stands for a number, `<id>` for an id.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,14 +16,19 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 import rayft
+from actors.client.asks import Ask, Coordinator, KeyType, Steps
+from actors.host.client.blocking import connect
+from actors.host.work.system_random import SystemRandom, uuid_text
+from actors.wire.messages import message
 from bench import apache
-from tests.integration.conftest import ROOT
+from tests.integration.conftest import ROOT, until
 
 pytestmark = pytest.mark.timeout(300)
 APACHE = {
     "offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0",
     "transaction.state.log.num.partitions": "1", "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.min.isr": "1", "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1",
 }  # fmt: skip
 
 
@@ -243,6 +249,65 @@ def test_members_are_shown_and_not_overruled(servers: str, name: str, protocol: 
         consumer.close()
 
 
+def beat(kind: str, group: str, member: str, epoch: int, topic: str) -> Steps[int]:
+    """One heartbeat of a member of a share group or of a group of Streams; its error code."""
+    request = message(f"{kind}GroupHeartbeatRequest")
+    if kind == "Share":
+        given = request(group_id=group, member_id=member, member_epoch=epoch, subscribed_topic_names=[topic])
+    else:
+        part = request.Subtopology(subtopology_id="0", source_topics=[topic])
+        first = {"topology": request.Topology(epoch=0, subtopologies=[part])} if epoch == 0 else {}
+        given = request(
+            group_id=group, member_id=member, member_epoch=epoch, process_id="p", rebalance_timeout_ms=5000,
+            active_tasks=[], standby_tasks=[], warmup_tasks=[], **first,
+        )  # fmt: skip
+    reply = yield Ask(Coordinator(KeyType.GROUP, group), f"{kind}GroupHeartbeat", lambda version: given)
+    return int(reply.message.error_code)
+
+
+@pytest.mark.parametrize("kind", ["Share", "Streams"])
+def test_groups_of_other_kinds(servers: str, name: str, kind: str) -> None:
+    """A member joins and leaves. Then the group is moved and deleted like any other."""
+    made(servers, name)
+    typed(servers, "produce", name, stdin=b"a\nb\nc\n")
+    member = uuid_text(SystemRandom().uuid())
+    with connect(servers) as kafka:
+        assert kafka.run(beat(kind, name, member, 0, name)) == 0
+        ran = typed(servers, "group", "describe", name, "-o", "json")
+        assert ran.code == 0, ran
+        found = json.loads(ran.out)
+        assert (found["type"], [one["id"] for one in found["members"]]) == (kind.lower(), [member])
+        assert kafka.run(beat(kind, name, member, -1, name)) == 0
+    ran = typed(servers, "group", "seek", name, "--to", "1", "--topic", name)
+    assert ran.code == 0, ran
+    assert re.fullmatch(rf"topic +partition +before +after\n{name} +0 +[-\d]+ +1\n", ran.text)
+    check(
+        typed(servers, "group", "describe", name),
+        f"""
+group <name>: {kind.lower()}, Empty, epoch <n>, 0 members, coordinator <n>
+topic  partition  committed  end  lag  member  client  host
+<name>  0  1  3  2  -  -  -
+""",
+        name=name,
+    )
+    assert typed(servers, "group", "delete", name).text == f"deleted group {name}\n"
+
+
+def test_ctrl_c_ends_it_and_what_was_printed_is_committed(servers: str, name: str) -> None:
+    made(servers, name)
+    typed(servers, "produce", name, stdin=b"first\nsecond\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "actors.command.cli", "consume", name, "-g", name, "-b", servers],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    with process:
+        assert process.stdout.readline() == b"first\n" and process.stdout.readline() == b"second\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0 and process.stderr.read() == b""
+    assert typed(servers, "consume", name, "-g", name, "-e").text == ""
+
+
 def test_a_closed_pipe_ends_it_quietly(servers: str, name: str) -> None:
     made(servers, name)
     typed(servers, "produce", name, stdin=b"first\nsecond\n")
@@ -272,3 +337,30 @@ def test_a_line_that_is_too_long_is_told_with_its_number(servers: str, name: str
     assert re.fullmatch(re.escape(wanted).replace("<n>", "[01]").replace("<s>", "s? w(as|ere) written"), ran.err), (
         ran.err
     )
+
+
+@pytest.fixture(params=["rayft", pytest.param("kafka", marks=pytest.mark.slow)])
+def without_broker_2(request: pytest.FixtureRequest, name: str) -> Iterator[str]:
+    """host:port of a cluster of two brokers, one of which has gone, with a topic on both."""
+    if request.param == "rayft":
+        with rayft.Cluster(controllers=1, brokers=2) as cluster:
+            typed(cluster.bootstrap_servers, "topic", "create", name, "-p", "1", "-r", "2")
+            cluster.kill(2, restart=False)
+            yield cluster.bootstrap_servers
+        return
+    if apache.libs() is None:
+        pytest.skip("no java, or Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them")
+    with apache.ApacheKafka(controllers=1, brokers=2, config=APACHE, heap="512m") as kafka:
+        typed(kafka.bootstrap_servers, "topic", "create", name, "-p", "1", "-r", "2")
+        kafka.kill(2)
+        yield kafka.bootstrap_servers
+
+
+def test_a_cluster_that_is_not_well(without_broker_2: str, name: str) -> None:
+    wanted = Ran(2, b"broker 2 is away and has replicas of 1 partition: start broker 2\n1 fault\n", "")
+    until(
+        lambda: typed(without_broker_2, "health") == wanted
+    )  # first the ISR shrinks, then the broker is taken for gone
+    found = json.loads(typed(without_broker_2, "health", "-o", "json").out)
+    assert found == [{"fault": "broker 2 is away and has replicas of 1 partition", "help": "start broker 2"}]
+    assert " 1  " in typed(without_broker_2, "topic", "describe", name).text

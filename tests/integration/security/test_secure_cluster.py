@@ -153,6 +153,23 @@ def test_kafkas_own_tools_take_the_operators_file(protected: "rayft.Cluster", ja
     assert name in (_topics(admin.AdminClient(protected.client_settings)) or ())
 
 
+@pytest.mark.parametrize("how", ["directory", "file"])
+def test_the_command_takes_the_operators_login(protected: "rayft.Cluster", name: str, how: str) -> None:
+    """From the directory, or from the file, which has the addresses too; a wrong password is told, and not tried again."""
+    file = protected.dir / "security" / "client.properties"
+    where = ("--dir", str(protected.dir)) if how == "directory" else ("--config", str(file))
+    made = command("topic", "create", name, *where)
+    assert (made.returncode, made.stdout) == (0, f"created topic {name}\n"), made.stderr
+    assert name in command("topic", "list", *where).stdout
+    assert command("health", *where).returncode == 0
+    wrong = protected.dir.parent / "wrong.properties"
+    wrong.write_text(file.read_text() + f"sasl.username=admin\nsasl.password=not-{name}\n")
+    refused = command("topic", "list", "--config", str(wrong))
+    wrong.unlink()
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and name not in refused.stderr
+    assert "SASL_AUTHENTICATION_FAILED" in refused.stderr or "login" in refused.stderr, refused.stderr
+
+
 def test_kcat_takes_the_other_file(protected: "rayft.Cluster") -> None:
     kcat = shutil.which("kcat")
     if kcat is None:
