@@ -121,7 +121,7 @@ class RuleIndex:
             return [
                 self._of_name[resource, name]
                 for resource in resources
-                for name in sorted(names, key=len, reverse=True)
+                for name in sorted(names, key=lambda one: (-len(one), one))  # not in the order of a set
                 if (resource, name) in self._of_name
             ]
         if filter.principal is not None:
