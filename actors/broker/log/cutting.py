@@ -205,7 +205,8 @@ def _cut_last(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
         return end  # all of it goes
     note_cut(log, segment)
     if segment.aborted.exists:
-        log.damaged = log.damaged or log.aborted.truncate(segment, end, log.log_end_offset)
+        damage = log.aborted.truncate(segment, end, log.log_end_offset)
+        log.damaged = log.damaged or damage
     _ends_at(log, end)
     log.epochs.truncate_end(end)
     if prepared is not None:

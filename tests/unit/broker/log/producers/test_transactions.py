@@ -397,6 +397,23 @@ def test_a_cut_into_a_sealed_segment_reads_its_index_outside_the_loop() -> None:
     assert aborted(reopen(log, clean=True).log, 0, 6) == [(1, 0), (1, 2), (1, 4)]
 
 
+@pytest.mark.parametrize("damage", [None, "checksum at byte 70 of another segment"])
+def test_a_cut_takes_aborts_out_of_the_index_also_of_a_damaged_log(damage: str | None) -> None:
+    log = new()
+    for sequence in range(2):
+        write(log, 1, sequence)
+        end(log, 1, False)
+    flush(log)
+    log.damaged = damage
+    truncate_to(log, 2)
+    assert log.damaged == damage
+    write(log, 1, 1)
+    end(log, 1, True)
+    flush(log)
+    assert aborted(log, 0, 4) == [(1, 0)]
+    assert aborted(reopen(log, clean=True).log, 0, 4) == [(1, 0)]
+
+
 @pytest.mark.parametrize("how", ["start", "cut"])
 def test_a_log_that_begins_inside_a_batch_knows_its_transaction(how: str) -> None:
     log = new()
