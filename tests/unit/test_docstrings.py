@@ -20,7 +20,12 @@ OPENINGS = re.compile(
 WORDS_MIN = 3
 """The fewest words of a first sentence: two name a thing again and say nothing of it."""
 LATER = (
-    "actors/broker",
+    "actors/broker/coordinators",
+    "actors/broker/groups",
+    "actors/broker/lifecycle",
+    "actors/broker/replication",
+    "actors/broker/telemetry",
+    "actors/broker/transactions",
     "actors/client",
     "actors/command",
     "actors/host/client",

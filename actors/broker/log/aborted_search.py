@@ -29,13 +29,13 @@ class Part(NamedTuple):
 
     segment: Segment
     end_offset: int
-    """Of the segment."""
+    """The offset behind the last one that the segment may hold."""
     candidates: Candidates | None
-    """What memory had; None: it is in the file."""
+    """The entries that were in memory; None: they are in the file."""
 
 
 class Rebuilt(NamedTuple):
-    """An index that was damaged."""
+    """An index of aborted transactions that was damaged, as it was built again."""
 
     segment: Segment
     entries: bytes
@@ -43,8 +43,9 @@ class Rebuilt(NamedTuple):
 
 
 class AbortedFound(NamedTuple):
-    """What the job has found. It holds as long as the log has not been cut since, and no segments have taken the place of
-    others: an entry of an old one may have lost its marker, and would hide what its producer has committed since."""
+    """The aborted transactions that a search has found. It holds as long as the log has not been cut since, and no
+    segments have taken the place of others: an entry of an old one may have lost its marker, and would hide what its
+    producer has committed since."""
 
     generation: int
     layout: int
@@ -56,11 +57,12 @@ class AbortedFound(NamedTuple):
 
 
 class AbortedSearch(NamedTuple):
-    """The job. Raises DiskFailed, CorruptBatch, FileNotFoundError when a segment went meanwhile."""
+    """A job for a thread that finds the aborted transactions in a range of offsets. Raises DiskFailed, CorruptBatch;
+    FileNotFoundError if a segment went meanwhile."""
 
     parts: tuple[Part, ...]
     segments: tuple[Segment, ...]
-    """All of the log."""
+    """All segments of the log."""
     snapshots: tuple[tuple[int, str], ...]
     """(offset, path) of the producer snapshots on the disk, rising."""
     disk: Disk
@@ -88,13 +90,13 @@ class AbortedSearch(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The whole index of one segment."""
+    """The whole index of aborted transactions of one segment."""
 
     segment: Segment
     end_offset: int
-    """Of the segment."""
+    """The offset behind the last one that the segment may hold."""
     entries: bytes | None
-    """What memory had; None: it is in the file."""
+    """The entries that were in memory; None: they are in the file."""
 
 
 class AllAborted(NamedTuple):
@@ -102,7 +104,7 @@ class AllAborted(NamedTuple):
 
     contents: tuple[Content, ...]
     segments: tuple[Segment, ...]
-    """All of the log."""
+    """All segments of the log."""
     snapshots: tuple[tuple[int, str], ...]
     disk: Disk
 
@@ -134,7 +136,8 @@ def built_again(
 
 
 def _producers(disk: Disk, snapshots: Sequence[tuple[int, str]], offset: int, begin: int) -> tuple[Producers, int]:
-    """The newest sound snapshot at or below `offset`, and where it ends; none: nothing is known where the log begins."""
+    """(the producers' state of the newest sound snapshot at or below `offset`, the offset of that snapshot). Without
+    such a snapshot an empty state, and the offset at which the log begins."""
     for at, path in reversed(snapshots):
         if at > offset:
             continue

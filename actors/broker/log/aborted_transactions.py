@@ -11,7 +11,8 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, overlapping
 
 ABORTED_BYTES_MAX = 256 << 10
-"""Entries of aborted transactions that a read looks at inside the loop: about 8,000, and a third of a millisecond."""
+"""The most bytes of entries of aborted transactions that a read looks at inside the loop: about 8,000 entries, and a
+third of a millisecond."""
 
 
 def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[tuple[int, int]] | AbortedSearch:
@@ -58,7 +59,8 @@ def all_aborted(log: PartitionLog) -> AllAborted:
 
 
 def take_rebuilt(log: PartitionLog, search: AbortedFound) -> bool:
-    """Keep the indexes that a search has built again; whether the log is still what it was when the search began."""
+    """Keep the indexes that a search has built again. Returns whether the log is still what it was when the search
+    began."""
     if (search.generation, search.layout) != (log.generation, log.layout):
         return False
     for segment, entries, _ in search.rebuilt:

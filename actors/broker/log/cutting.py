@@ -36,16 +36,16 @@ class Prepared(NamedTuple):
     snapshot: tuple[int, bytes] | None
     """(offset, content) of a producer snapshot for the beginning of the last remaining segment, if there was none."""
     segment_index: SegmentIndex | None
-    """Of the cut's segment, where it was not in memory."""
+    """The index of the segment that is cut, where it was not in memory."""
     aborted: bytes | None
     """The segment's index of aborted transactions, where it was not in memory and is sound."""
     damaged: str | None
-    """Why the batches could not be read to the end. Then `producers` lacks what follows."""
+    """Why the batches could not be read to the end; None: they could. If it is set, `producers` lacks what follows."""
 
 
 class Preparation(NamedTuple):
-    """The job. Its result is a Prepared. It raises DiskFailed, CorruptSnapshot, or FileNotFoundError when a file was
-    removed meanwhile."""
+    """The job that reads what a truncation needs. Its result is a Prepared. Raises DiskFailed, CorruptSnapshot;
+    FileNotFoundError if a file was removed meanwhile."""
 
     offset: int
     """The new end of the log."""
@@ -63,7 +63,7 @@ class Preparation(NamedTuple):
     generation: int
     end_offset: int
     layout: int
-    """All three of the log when the job was made."""
+    """The generation, the end offset and the layout of the log when the job was made."""
 
     def __call__(self) -> Prepared:
         producers = self._snapshot()
@@ -107,7 +107,7 @@ class Preparation(NamedTuple):
 
 
 def prepare_cut(log: PartitionLog, offset: int) -> Preparation | None:
-    """The job that reads what `truncate_to(offset)` needs from the disk. None: that is little, so truncate at
+    """The job that reads what `truncate_to(offset)` needs from the disk; None: there is little to read, so truncate at
     once."""
     if not log.log_start_offset <= offset < log.log_end_offset:
         return None
@@ -133,7 +133,7 @@ def prepare_cut(log: PartitionLog, offset: int) -> Preparation | None:
 
 
 def _near(segment: Segment, offset: int) -> int:
-    """Position of a batch at or before the one that holds `offset`; 0 if the index is not in memory."""
+    """The position of a batch at or before the one that holds `offset`; 0 if the index is not in memory."""
     return segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
 
 
@@ -167,7 +167,8 @@ def truncate_to(log: PartitionLog, offset: int, prepared: Prepared | None = None
 
 
 def _retire_behind(log: PartitionLog, place: int, ending: str) -> None:
-    """The segments behind one go, the newest first. Where one cannot, the log ends in front of those that have gone."""
+    """Take the segments behind the one at `place` out of the log, the newest first. Where one cannot, the log ends in
+    front of those that have gone."""
     reached: int | None = None
     try:
         while len(log.segments) > place + 1:
@@ -185,7 +186,8 @@ def _retire_behind(log: PartitionLog, place: int, ending: str) -> None:
 
 
 def _cut_inside(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
-    """The log ends in its last segment: where. What fails here leaves a file and memory that may differ."""
+    """Cut the log inside its last segment. Returns where it ends. Raises Torn if that fails: file and memory may
+    differ."""
     try:
         return _cut_last(log, offset, prepared)
     except (DiskFull, DiskFailed, FileNotFoundError) as error:
@@ -220,7 +222,8 @@ def _cut_last(log: PartitionLog, offset: int, prepared: Prepared | None) -> int:
 
 
 def note_cut(log: PartitionLog, segment: Segment) -> None:
-    """A segment's file has become shorter. The caller sees to a flush; until it is done nothing is appended."""
+    """Note that a segment's file has become shorter. The caller sees to a flush; until it is done nothing is
+    appended."""
     log.shortened.append(segment)
     if log.refusing is None:
         log.refusing = Unsettled(f"the cut of {segment.log.path} is not durable yet")
@@ -268,12 +271,8 @@ def _ends_at(log: PartitionLog, offset: int) -> None:
 
 
 def rebuild_producers(log: PartitionLog, now_ms: int = -1, otherwise: int = 0, indexed: Indexed | None = None) -> int:
-    """Producer state from the newest sound snapshot and the batches behind it; blocking. Where these begin.
-
-    Without a snapshot the batches from `otherwise` on tell all there is; if there are only damaged ones, the whole log
-    does. `indexed`: what they say of aborted transactions is added. Where the last segment begins without a snapshot,
-    the next flush writes one.
-    """
+    """Make the producers' state from the newest sound snapshot and the batches behind it; blocking. Returns the offset
+    where these batches begin."""
     before = log.producers
     log.producers, start = log.snapshots.newest(max(otherwise, log.log_start_offset), log.log_start_offset)
     if start < log.log_end_offset:

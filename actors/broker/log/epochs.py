@@ -37,11 +37,11 @@ class EpochCache:
 
     def __init__(self) -> None:
         self.epochs: list[int] = []
-        """Invariant: strictly rising, as long as `starts`."""
+        """The known epochs. Invariant: strictly rising, as long as `starts`."""
         self.starts: list[int] = []
         """First offset of each epoch. Invariant: strictly rising."""
         self.latest = UNDEFINED_EPOCH
-        """Invariant: the last of `epochs`; -1 if there is none."""
+        """The newest epoch. Invariant: the last of `epochs`; -1 if there is none."""
         self.dirty = False
 
     @classmethod
@@ -64,7 +64,7 @@ class EpochCache:
         return text([f"{epoch} {start}" for epoch, start in zip(self.epochs, self.starts, strict=True)])
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`. Nothing happens if it is the newest epoch already, or below 0."""
+        """Note that `epoch` begins at `start_offset`. Nothing happens if it is the newest epoch already, or below 0."""
         if epoch == self.latest or epoch < 0:
             return
         keep = min(bisect_left(self.epochs, epoch), bisect_left(self.starts, start_offset))
@@ -94,7 +94,7 @@ class EpochCache:
         self._keep(bisect_left(self.starts, end_offset))
 
     def truncate_start(self, start_offset: int) -> None:
-        """The log now begins at `start_offset`, and so does the epoch that contains it."""
+        """Note that the log now begins at `start_offset`, and so does the epoch that contains it."""
         place = bisect_right(self.starts, start_offset)
         if place == 0 or (place == 1 and self.starts[0] == start_offset):
             return
@@ -115,7 +115,7 @@ class EpochCache:
             self.dirty = True
 
     def copy(self) -> "EpochCache":
-        """The same table, to be read elsewhere or to take the place of another."""
+        """A copy of the table, to be read elsewhere or to take the place of another."""
         copied = EpochCache()
         copied.epochs, copied.starts, copied.latest = self.epochs.copy(), self.starts.copy(), self.latest
         return copied

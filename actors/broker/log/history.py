@@ -48,10 +48,9 @@ def learn(
     now_ms: int = -1,
     indexed: Indexed | None = None,
 ) -> bool:
-    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking. Whether
-    offsets are missing between batches; that is looked at with `epochs` only.
-
-    `indexed`: what of aborted transactions becomes known with `producers` is added."""
+    """Enter every batch from `offset` on into the given tables; into `epochs` also the batch that holds `offset`.
+    Blocking. Returns whether offsets are missing between batches, which is looked at only with `epochs`. `indexed`:
+    aborted transactions that become known with `producers` are added. Raises CorruptBatch."""
     behind, gaps = offset, False
     for segment in segments:
         position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
@@ -73,8 +72,8 @@ def _has_gaps(found: Columns, offset: int, behind: int) -> bool:
 
 
 def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) -> int:
-    """`behind`: where the batch before these ends, and where the last one does. An epoch may have begun in the gap between
-    two batches of a compacted log: see `PartitionLog._write`."""
+    """Enter the leader epochs of batches. `behind`: where the batch before these ends, and where the last one does. An
+    epoch may have begun in the gap between two batches of a compacted log: see `PartitionLog._write`."""
     wanted = found["last_offset"] >= offset
     epoch, base_offset, last_offset = (found[name][wanted] for name in ("epoch", "base_offset", "last_offset"))
     if not len(epoch):
@@ -88,7 +87,7 @@ def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) 
 def learn_producers(
     producers: Producers, data: memoryview, offset: int, now_ms: int, upper_offset: int = NO_LIMIT
 ) -> list[Aborted]:
-    """Enter the batches in `data` from the one on that holds `offset`, as far as they end below `upper_offset`; the
+    """Enter the batches in `data` from the one that holds `offset` on, as far as they end below `upper_offset`; the
     transactions that abort markers among them have ended. A log may begin inside a batch, which counts."""
     found = []
     for header in headers(data):

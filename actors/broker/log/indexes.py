@@ -12,7 +12,7 @@ from actors.ports import Disk, DiskFailed, DiskFull
 
 INDEX_BYTES_MAX = 64 << 20
 WITHOUT_ROOM_MAX = 4
-"""How many that find no room are tried before the others wait for the next time."""
+"""How many indexes that find no room on the disk are tried before the others wait for the next time."""
 
 
 class IndexCache:
@@ -24,12 +24,12 @@ class IndexCache:
         self.bytes_max = bytes_max
         self.held_bytes = 0
         self.failing: dict[Disk, DiskFailed] = {}
-        """Disks on which an index could not be written; who shares this cache takes them from here."""
+        """Disks on which an index could not be written; the node that shares this cache takes them from here."""
         self.segments: OrderedDict[Segment, int] = OrderedDict()
         """Sealed segments with an index in memory and its size, the one read longest ago first."""
 
     def touch(self, segment: Segment) -> None:
-        """A sealed segment's index was read. It is now the last to be dropped."""
+        """Note that a sealed segment's index was read. It is now the last to be dropped."""
         if segment in self.segments:
             self.segments.move_to_end(segment)
             return
@@ -53,5 +53,5 @@ class IndexCache:
             self.held_bytes += size
 
     def forget(self, segment: Segment) -> None:
-        """The segment is gone, or takes appends again."""
+        """Forget the index of a segment that is gone, or takes appends again."""
         self.held_bytes -= self.segments.pop(segment, 0)

@@ -72,8 +72,8 @@ class Unmarked(ValueError):
 
 
 class Unsettled(ValueError):
-    """The log was cut, and that is not durable yet. A power cut may still bring back what was cut, and keep what came behind
-    it: therefore nothing does before the flush that is under way is done."""
+    """The log was cut, and that is not durable yet. A power cut may still bring back what was cut, and keep what came
+    behind it: therefore nothing is appended before the flush that is under way is done."""
 
 
 class Appended(NamedTuple):
@@ -89,7 +89,8 @@ class Appended(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """What must be synced so that everything below `offset` is durable. It goes back to `flushed`."""
+    """The files and names that must be synced so that everything below `offset` is durable. Hand it back to `flushed`
+    then."""
 
     offset: int
     files: Sequence[File | Directory]
@@ -97,9 +98,9 @@ class Flush(NamedTuple):
     generation: int
     snapshots: tuple[int, ...]
     epochs: bytes | None
-    """Their table as `replacements` has it; None: it is not to be written."""
+    """The table of epochs, as `replacements` has it; None: it is not to be written."""
     indexes: Replacements
-    """Indexes of aborted transactions that `replacements` has whole."""
+    """Indexes of aborted transactions, whole, as `replacements` has them."""
     names: int
     """How often names in the log's directory had changed."""
     cut: bool
@@ -108,7 +109,7 @@ class Flush(NamedTuple):
 
 
 class PartitionLog:
-    """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
+    """The log of one partition. Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
         "_asked_ms", "aborted", "active", "asked_offset", "checkpointed_offset", "cleaned_offset", "damaged", "disk",
@@ -135,33 +136,35 @@ class PartitionLog:
         self.instance = instance
         """Which of the logs of its log directory it is: a successor of the same topic id has another (`checkpoints.py`)."""
         self.indexes = IndexCache() if indexes is None else indexes
-        """Shared by the logs of a broker."""
+        """The cache of indexes, shared by the logs of a broker."""
         self.segments: list[Segment] = []
-        """By base offset. Invariant: only the last one takes appends; empty until the first append."""
+        """The segments, by base offset. Invariant: only the last one takes appends; empty until the first append."""
         self.active: Segment | None = None
-        """Invariant: the last of `segments`."""
+        """The segment that takes appends. Invariant: the last of `segments`; None without any."""
         self.log_start_offset = start_offset
         """First offset that may be read."""
         self.log_end_offset = start_offset
         """The offset of the next append."""
         self.recovery_point = start_offset
-        """Everything below is on the disk."""
+        """The offset below which everything is on the disk."""
         self.cleaned_offset = start_offset if settings.compact else -1
-        """Below it the cleaner has left one record of each key. -1: of a log that has never been one of a compacted topic,
-        in which offsets leave no gap."""
+        """The offset below which the cleaner has left one record of each key. -1: the log has never been one of a
+        compacted topic, and its offsets leave no gap."""
         self.checkpointed_offset = start_offset
-        """The recovery point that a checkpoint on the disk has. What is below is never scanned again: the batches there need
-        not tell where leader epochs began. Invariant: at most the recovery point."""
+        """The recovery point that a checkpoint on the disk has. What is below it is never scanned again: the batches
+        there need not tell where leader epochs began. What is below is never scanned again: the batches there need not
+        tell where leader epochs began. Invariant: at most the recovery point."""
         self.layout = 0
-        """Rises whenever segments go or take the place of others: whoever has read the old ones must not go on with them."""
+        """A number that rises whenever segments go or take the place of others: a job that has read the old ones must
+        not go on with them."""
         self.epochs = EpochCache()
         self.producers = Producers()
         self.snapshots = ProducerSnapshots(self.names)
         self.aborted = AbortedIndexes(self.segments, self.names, self.snapshots)
         self.hints: dict[int, tuple[Segment, int]] = {}
-        """Offset -> where its batch begins, for the next readers of the tail."""
+        """The position at which the batch of an offset begins, by offset, for the next readers of the tail."""
         self.generation = 0
-        """Rises with every truncation: a flush that began before does not cover what came after."""
+        """A number that rises with every truncation: a flush that began before does not cover what came after."""
         self.durable_generation = 0
         """The generation of the last finished flush. If it is lower than the present one, a truncation may not be
         durable."""
@@ -171,7 +174,7 @@ class PartitionLog:
         self.damaged: str | None = None
         """The damage that a start found in durable data. Epochs and producers may lack what it hid."""
         self.shortened: list[Segment] = []
-        """Cut since the last flush that is done."""
+        """The segments that were cut since the last flush that is done."""
         self.refusing: DiskFailed | Unsettled | None = None
         """Why nothing is appended now. Invariant: `torn` if there is that; else Unsettled exactly while `shortened` is not
         empty."""
@@ -179,27 +182,28 @@ class PartitionLog:
         """A segment under the name `.swap` that is to take the place of others and has not yet. A start would let it do so:
         its name goes before anything else of the log changes."""
         self.torn: DiskFailed | None = None
-        """Why memory and disk may not say the same of this log any more: nothing is appended to it or flushed."""
+        """Why memory and disk may not say the same of this log any more; None: they do. If it is set, nothing is
+        appended to the log or flushed."""
 
     @property
     def directory(self) -> str:
-        """`<topic>-<partition>`, on `disk`."""
+        """The name of the log's directory on `disk`: `<topic>-<partition>`."""
         return self.names.directory
 
     @property
     def sparse(self) -> bool:
-        """Offsets may be missing, inside batches and between them."""
+        """Whether offsets may be missing, inside batches and between them."""
         return self.cleaned_offset >= 0
 
     def configure(self, settings: TopicSettings) -> None:
-        """The topic has other settings. What was compacted once stays sparse."""
+        """Take other settings of the topic. A log that was compacted once stays sparse."""
         self.settings = settings
         if settings.compact and not self.sparse:
             self.cleaned_offset = self.log_start_offset
 
     @property
     def size(self) -> int:
-        """Bytes in all log files."""
+        """The bytes of all log files."""
         return sum(segment.size for segment in self.segments)
 
     # -- appends ------------------------------------------------------------------------------------------------------
@@ -238,7 +242,8 @@ class PartitionLog:
         return Appended(first.base_offset, last.last_offset)
 
     def _end_transaction(self, data: Buffer, header: Header, position: int, now_ms: int) -> None:
-        """A control batch is in the log. All of an append is in one segment, so an abort goes into the last one's index."""
+        """Enter a control batch that is in the log. All of an append is in one segment, so an abort goes into the last
+        one's index."""
         marker = markers.read(data, position)
         ended = self.producers.append(header, now_ms, marker)
         if ended is not None and marker is not None and not marker.commit:
@@ -325,7 +330,7 @@ class PartitionLog:
         self.log_end_offset = last.last_offset + 1
 
     def start_epoch(self, epoch: int) -> None:
-        """This replica leads from here on: its epoch begins at the log's end."""
+        """Note that this replica leads from here on: its epoch begins at the log's end."""
         self.epochs.assign(epoch, self.log_end_offset)
 
     # -- segments -----------------------------------------------------------------------------------------------------
@@ -382,7 +387,8 @@ class PartitionLog:
         return self.names.take_unlinks() if self.torn is None else []
 
     def tear(self, error: OSError) -> DiskFailed:
-        """What was left half done cannot be known: the error to raise, now and at each later use."""
+        """The error to raise, now and at each later use, after an operation that failed half way: what it has left
+        cannot be known."""
         if self.torn is None:
             found = error if isinstance(error, DiskFailed) else DiskFailed(error.errno, str(error), self.directory)
             found.disk = self.disk
@@ -406,15 +412,13 @@ class PartitionLog:
         return max(0, bisect_right(self.segments, offset, key=_base_offset) - 1)
 
     def end_of(self, segment: Segment) -> int:
-        """Behind the last offset that a segment may hold."""
+        """The offset behind the last one that a segment may hold."""
         place = bisect_right(self.segments, segment.base_offset, key=_base_offset)
         return self.segments[place].base_offset if place < len(self.segments) else self.log_end_offset
 
     def delete_records(self, offset: int) -> None:
-        """Records below `offset` are never read again. Their files go with the next retention. Raises OffsetOutOfRange.
-
-        The caller has checked `offset` against the high watermark.
-        """
+        """Raise the log's start to `offset`: records below it are never read again. Their files go with the next
+        retention. The caller has checked `offset` against the high watermark. Raises OffsetOutOfRange."""
         if offset > self.log_end_offset:
             raise OffsetOutOfRange(f"{offset} is above {self.log_end_offset}, the end of {self.directory}")
         if offset > self.log_start_offset:
@@ -432,11 +436,10 @@ class PartitionLog:
         at_least_one: bool = True,
         pass_empty: bool = False,
     ) -> Read | None:
-        """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory, use `cold_read`.
-
-        At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. With `pass_empty` what holds
-        no record at all is given only where nothing comes behind it. Raises OffsetOutOfRange, CorruptBatch.
-        """
+        """Read batches from the one that holds `offset` on, all below `upper_offset`; None: they are not in memory, use
+        `cold_read`. At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. With
+        `pass_empty` batches that hold no record at all are given only where nothing comes behind them. Raises
+        OffsetOutOfRange, CorruptBatch."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             held = f"{self.log_start_offset}..{self.log_end_offset}"
             raise OffsetOutOfRange(f"{offset} is not in {held} of {self.directory}")
@@ -478,11 +481,8 @@ class PartitionLog:
         at_least_one: bool = True,
         pass_empty: bool = False,
     ) -> ColdRead:
-        """The same as a job for a thread; its result is a Read.
-
-        The job raises DiskFailed, CorruptBatch, or FileNotFoundError when the segment has been deleted meanwhile: then read
-        again.
-        """
+        """A job for a thread that reads what `read` would read; its result is a Read. The job raises DiskFailed,
+        CorruptBatch; FileNotFoundError if the segment has been deleted meanwhile: then read again."""
         segments = tuple(self.segments_from(offset))
         return ColdRead(segments, offset, bytes_max, upper_offset, at_least_one, pass_empty, self.sparse)
 
@@ -505,11 +505,13 @@ class PartitionLog:
     # -- epochs -------------------------------------------------------------------------------------------------------
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """Where an epoch ended here: the answer to OffsetForLeaderEpoch, and the check of a fetch's last epoch."""
+        """Where an epoch ended in this log: the answer to OffsetForLeaderEpoch, and the check of a fetch's last
+        epoch."""
         return self.epochs.end_offset(epoch, self.log_end_offset)
 
     def offset_for_time(self, timestamp: int, upper_offset: int | None = None) -> TimeOffset | TimeSearch | None:
-        """ListOffsets: the end (-1), the start (-2, -4), the largest timestamp (-3), or the first record at or after a time.
+        """The answer to ListOffsets: the end (-1), the start (-2, -4), the largest timestamp (-3), or the first record
+        at or after a time.
 
         The last two are jobs, with a TimeOffset or None as result. `upper_offset` (the high watermark; default: the
         log's end) is what counts as the end, and nothing at or above it is found. None: there is no such offset (-5,
@@ -538,8 +540,8 @@ class PartitionLog:
         return waiting >= self.settings.flush_messages or now_ms - self._asked_ms >= self.settings.flush_ms
 
     def flush(self, now_ms: int = -1) -> Flush:
-        """What to sync so that the log becomes durable as it is now. Brings index files up to date; raises DiskFull,
-        DiskFailed."""
+        """The files to sync so that the log becomes durable as it is now. Brings index files up to date. Raises
+        DiskFull, DiskFailed."""
         if self.torn is not None:
             raise self.torn
         # They become durable in this order: what was cut, then the segments as they follow each other. A power cut in
@@ -576,7 +578,7 @@ class PartitionLog:
         )
 
     def flushed(self, flush: Flush) -> None:
-        """The sync of `flush` is done. If a sync never ends, the next flush covers all of it."""
+        """Note that the sync of `flush` is done. If a sync never ends, the next flush covers all of it."""
         self.names.flushed(flush.files, flush.names)
         if flush.generation != self.generation:
             # The log was truncated while the sync ran, so its small files may be wrong. The epochs are still dirty.
@@ -595,7 +597,7 @@ class PartitionLog:
         self.snapshots.flushed(flush.snapshots)
 
     def close(self) -> Flush:
-        """The last flush of a clean stop, with a snapshot of the producers. Sync it, then call `release`."""
+        """Make the last flush of a clean stop, with a snapshot of the producers. Sync it, then call `release`."""
         if self.active is not None:
             self.active.seal()
         if (self.producers.by_id or self.snapshots) and self.log_end_offset not in self.snapshots.offsets:
@@ -615,7 +617,7 @@ class PartitionLog:
         self.names.release()
 
     def forget_indexes(self) -> None:
-        """The directory is renamed: nothing is written under its present name any more."""
+        """Drop the indexes of a log whose directory is renamed: nothing is written under its present name any more."""
         for segment in self.segments:
             self.indexes.forget(segment)
 

@@ -22,15 +22,15 @@ def tells_aborted(log: PartitionLog, segment: Segment) -> bool:
 
 
 def replace_aborted(log: PartitionLog, segment: Segment, content: bytes) -> None:
-    """The index of aborted transactions of a segment is damaged, and is to be that: the next flush, which the log wants
-    soon, replaces the file."""
+    """Take `content` as the index of aborted transactions of a segment, whose own is damaged: the next flush, which the
+    log wants soon, replaces the file."""
     if log.aborted.mend(segment, content):
         log.names.flush_wanted = True
 
 
 def give_up_snapshot(log: PartitionLog, offset: int) -> None:
-    """A producer snapshot is damaged. If it was the newest, the next flush writes one of what is in memory; the log
-    wants one soon. Raises DiskFull, DiskFailed, Torn."""
+    """Remove a producer snapshot that is damaged. If it was the newest, the next flush writes one of what is in memory;
+    the log wants one soon. Raises DiskFull, DiskFailed, Torn."""
     newest = offset == log.snapshots.offsets[-1]
     log.snapshots.retire([offset])
     if newest and not log.snapshots.pending:
@@ -39,5 +39,5 @@ def give_up_snapshot(log: PartitionLog, offset: int) -> None:
 
 
 def write_epochs_again(log: PartitionLog) -> None:
-    """The file of epochs is damaged: the next flush, which the log wants soon, writes it."""
+    """Let the next flush, which the log wants soon, write the file of epochs, because it is damaged."""
     log.epochs.dirty = log.names.flush_wanted = True

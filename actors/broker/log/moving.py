@@ -39,9 +39,9 @@ from actors.ports import Disk, DiskFailed
 from fastpath.records.batch import CorruptBatch, Header, verify
 
 SLICE_BYTES = 1 << 20
-"""Read outside the loop at a time."""
+"""How many bytes are read outside the loop at a time."""
 NEAR_BYTES = 256 << 10
-"""Copied inside the loop at a time, after a slice that was shorter."""
+"""How many bytes are copied inside the loop at a time, after a slice that was shorter."""
 
 
 class Lost(ValueError):
@@ -61,12 +61,12 @@ class Copied(NamedTuple):
     """Checked batches of the current log."""
 
     offset: int
-    """Where they were to begin."""
+    """The offset at which the batches were to begin."""
     data: memoryview
     headers: Sequence[Header]
     generation: int
     seed: bytes | None
-    """Producers at the beginning of the future log."""
+    """The producers' state at the beginning of the future log."""
 
 
 class Copy(NamedTuple):
@@ -74,11 +74,11 @@ class Copy(NamedTuple):
 
     read: ColdRead
     epochs: EpochCache
-    """Those of the current log."""
+    """The epochs of the current log."""
     generation: int
     disk: Disk
     seed: bytes | str | None
-    """Where the future log is to begin: producers, or the path of their snapshot."""
+    """The producers' state where the future log is to begin: its bytes, or the path of their snapshot."""
 
     def __call__(self) -> Copied:
         read = self.read
@@ -130,23 +130,23 @@ class Next(enum.Enum):
 
 
 class Move:
-    """One move. The future log is its caller's to open and to close."""
+    """One move of a replica between log directories. Its caller opens and closes the future log."""
 
     def __init__(self, current: PartitionLog, future: PartitionLog) -> None:
         self.current = current
         self.future = future
         self.stage = Stage.FILLING
         self.jobs: list[Job] = []
-        """They unlink files of the future log that are not needed any more; the caller takes them."""
+        """Jobs that unlink files of the future log that are not needed any more; the caller takes them."""
         self.copied_bytes = 0
         self._generation = -1
-        """Of the current log, when the two were last compared."""
+        """The generation of the current log when the two logs were last compared."""
         self._near = False
-        """What is missing is little, and was written a moment ago."""
+        """Whether only little is missing, which was written a moment ago."""
         self._marked = False
-        """The current log has the mark."""
+        """Whether the current log's directory has the mark, durable."""
         self._filled = not future.size
-        """What the future log has was copied by this process."""
+        """Whether all that the future log has was copied by this process."""
 
     @property
     def lag(self) -> int:
@@ -161,9 +161,8 @@ class Move:
         self.future.begin_file(now_ms)
 
     def look(self, now_ms: int, bytes_max: int = SLICE_BYTES) -> Copy | Preparation | Next:
-        """What is to be done next. `now_ms`: wall clock. `bytes_max`: of the slice that is read, if it is that.
-
-        Raises DiskFull, DiskFailed, of the future log's disk."""
+        """What is to be done next. `now_ms`: wall clock. `bytes_max`: the most bytes of a slice to read. Raises
+        DiskFull, DiskFailed, both of the future log's disk."""
         current, future = self.current, self.future
         cut = self._compare(now_ms)
         if cut is not None:
@@ -188,31 +187,33 @@ class Move:
         return Next.SETTLE
 
     def mark(self) -> Replacement:
-        """A small file in the current log's directory."""
+        """The small file that marks the current log's directory, to be written and synced."""
         current = self.current
         return current.disk, f"{current.directory}/{LEAVING}", move_mark(move_of(self.future.directory))
 
     def marked(self) -> None:
-        """It is on the disk."""
+        """Note that the mark of the current log's directory is on the disk."""
         self._marked = True
 
     def settlement(self) -> Replacement:
-        """A small file beside those of the flush with which the future log settles."""
+        """The small file to be written with the flush with which the future log settles."""
         future = self.future
         return future.disk, f"{future.directory}/{ARRIVED}", move_mark(move_of(future.directory))
 
     def settled(self) -> None:
-        """That flush is done. What has come meanwhile was written a moment ago."""
+        """Note that the flush with which the future log settles is done. What has come meanwhile was written a moment
+        ago."""
         self.stage, self._near = Stage.SETTLED, True
 
     def again(self) -> None:
-        """A job or a flush has failed in a way that passes."""
+        """Go on after a job or a flush that has failed in a way that passes."""
         self.stage, self._near = Stage.FILLING, False
 
     # ---- what a job has found
 
     def take(self, copied: Copied, now_ms: int, high_watermark: int) -> None:
-        """Append a slice; one that the current log has been cut under is left out. Raises DiskFull, DiskFailed, Lost."""
+        """Append a slice to the future log; a slice is left out if the current log has been cut under it. Raises
+        DiskFull, DiskFailed, Lost."""
         current, future = self.current, self.future
         if copied.generation != current.generation or copied.offset != future.log_end_offset:
             return
@@ -236,14 +237,14 @@ class Move:
         self._near = len(copied.data) < NEAR_BYTES
 
     def cut(self, job: Preparation, prepared: Prepared) -> None:
-        """The job of a cut is done; if the future log has changed meanwhile, the next look cuts it."""
+        """Cut the future log, after the job of that; if it has changed meanwhile, the next look cuts it."""
         if fits(self.future, job):
             self.jobs += truncate_to(self.future, job.offset, prepared)
 
     # ---- the end
 
     def take_over(self, high_watermark: int) -> None:
-        """The future log has the current one's name and place from now on. Raises DiskFailed: it has not."""
+        """Give the future log the current one's name and place. Raises DiskFailed: it has neither."""
         _succeed(self.future, self.current)
         self.future.producers.transactions.replicated(high_watermark)
         self.stage = Stage.TAKEN
@@ -260,7 +261,7 @@ class Move:
     # ---- inside
 
     def _compare(self, now_ms: int) -> Preparation | None:
-        """Rule 3; a cut that has to read first."""
+        """Compare the two logs as rule 3 says; returns a cut that has to read first."""
         current, future, begin = self.current, self.future, self._begin
         if not self._filled and (current.sparse or future.sparse):
             self._begin_anew(begin, now_ms)
@@ -289,8 +290,8 @@ class Move:
 
     @property
     def _begin(self) -> int:
-        """Where the future log is to begin: with the segment that holds the start. A power cut may have brought others back
-        in front of it, and a hole behind them."""
+        """Begin the future log where its first segment is to begin: with the segment that holds the start. A power cut
+        may have brought others back in front of it, and a hole behind them."""
         current = self.current
         if not current.segments:
             return current.log_start_offset
@@ -346,7 +347,7 @@ class Move:
 
 
 def common_end(current: PartitionLog, future: PartitionLog) -> int:
-    """Up to where both have the same, as their leader epochs show (KIP-101, KIP-279)."""
+    """The offset up to which both logs have the same, as their leader epochs show (KIP-101, KIP-279)."""
     end = min(future.log_end_offset, current.log_end_offset)
     epochs = future.epochs
     for epoch, start in zip(reversed(epochs.epochs), reversed(epochs.starts), strict=True):
@@ -360,7 +361,7 @@ def common_end(current: PartitionLog, future: PartitionLog) -> int:
 
 
 def _seed_producers(future: PartitionLog, content: bytes) -> None:
-    """This log, which is empty, begins with the state that a snapshot of this offset has. Raises CorruptSnapshot."""
+    """Let a log, which is empty, begin with the state that a snapshot of this offset has. Raises CorruptSnapshot."""
     future.producers = Producers.parse(content)
     future.snapshots.pending[future.log_end_offset] = content
 
@@ -383,8 +384,9 @@ def _take_epochs(future: PartitionLog, current: PartitionLog) -> None:
 
 
 def _succeed(future: PartitionLog, current: PartitionLog) -> None:
-    """Take the place of a log that ends where this one does, under its name. Until the next flush no more counts as
-    durable than did there, since this log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing has
+    """Take the place of a log that ends where the future one does, under its name. Until the next flush no more counts
+    as durable than did there, since the future log's name may not be on the disk. Until the next flush no more counts
+    as durable than did there, since this log's name may not be on the disk. Raises DiskFull, DiskFailed: nothing has
     changed."""
     future.names.move(current.directory)
     for segment in future.segments:

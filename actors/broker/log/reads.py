@@ -12,7 +12,7 @@ from fastpath.records.batch import HEADER_SIZE, CorruptBatch, headers
 
 
 class Read(NamedTuple):
-    """Whole batches, byte for byte as in the file."""
+    """The result of a read: whole batches, byte for byte as in the file."""
 
     data: memoryview
     next_offset: int
@@ -49,7 +49,7 @@ class ColdRead(NamedTuple):
 
 
 def check_end(segments: Sequence[Segment], chunk: Chunk, upper_offset: int) -> None:
-    """A read that goes on in the next segment has come to the end of this one: where offsets may be missing, nothing else
+    """Check the end of a segment at which a read goes on in the next one: where offsets may be missing, nothing else
     tells damage from a gap. Raises CorruptBatch."""
     if len(segments) == 2 and segments[1].base_offset <= upper_offset and chunk.stop < segments[0].size:
         raise CorruptBatch(chunk.stop, f"the segment of offset {segments[0].base_offset} has no whole batch there")

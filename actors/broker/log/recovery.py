@@ -48,7 +48,7 @@ from fastpath.records.indexes import SegmentIndex
 LEFTOVERS = (DELETED, CLEANED, ".tmp")
 
 Lasts = dict[Segment, tuple[int, int]]
-"""What `find_last` has said of each segment, before anything was cut."""
+"""The result of `find_last` for each segment, before anything was cut."""
 
 
 class Cut(NamedTuple):
@@ -135,8 +135,8 @@ def recover(
 
 
 def _finish_swaps(log: PartitionLog) -> set[int]:
-    """Bring to its end what a crash has interrupted while a cleaned segment took the place of others. Base offsets of those
-    of which nobody knows whether they had an index of aborted transactions."""
+    """Bring to its end what a crash has interrupted while a cleaned segment took the place of others. Returns the base
+    offsets of segments that may have lost an index of aborted transactions."""
     names = log.disk.names(log.directory)
     cleaned = [int(one[:20]) for one in names if one[:20].isdecimal() and one.endswith(LOG + CLEANED)]
     whole = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG + SWAP}
@@ -180,8 +180,8 @@ def _finish_swaps(log: PartitionLog) -> set[int]:
 
 
 def _tidy(log: PartitionLog) -> tuple[list[int], set[int], list[str]]:
-    """Base offsets of the segments, rising, and of those with an index of aborted transactions; the names of what a crash
-    left half done, to be removed. Notes the producer snapshots."""
+    """List a log's files: base offsets of the segments, rising, and of the segments with an index of aborted
+    transactions; the names of what a crash left half done, to be removed. Notes the producer snapshots."""
     bases, others, aborting, leftovers = [], [], set(), []
     for name in log.disk.names(log.directory):
         stem, dot, ending = name.partition(".")
@@ -210,9 +210,9 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
 
 
 def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts) -> list[Cut]:
-    """Segments that are wholly below `trusted` follow each other, or the log was becoming shorter when the power was cut.
-    Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and nothing tells which. Adds to
-    `lasts` what it has read of each segment."""
+    """Cut the log where segments that are wholly below `trusted` do not follow each other: the log was becoming shorter
+    when the power was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
+    nothing tells which. Adds to `lasts` what it has read of each segment."""
     cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
     unsaid = _bases(leftovers, LOG + DELETED)
     segments, cuts, front = log.segments, list[Cut](), 0
@@ -245,7 +245,7 @@ def _bases(names: list[str], ending: str) -> list[int]:
 
 
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
-    """Find the log's end. Check every batch from offset `trusted` on, and remove what is not sound."""
+    """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end."""
     segments, cuts, scanned = log.segments, list[Cut](), 0
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
@@ -287,8 +287,8 @@ def _unlink_all(jobs: list[Job]) -> None:
 
 
 def _learn_below(log: PartitionLog) -> None:
-    """Of a compacted log the table alone knows where an epoch began whose first batches are gone: it stays, and what is
-    before it comes from the batches."""
+    """Learn the epochs of a compacted log below the first entry of its table. The table alone knows where an epoch
+    began whose first batches are gone: it stays, and what is before it comes from the batches."""
     table, log.epochs = log.epochs, EpochCache()
     learn(log.segments, log.log_start_offset, epochs=log.epochs)
     log.epochs.truncate_end(table.starts[0])
@@ -297,8 +297,8 @@ def _learn_below(log: PartitionLog) -> None:
 
 
 def _agreed(log: PartitionLog, offset: int, lasts: Lasts) -> int:
-    """Up to where the table of epochs says what the batches say, at most `offset`: a process that was killed may have cut
-    the log, and let it grow again, and have written neither the table nor the checkpoints since."""
+    """The offset, at most `offset`, up to which the table of epochs says what the batches say: a process that was
+    killed may have cut the log, and let it grow again, and have written neither the table nor the checkpoints since."""
     for segment in log.segments:
         if segment.base_offset >= offset:
             break
@@ -309,8 +309,8 @@ def _agreed(log: PartitionLog, offset: int, lasts: Lasts) -> int:
 
 
 def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, indexed: Indexed, lasts: Lasts) -> int:
-    """Leader epochs and producers, from files and batches. From where on the batches have said what they know of aborted
-    transactions, which is in `indexed`."""
+    """Learn leader epochs and producers, from files and batches. Returns the offset from which on `indexed` has all
+    that the batches say of aborted transactions."""
     path = f"{log.directory}/{LEADER_EPOCHS}"
     unsure = log.log_end_offset if clean else min(recovery_point, log.log_end_offset)
     try:
@@ -347,9 +347,9 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
 
 
 def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed, doubtful: set[int]) -> list[str]:
-    """Find the aborted transactions of each segment: in its file, or, of what reaches offset `unsure`, is `doubtful` or has
-    no sound file, in the batches. Of segments from `learnt` on `indexed` has what these say. Sentences about files that are
-    not sound."""
+    """Find the aborted transactions of each segment: in its file or in the batches. The batches are read of segments
+    that reach offset `unsure`, are `doubtful` or have no sound file. Of segments from `learnt` on `indexed` has what
+    these say. Returns sentences about files that are not sound."""
     reports = []
     ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
     for segment, end in zip(log.segments, ends, strict=True):

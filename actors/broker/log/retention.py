@@ -34,7 +34,7 @@ class Retained(NamedTuple):
 
 
 def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
-    """Delete the segments that the settings say. `now_ms`: wall clock. Raises DiskFull when a new segment finds no
+    """Delete the segments that the settings say. `now_ms`: wall clock. Raises DiskFull if a new segment finds no
     room."""
     warm: list[Job] = []
     if not log.segments:
@@ -51,7 +51,7 @@ def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
 
 
 def _ends(log: PartitionLog) -> list[tuple[Segment, int]]:
-    """Segments with the offset after each, oldest first."""
+    """Each segment with the offset after it, oldest first."""
     ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
     return list(zip(log.segments, ends, strict=True))
 
@@ -116,8 +116,8 @@ def _delete(log: PartitionLog, count: int, now_ms: int) -> list[Job]:
 
 
 def drop_segments(log: PartitionLog, count: int) -> list[Job]:
-    """Remove the oldest `count` segments, but never the last one. Returns jobs that unlink. The log begins after
-    them. Raises DiskFull, DiskFailed, Torn: some may have gone, and the log begins after those."""
+    """Remove the oldest `count` segments, but never the last one. Returns jobs that unlink. The log begins after them.
+    Raises DiskFull, DiskFailed, Torn: some may have gone, and the log begins after these."""
     assert 0 <= count < len(log.segments)
     withdraw(log)
     try:

@@ -1,4 +1,4 @@
-"""Reads what is at rest of one log, and says what of it is not what was written.
+"""Reads the files of one log that are at rest, and says which bytes are not what was written.
 
 This file alone decides what is sound in files that nobody writes any more. Everything here is a job for a thread: it changes
 nothing, and takes nothing of the loop but what it is given. `node/roles/broker/log/scrubber.py` decides when a piece is
@@ -38,7 +38,7 @@ from fastpath.records.scan import resync, scan
 PIECE_BYTES = 1 << 20
 """How much of a file is read at a time, except for a single batch that is larger."""
 BATCH_BYTES_MAX = 128 << 20
-"""A batch that says that it is longer has a damaged length."""
+"""The most bytes of a batch: one that says that it is longer has a damaged length."""
 WINDOW_BYTES_MAX = 64 << 20
 """How far behind a fault the next sound batch is looked for. Where there is none the rest of the segment is damaged."""
 _OFFSETS = np.dtype([("offset", ">i4"), ("position", ">i4")])
@@ -50,15 +50,15 @@ class Fault(NamedTuple):
     """Bytes of a log file that are not what was written."""
 
     path: str
-    """On its disk."""
+    """The path of the file on its disk."""
     position: int
     size: int
-    """Up to the next sound batch, or the end of the file."""
+    """The number of damaged bytes: up to the next sound batch, or the end of the file."""
     first_offset: int
-    """Where the batch before ends."""
+    """The offset at which the batch before the damage ends."""
     next_offset: int
-    """Where the next sound batch begins: the offsets between are damaged. What is above the last sound batch: the end of the
-    segment."""
+    """The offset at which the next sound batch begins: the offsets between are damaged. For damage above the last sound
+    batch: the end of the segment."""
     reason: str
 
 
@@ -66,10 +66,10 @@ class SmallFault(NamedTuple):
     """An index or another small file that is not what it was."""
 
     path: str
-    """On its disk."""
+    """The path of the file on its disk."""
     reason: str
     offset: int = -1
-    """Of a producer snapshot."""
+    """The offset of a producer snapshot; -1 for other files."""
 
 
 class SegmentScrub:
@@ -91,9 +91,10 @@ class SegmentScrub:
         suffix: str = "",
         piece_bytes: int = PIECE_BYTES,
     ) -> None:
-        """`end_offset`: where the next segment begins. `start_offset`: of the log. `epochs`: the table, epochs and their
-        first offsets. `transactions`: there is an index of aborted ones, in a file. `rebuild`: an empty index, which gets
-        the entries of the sound batches. `suffix`: behind the names of the files."""
+        """A reading that has not begun. `end_offset`: where the next segment begins. `start_offset`: of the log.
+        `epochs`: the table, epochs and their first offsets. `transactions`: whether there is an index of aborted
+        transactions, in a file. `rebuild`: an empty index, which gets the entries of the sound batches. `suffix`:
+        behind the names of the files."""
         self._disk = disk
         self._stem = f"{directory}/{base_offset:020d}"
         self._suffix = suffix
@@ -111,28 +112,28 @@ class SegmentScrub:
         self._position = 0
         self._next_offset = base_offset
         self._after_fault = False
-        """The batch at `_position` is the first one behind damage: where it begins is not known."""
+        """Whether the batch at `_position` is the first one behind damage: where it begins is not known."""
         self._latest = -1
         """Latest time of a batch so far, ms."""
         self._aborts: dict[int, int] = {}
-        """Offset of an abort marker -> its producer."""
+        """The producer of each abort marker, by the marker's offset."""
         self._offset_entries = self._time_entries = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._judged = {INDEX: 0, TIME_INDEX: 0}
         """How many entries of each index have been looked at."""
         self._begun = False
         self.done = False
         self.faults: list[Fault] = []
-        """Rising by position, of the log file."""
+        """The faults of the log file, by position, rising."""
         self.index_faults: dict[str, str] = {}
-        """Ending of the file's name -> why it is not believed."""
+        """Why an index is not believed, by the ending of its file's name."""
 
     def path(self, ending: str) -> str:
-        """Of one of the segment's files."""
+        """The path of one of the segment's files."""
         return f"{self._stem}{ending}{self._suffix}"
 
     def step(self) -> int:
-        """Read the next piece: the number of bytes read. Blocks. Raises DiskFailed; FileNotFoundError: the segment is
-        gone."""
+        """Read the next piece. Returns the number of bytes read. Blocks. Raises DiskFailed; FileNotFoundError if the
+        segment is gone."""
         read = 0
         if not self._begun:
             self._begun = True
@@ -173,7 +174,7 @@ class SegmentScrub:
         return len(data)
 
     def _needed(self, rest: memoryview) -> int | None:
-        """How many bytes the batch at the position needs of which `rest` is read; None: it is damaged, more would not
+        """How many bytes the batch at the position needs, of which `rest` is read; None: it is damaged, more would not
         help."""
         left = self._size - self._position
         if left < HEADER_SIZE:
@@ -186,7 +187,7 @@ class SegmentScrub:
         return None
 
     def _judge(self, heads: Array) -> tuple[int, str]:
-        """How many of these batches, whose checksums are right, are sound; why the next one is not."""
+        """How many of these batches, whose checksums are right, are sound; and why the next one is not."""
         if not len(heads):
             return 0, ""
         base, last = heads["base_offset"], heads["last_offset"]
@@ -214,7 +215,7 @@ class SegmentScrub:
         return wrong
 
     def _take(self, data: memoryview, heads: Array) -> None:
-        """These batches are sound."""
+        """Take batches that are sound: check the indexes against them, and note what they say."""
         if not len(heads):
             return
         if self._after_fault and self.faults:
@@ -236,7 +237,7 @@ class SegmentScrub:
     # ---- behind damage
 
     def _pass_over(self, reason: str) -> None:
-        """The batch at the position is damaged: go on at the next sound one."""
+        """Note that the batch at the position is damaged, and go on at the next sound one."""
         self._fault(self._next_sound(), reason)
 
     def _fault(self, end: int, reason: str) -> None:
@@ -249,7 +250,7 @@ class SegmentScrub:
         self._position, self._after_fault = end, True
 
     def _next_sound(self) -> int:
-        """Where the next sound batch begins; the end of the file where there is none."""
+        """The position at which the next sound batch begins; the end of the file if there is none."""
         begin, window = self._position, self._piece_bytes
         while True:
             data = self._log.read_at_rest(begin, min(window, self._size - begin))
@@ -265,7 +266,8 @@ class SegmentScrub:
             window *= 4
 
     def _candidates(self, data: memoryview) -> Iterator[int]:
-        """Where a sound batch may begin: behind the damaged one, if its length is right, else anywhere."""
+        """The positions at which a sound batch may begin: behind the damaged one, if its length is right, else
+        anywhere."""
         size = int.from_bytes(data[8:12], "big", signed=True) + 12
         if HEADER_SIZE <= size < len(data):
             yield size
@@ -301,7 +303,7 @@ class SegmentScrub:
         return read
 
     def _judge_offsets(self, position: Array, heads: Array) -> None:
-        """The entries that point to what has just been read."""
+        """Check the entries of the offset index that point to what has just been read."""
         offsets, positions = self._offset_entries
         begin = self._judged[INDEX]
         end = int(np.searchsorted(positions, position[-1], "right"))
@@ -333,7 +335,7 @@ class SegmentScrub:
         self._latest = int(latest[-1])
 
     def _in_damage(self, where: Array, *, by_position: bool) -> bool:
-        """Whether all of these positions, or offsets, lie in damage, so that nobody can judge them."""
+        """Whether all of these positions, or offsets, lie in damage, so that they cannot be judged."""
         inside = np.zeros(len(where), bool)
         for one in self.faults:
             if by_position:
@@ -378,19 +380,19 @@ class SegmentScrub:
 
 
 class SmallFiles(NamedTuple):
-    """A look at what a log has beside its segments: the faults, and how many bytes were read. Raises DiskFailed."""
+    """A look at the small files beside the segments of a log. Raises DiskFailed."""
 
     disk: Disk
     directory: str
     epochs: tuple[list[int], list[int]] | None
-    """What the file of epochs is to say; None: it is not to be looked at."""
+    """What the file of epochs is to say: the epochs and their first offsets; None: it is not to be looked at."""
     identity: tuple[bytes, int] | None
-    """Topic id and instance; None: they are not to be looked at."""
+    """The topic id and the instance that partition.metadata is to say; None: it is not to be looked at."""
     snapshots: tuple[int, ...]
     """Offsets of the producer snapshots."""
 
     def read(self) -> tuple[list[SmallFault], int]:
-        """The job."""
+        """Read the small files. Returns the faults, and how many bytes were read."""
         found: list[SmallFault] = []
         read = 0
         if self.epochs is not None and (reason := self._epochs()):
@@ -432,7 +434,7 @@ class SmallFiles(NamedTuple):
 
 
 def content_at_rest(disk: Disk, path: str) -> memoryview:
-    """All that a file holds. Blocks. Raises FileNotFoundError, DiskFailed."""
+    """The content of a file. Blocks. Raises FileNotFoundError, DiskFailed."""
     file = disk.open(path)
     try:
         return file.read_at_rest(0, file.size)

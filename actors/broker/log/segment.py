@@ -24,19 +24,21 @@ from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex,
 
 LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
 DELETED = ".deleted"
-"""How every name of what is to be unlinked ends, as in Apache Kafka. Apache Kafka and earlier versions add nothing else."""
+"""The ending of every name of a file that is to be unlinked, as in Apache Kafka. Apache Kafka and earlier versions add
+nothing else."""
 FRONT, CUT = f".front{DELETED}", f".cut{DELETED}"
-"""Behind the names of what was in front of the log's start, or has been cleaned, and of what was behind its end. A start
-removes both, and so does one of Apache Kafka; where a power cut has kept only some of the names, they say which way the log
-was to become shorter."""
+"""The endings of the names of files that were in front of the log's start, or have been cleaned, and of files that were
+behind its end. A start removes both, and so does one of Apache Kafka; where a power cut has kept only some of the
+names, they say which way the log was to become shorter."""
 CLEANED, SWAP = ".cleaned", ".swap"
-"""Behind the names of a segment that a cleaning writes, and of one that is whole and takes the place of others."""
+"""The endings of the names of a segment that a cleaning writes, and of one that is whole and takes the place of
+others."""
 ORDERS = {
     "": (INDEX, TIME_INDEX, LOG, TRANSACTION_INDEX),
     SWAP: (INDEX, TIME_INDEX, TRANSACTION_INDEX, LOG),
     CLEANED: (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX),
 }
-"""In which order a segment's files get a suffix."""
+"""The order in which a segment's files get a suffix."""
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time, except for a single batch that is larger."""
 
@@ -71,10 +73,8 @@ def _int(data: memoryview) -> int:
 
 
 class Segment:
-    """Open for appends while it is the last one of its log; sealed after.
-
-    Invariant: `index`, when loaded, covers every byte of `log`.
-    """
+    """One segment of a log, open for appends while it is the last one, and sealed after. Invariant: `index`, when
+    loaded, covers every byte of `log`."""
 
     __slots__ = (
         "aborted", "appended_ms", "base_offset", "created_ms", "cuts", "directory", "disk", "first_timestamp", "index",
@@ -88,9 +88,10 @@ class Segment:
         self.disk = disk
         self.directory = directory
         self.suffix = suffix
-        """Behind the names of its files: empty while it is part of the log, or `.swap` when it has just become one."""
+        """The ending of the names of its files: empty while it is part of the log, or `.swap` when it has just become
+        one."""
         self.placed = not suffix
-        """It is, or was, part of the log."""
+        """Whether the segment is, or was, part of the log."""
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
@@ -104,7 +105,7 @@ class Segment:
         self.cuts = 0
         """How often the file was cut."""
         self.offered: tuple[SegmentIndex, int] | None = None
-        """An index that a thread had to build, and `cuts` when it began."""
+        """An index that a thread had to build, and the number `cuts` when it began."""
         self.index_file: File | None = None
         self.time_file: File | None = None
         self.aborted = TransactionIndex(disk, self.path(TRANSACTION_INDEX), base_offset)
@@ -119,7 +120,7 @@ class Segment:
         return self.log.size
 
     def path(self, suffix: str) -> str:
-        """Of one of its files, on its disk."""
+        """The path of one of the segment's files, on its disk."""
         return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
 
     def begin(self) -> None:
@@ -171,10 +172,8 @@ class Segment:
         position: int | None = None,
         cold: bool = False,
     ) -> Chunk | None:
-        """Batches from the one that holds `offset` on, all below `upper_offset`. None: not in memory.
-
-        `position`: where that batch begins, if the caller knows it. Otherwise the index is used.
-        """
+        """Read batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory. `position`:
+        where that batch begins, if the caller knows it. Otherwise the index is used."""
         file_read = self.log.read_cold if cold else self.log.read
         wanted = max(bytes_max, HEADER_SIZE)
         if position is None:
@@ -261,11 +260,9 @@ class Segment:
         return SegmentIndex(self.base_offset, self.interval_bytes, offsets, times)
 
     def resume_index(self, below_offset: int) -> tuple[SegmentIndex, int]:
-        """What the index files say below an offset: (index, position from which to scan on). Start-up only.
-
-        An index that does not agree with the batch to which it points is not trusted at all. The files are truncated to
-        what is trusted.
-        """
+        """Read the index files as far as they speak of what is below an offset. Returns (index, position from which to
+        scan on). Start-up only. An index that does not agree with the batch to which it points is not trusted at all.
+        The files are truncated to what is trusted."""
         index, position = self._believed(below_offset)
         self._cut_index_files(index)
         return index, position
@@ -304,8 +301,8 @@ class Segment:
         return Scan(position, next_offset, None)
 
     def find_last(self) -> tuple[int, int]:
-        """The offset behind its last whole batch and the epoch of that, by its last index entry and what follows it;
-        (its base offset, -1) without any. Blocking. Raises DiskFailed."""
+        """(the offset behind the last whole batch, the epoch of that batch), by the last index entry and what follows
+        it; (its base offset, -1) without any. Blocking. Raises DiskFailed."""
         position = 0
         try:
             file = self.disk.open(self.path(INDEX))
@@ -337,8 +334,8 @@ class Segment:
         return end, epoch
 
     def learn_first_timestamp(self) -> None:
-        """Read the time of the first batch, from which a roll by time counts, in a segment found on the disk. Blocking,
-        once."""
+        """Read the time of the first batch in a segment that was found on the disk: a roll by time counts from it.
+        Blocking, once."""
         if self.first_timestamp is None and self.log.size >= HEADER_SIZE:
             head = self.log.read_cold(0, HEADER_SIZE)
             self.first_timestamp = _int(head[35:43])
@@ -454,7 +451,7 @@ class Segment:
         return file
 
     def rename(self, suffix: str) -> None:
-        """Give its files other names, all or none. Raises DiskFull, DiskFailed, Torn.
+        """Give the segment's files other names, all or none. Raises DiskFull, DiskFailed, Torn.
 
         The log file's name says what the segment is. It is the last to become `.swap` and the first that is `.swap` no
         more, so that a process that dies leaves whole indexes beside it. Only when the segment becomes part of the log the
@@ -470,18 +467,19 @@ class Segment:
         return f"{self.directory}/{self.base_offset:020d}{one}{suffix}"
 
     def moved(self, directory: str) -> None:
-        """The directory that it is in has that name now."""
+        """Note the present name of the directory that the segment is in."""
         self.directory = directory
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
 
     def leaving(self, ending: str = FRONT) -> list[Pair]:
-        """The names that its files get when they leave the log. Raises DiskFailed."""
+        """The names that the segment's files get when they leave the log. Raises DiskFailed."""
         assert self.suffix != SWAP or self.placed, "what is named .swap and is in no log may be the only copy"
         names = [self.path(one) for one in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)]
         return present(self.disk, [(name, name + ending) for name in names])
 
     def left(self, ending: str = FRONT, *, close: bool = True) -> None:
-        """Its files have these names now. Without `close` those who read go on."""
+        """Note that the segment's files have the names with which they leave the log. Without `close` its readers go
+        on."""
         self.suffix += ending
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
         if close:
@@ -509,7 +507,7 @@ def unlinking(disk: Disk, directory: str, paths: Sequence[str]) -> Job:
 
 
 def _unlink(disk: Disk, directory: str, paths: Sequence[str]) -> None:
-    """Remove all; one that cannot be removed keeps no other. Raises DiskFull, DiskFailed, the first one's."""
+    """Remove all files; if one cannot be removed, the others are. Raises DiskFull or DiskFailed, the first one met."""
     disk.settle(directory)
     failed: OSError | None = None
     for path in paths:

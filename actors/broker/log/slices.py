@@ -15,9 +15,9 @@ SLICE_COST = 4 << 20
 BATCH_COST = 16 << 10
 GZIP_FACTOR = 4
 GZIP_LEVEL_FACTORS = (8, 12, 16)
-"""Of compression at levels 1 to 3, 4 to 6 (and -1), 7 to 9."""
+"""The factors of gzip at levels 1 to 3, 4 to 6 (and -1), 7 to 9."""
 ZSTD_LEVEL_FACTORS = ((1, 4), (4, 8), (9, 40), (15, 400), (22, 1_000))
-"""(up to this level, factor)."""
+"""The factors of zstd: (up to this level, factor)."""
 LZ4_LEVEL_FACTORS = ((10, 12), (17, 50))
 LZ4_FACTOR = SNAPPY_FACTOR = 2
 
@@ -57,7 +57,7 @@ class Sliced(Generic[Result]):
         self._steps = steps
 
     def __call__(self) -> More | Result:
-        """Run one slice."""
+        """Run one slice of the job."""
         spent = held = 0
         while spent < SLICE_COST:
             try:

@@ -64,8 +64,9 @@ class TimeSearch(NamedTuple):
         return None
 
     def _largest(self) -> Steps[TimeOffset | None]:
-        """The index may name the time of a record that is deleted or cannot be read. Then the segment's batches are
-        searched. Records without a time are below all others, and the first of them is found if there are no others."""
+        """Find the largest timestamp. The index may name the time of a record that is deleted or cannot be read. Then
+        the segment's batches are searched. Records without a time are below all others, and the first of them is found
+        if there are no others."""
         known = (segment.max_timestamp(cold=True) for segment in self.segments)
         largest = {place: NO_TIME if time is None else time for place, time in enumerate(known)}
         exact: set[int] = set()

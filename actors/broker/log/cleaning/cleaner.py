@@ -32,13 +32,13 @@ from fastpath.records.cleaner import Aborted, Cleaner, LastBatch, Transactions, 
 from fastpath.records.offset_map import OffsetMap
 
 OUTPUT_BYTES_MAX = 100 << 20
-"""What a compressed batch may hold, where max.message.bytes is not more."""
+"""The most bytes that a compressed batch may hold when it is opened, unless max.message.bytes is more."""
 SLICE_BYTES_MIN = 4096
 BATCH_HEAD = 12
 
 
 class DamagedSegment(ValueError):
-    """A batch of the log cannot be believed. The sentence names file, position and offset."""
+    """A batch of the log is damaged, so the log cannot be cleaned. The text names file, position and offset."""
 
 
 class Slice(NamedTuple):
@@ -46,11 +46,11 @@ class Slice(NamedTuple):
 
     job: Job
     bytes: int
-    """Read and written since the last one."""
+    """The bytes that were read and written since the last slice."""
 
 
 class Durable(NamedTuple):
-    """Sync these; then go on."""
+    """Files to be synced before the cleaning goes on."""
 
     files: Sequence[File | Directory]
 
@@ -59,13 +59,13 @@ class Retired(NamedTuple):
     """Segments that are no longer part of the log."""
 
     segments: Sequence[Segment]
-    """Close them when nobody reads them any more."""
+    """The segments, to be closed when nobody reads them any more."""
     jobs: Sequence[Job]
-    """Then these unlink."""
+    """Jobs that unlink the files, to be run once the segments are closed."""
 
 
 class Limits(NamedTuple):
-    """What a cleaning may take."""
+    """The memory and the pace that a cleaning may take."""
 
     map_bytes: int
     load_factor: float
@@ -73,14 +73,14 @@ class Limits(NamedTuple):
 
 
 class Cleaned(NamedTuple):
-    """What a cleaning came to."""
+    """The result of a cleaning."""
 
     end_offset: int
-    """The log is clean below."""
+    """The offset below which the log is clean now."""
     records_read: int
     records_kept: int
     bytes_read: int
-    """Of the log files; the dirty part is read twice."""
+    """The bytes that were read from the log files; the dirty part is read twice."""
     bytes_written: int
     map_keys: int
     map_capacity: int
@@ -90,7 +90,7 @@ Effect = Slice | Durable | Retired
 
 
 class LogCleaning:
-    """One cleaning. `steps` is what is done."""
+    """One cleaning of one log. `steps` does it."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class LogCleaning:
         seed: bytes,
         now_ms: int,
     ) -> None:
-        """`seed`: 16 random bytes. `now_ms`: wall clock."""
+        """A cleaning that has not begun. `seed`: 16 random bytes. `now_ms`: wall clock."""
         self._log = log
         self._found = found
         self._now_ms = now_ms
@@ -110,33 +110,35 @@ class LogCleaning:
         """Every aborted transaction of the log, by the offset of its marker."""
         self._generation = log.generation
         self._layout = log.layout
-        """As the log's, but for what this cleaning itself has replaced."""
+        """The log's layout, counted up for what this cleaning itself has replaced."""
         self._offsets = OffsetMap(
             limits.map_bytes, limits.load_factor, seed, found.first_uncleanable - found.first_dirty
         )
         self._bytes = 0
-        """Read and written since the last slice."""
+        """The bytes that were read and written since the last slice."""
         self._bytes_read = 0
         self._whole = True
-        """The map has had room for all of the dirty part."""
+        """Whether the map has had room for all of the dirty part."""
         self.leftover: Segment | None = None
-        """What is being written. Once the cleaning is over: what it has left."""
+        """The segment that is being written. Once the cleaning is over: the segment that it has left."""
         self.retired: Retired | None = None
-        """What has left the log and was not handed over yet."""
+        """The segments that have left the log and were not handed over yet."""
 
     @property
     def map_bytes(self) -> int:
-        """Memory of the offset map."""
+        """The memory of the offset map, in bytes."""
         return self._offsets.memory_bytes
 
     @property
     def outdated(self) -> bool:
-        """The log was cut since this began, or has lost segments to retention: what was read may not be there any more."""
+        """Whether the log was cut since this cleaning began, or has lost segments to retention: what was read may not
+        be there any more."""
         return self._log.generation != self._generation or self._log.layout != self._layout
 
     def steps(self) -> Generator[Effect, object, Cleaned]:
-        """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError; CorruptBatch where
-        an index of aborted transactions is damaged and the log, too."""
+        """The steps of the cleaning. Raises DiskFull, DiskFailed, FileNotFoundError, MemoryError; DamagedSegment if a
+        batch is damaged; SegmentsChanged if the log changed meanwhile; CorruptBatch if an index of aborted transactions
+        is damaged and the log, too."""
         log, found = self._log, self._found
         before = log.standing
         if before is not None:  # an earlier cleaning could not take it back
@@ -191,7 +193,8 @@ class LogCleaning:
                 return
 
     def _fill_one(self, segment: Segment, position: int, transactions: Transactions) -> tuple[int, bool]:
-        """In a thread: the next piece; where the one after it begins, and whether the map is full."""
+        """Enter the next piece of a segment into the map, in a thread. Returns where the piece after it begins, and
+        whether the map is full."""
         data = self._read(segment, position)
         try:
             stop, full = fill(
@@ -249,7 +252,8 @@ class LogCleaning:
         yield retired
 
     def _clean_one(self, segment: Segment, position: int, cleaner: Cleaner, last_offset: int) -> tuple[memoryview, int]:
-        """In a thread: what is left of the next piece, and where the one after it begins."""
+        """Clean the next piece of a segment, in a thread. Returns what is left of it, and where the piece after it
+        begins."""
         data = self._read(segment, position)
         try:
             left, stop = cleaner.clean(data, 0, len(data), last_offset)
@@ -260,7 +264,7 @@ class LogCleaning:
     # ---- inside
 
     def _learn(self, entries: Sequence[Entry]) -> None:
-        """In a thread: there may be millions."""
+        """Enter the aborted transactions of the log, in a thread: there may be millions."""
         self._entries = {one.last_offset: one for one in _rising(entries)}
 
     def _transactions(self) -> Generator[Effect, object, Transactions]:
@@ -280,7 +284,7 @@ class LogCleaning:
         self._bytes_read += read
 
     def _read(self, segment: Segment, position: int) -> memoryview:
-        """A piece with one whole batch at least."""
+        """A piece of a segment from `position`, with one whole batch at least."""
         data = segment.log.read_cold(position, self._slice_bytes)
         if len(data) >= BATCH_HEAD:
             size = int.from_bytes(data[8:12], "big") + BATCH_HEAD
@@ -292,8 +296,9 @@ class LogCleaning:
 
 
 def _rising(entries: Sequence[Entry]) -> list[Entry]:
-    """Indexes of several segments as one, in which last stable offsets do not fall. They would where an index was built
-    again after data of a transaction had gone. The lower one is right for both: a reader looks at more entries."""
+    """The indexes of several segments as one, in which last stable offsets do not fall. They would fall where an index
+    was built again after data of a transaction had gone. The lower offset is right for both entries: a reader looks at
+    more entries."""
     found, stable = list[Entry](), NO_LIMIT
     for one in reversed(entries):
         stable = min(stable, one.last_stable_offset)

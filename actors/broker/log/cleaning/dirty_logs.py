@@ -23,27 +23,28 @@ from fastpath.records.indexes import TIME_ENTRY_SIZE
 
 
 class Cleanable(NamedTuple):
-    """What a look at one log came to."""
+    """The result of a look at one log: what of it can be cleaned."""
 
     first_dirty: int
     first_uncleanable: int
-    """Where a segment begins, or the log ends."""
+    """The offset up to which the log may be cleaned: where a segment begins, or the log ends."""
     clean_bytes: int
     cleanable_bytes: int
     delay_ms: int
-    """How long ago max.compaction.lag.ms was over; 0: it is not."""
+    """How long ago max.compaction.lag.ms was over, ms; 0: it is not over."""
     warm: tuple[Job, ...] = ()
-    """They read what the look did not know; run them, and look again."""
+    """Jobs that read what was not in memory; run them, and look again."""
 
     @property
     def ratio(self) -> float:
-        """Dirty part of what would be clean."""
+        """The share that the dirty part has in all that would be clean, from 0 to 1."""
         whole = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / whole if whole else 0.0
 
 
 def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
-    """`upper_offset`: high watermark, or the first offset of an open transaction below it. `now_ms`: wall clock."""
+    """What of a log can be cleaned now. `upper_offset`: high watermark, or the first offset of an open transaction
+    below it. `now_ms`: wall clock."""
     first_dirty = max(log.cleaned_offset, log.log_start_offset)
     if first_dirty > log.log_end_offset:
         first_dirty = log.log_start_offset
@@ -88,15 +89,15 @@ def ends(log: PartitionLog) -> list[int]:
 
 
 class Group(NamedTuple):
-    """Neighbours that become one segment."""
+    """Neighbouring segments that become one segment."""
 
     segments: tuple[Segment, ...]
     last_offset: int
-    """Of them: where the next segment begins, less one."""
+    """The last offset of the group: where the next segment begins, less one."""
 
 
 def groups(log: PartitionLog, upper_offset: int) -> list[Group]:
-    """The segments that begin below `upper_offset`, in the order of the log."""
+    """The segments that begin below `upper_offset`, as groups, in the order of the log."""
     found: list[Group] = []
     wanted: list[Segment] = []
     for segment, end in zip(log.segments, ends(log), strict=True):

@@ -17,7 +17,7 @@ class SegmentsChanged(ValueError):
 
 
 def stand(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> None:
-    """`cleaned`, which is durable, gets the name by which a start lets it take the place of the neighbours `old`. Sync
+    """Give `cleaned`, which is durable, the name by which a start lets it take the place of the neighbours `old`. Sync
     `names.listing`, then call `replace`.
 
     Raises SegmentsChanged, also while a flush is to replace an old index of aborted transactions, which would come over
@@ -35,8 +35,8 @@ def stand(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> None:
 
 
 def replace(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> list[Job]:
-    """`cleaned`, whose name `.swap` is durable, takes the place of `old`; jobs that unlink. Readers of those go on. Sync
-    `names.listing`, then call `name_placed`.
+    """Let `cleaned`, whose name `.swap` is durable, take the place of `old`. Returns jobs that unlink the old files.
+    Readers of those go on. Sync `names.listing`, then call `name_placed`.
 
     A start finds all of the old ones, some, or none, and lets `cleaned` take their place. Raises SegmentsChanged;
     DiskFull or DiskFailed: nothing has changed, and `cleaned` stands there still; Torn.
@@ -68,8 +68,8 @@ def replace(log: PartitionLog, old: Sequence[Segment], cleaned: Segment) -> list
 
 
 def name_placed(log: PartitionLog, cleaned: Segment) -> None:
-    """The old segments' names are gone for good: `cleaned` gets the name of a segment. Raises DiskFull, DiskFailed,
-    Torn: it is part of the log under the name that it has."""
+    """Give `cleaned` the name of a segment, once the old segments' names are gone for good. Raises DiskFull,
+    DiskFailed, Torn: it is part of the log under the name that it has."""
     if cleaned.suffix == SWAP:
         try:
             cleaned.rename("")
@@ -79,14 +79,14 @@ def name_placed(log: PartitionLog, cleaned: Segment) -> None:
 
 
 def _name_all(log: PartitionLog) -> None:
-    """Segments to which an earlier rename could not give their names."""
+    """Name the segments to which an earlier rename could not give their names."""
     for segment in log.segments:
         name_placed(log, segment)
 
 
 def withdraw(log: PartitionLog) -> None:
-    """Nothing takes the place of others any more, also not at a start: the caller is to change the log otherwise, or has
-    given up. Raises DiskFull, DiskFailed, Torn."""
+    """Take back the name of a segment that is to take the place of others, also for the next start: the caller is to
+    change the log otherwise, or has given up. Raises DiskFull, DiskFailed, Torn."""
     if log.standing is not None:
         try:
             log.standing.rename(CLEANED)

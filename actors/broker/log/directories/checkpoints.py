@@ -29,7 +29,7 @@ TOPIC_IDS = "topic-id-checkpoint"
 SCRUBBED = "scrub-checkpoint"
 
 Partition = tuple[str, int]
-"""(topic, number)."""
+"""The name of a partition: (topic, number)."""
 T = TypeVar("T")
 
 
@@ -69,12 +69,12 @@ def parse_offsets(data: Buffer) -> dict[Partition, int]:
 
 
 def identity(topic_id: bytes, instance: int) -> bytes:
-    """What the fifth file has of a log."""
+    """The bytes by which the fifth file names a log: its topic id and its instance."""
     return topic_id + instance.to_bytes(8, "big") if instance else topic_id
 
 
 def instance_of(found: bytes) -> int:
-    """The instance in what the fifth file has of a log."""
+    """The instance in the bytes by which the fifth file names a log."""
     return int.from_bytes(found[16:], "big")
 
 

@@ -61,7 +61,7 @@ class PartitionDirectory(NamedTuple):
     topic_id: bytes | None
     """16 bytes; None when partition.metadata is missing or unreadable."""
     instance: int = 0
-    """Which of the logs of this log directory it is (`checkpoints.py`); 0: it does not say."""
+    """Which of the logs of this log directory it is (`checkpoints.py`); 0: the file does not say."""
 
 
 class Checkpointed(NamedTuple):
@@ -71,7 +71,7 @@ class Checkpointed(NamedTuple):
     high_watermark: int
     log_start_offset: int
     cleaned_offset: int
-    """-1 where they say nothing."""
+    """The offset below which the log was clean; -1: the checkpoints do not say."""
 
 
 class LogDirectory:
@@ -83,20 +83,20 @@ class LogDirectory:
     )  # fmt: skip
 
     def __init__(self, disk: Disk) -> None:
-        """Reads the checkpoints and removes the mark of a clean stop. Start-up only; raises DiskFailed."""
+        """Reads the checkpoints and removes the mark of a clean stop. Start-up only. Raises DiskFailed."""
         self.disk = disk
         self.faults: list[str] = []
         """Sentences about files that could not be read."""
         self.clean = disk.exists(CLEAN_SHUTDOWN)
         """Whether the last stop was clean, so that the logs need no scan."""
         self.broker_epoch = self._clean_epoch() if self.clean else -1
-        """The broker epoch of that stop, -1 when unknown."""
+        """The broker epoch of the last clean stop; -1: unknown."""
         self.recovery_points = self._read(RECOVERY_POINTS, parse_offsets)
         self.high_watermarks = self._read(HIGH_WATERMARKS, parse_offsets)
         self.log_starts = self._read(LOG_STARTS, parse_offsets)
         self.cleaned_offsets = self._read(CLEANED_OFFSETS, parse_offsets)
         self._written_cleaned: Mapping[Partition, int] = self.cleaned_offsets
-        """As `_written_ids`."""
+        """The offsets of cleaned logs that were last given to be written."""
         self._ids = self._read(TOPIC_IDS, parse_ids) if disk.exists(TOPIC_IDS) else None
         """The topics to which the three files belong; None: there is no such file."""
         self._written_ids = self._ids
@@ -135,13 +135,13 @@ class LogDirectory:
         return found
 
     def next_instance(self) -> int:
-        """That of a log that begins here now."""
+        """A new instance, for a log that begins here now."""
         self._instances += 1
         return self._instances
 
     def checkpointed(self, partition: Partition, topic_id: bytes, instance: int = 0) -> Checkpointed:
-        """The checkpointed offsets of this log, and not of another topic of the same name, or of an earlier log of this
-        topic."""
+        """The checkpointed offsets of this log; zeros if they belong to another topic of the same name, or to an
+        earlier log of this topic."""
         if self._ids is not None and self._ids.get(partition) != identity(topic_id, instance):
             return Checkpointed(0, 0, 0, -1)
         return Checkpointed(

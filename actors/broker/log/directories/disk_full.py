@@ -12,14 +12,14 @@ FAR_MS = 1 << 62
 
 
 class _Lack:
-    """A directory without room."""
+    """The shortage of one directory without room."""
 
     __slots__ = ("found", "refused_ms")
 
     def __init__(self, mono_ms: int) -> None:
         self.refused_ms = mono_ms
         self.found = False
-        """Whether an append has found room since."""
+        """Whether an append has found room since the last one that was refused."""
 
 
 class FullDisks:
@@ -27,21 +27,22 @@ class FullDisks:
 
     def __init__(self) -> None:
         self.lacks: dict[Disk, _Lack] = {}
-        """Where it is lacking. Read only, by those who ask in every turn."""
+        """The shortage of each directory that has one. It is only read from outside, in every turn. Read only, by those
+        who ask in every turn."""
 
     def refused(self, disk: Disk, mono_ms: int) -> bool:
-        """An append found no room; whether that is news."""
+        """Note that an append found no room. Returns whether the shortage is new."""
         news = disk not in self.lacks
         self.lacks[disk] = _Lack(mono_ms)
         return news
 
     def taken(self, disk: Disk) -> None:
-        """An append found room."""
+        """Note that an append found room."""
         if disk in self.lacks:
             self.lacks[disk].found = True
 
     def over(self, mono_ms: int) -> list[Disk]:
-        """Directories that have room again; each is told once."""
+        """The directories that have room again. Each is returned once."""
         calm = [disk for disk, lack in self.lacks.items() if lack.found and mono_ms >= lack.refused_ms + CALM_MS]
         for disk in calm:
             del self.lacks[disk]

@@ -26,7 +26,8 @@ class Losses:
     """What the log directories should contain, according to their files at the start."""
 
     def __init__(self, directories: Sequence[LogDirectory], ids: Sequence[bytes]) -> None:
-        """Start-up only; raises DiskFailed. `ids`: those of the directories, in their order."""
+        """Reads the files of all directories. Start-up only. `ids`: the ids of the directories, in their order. Raises
+        DiskFailed."""
         self._directories = directories
         self._content = text(sorted(id.hex() for id in ids))
         known = {disk: _read(disk) for disk in (directory.disk for directory in directories)}

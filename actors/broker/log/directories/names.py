@@ -21,47 +21,49 @@ class Names:
     )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, has_identity: bool) -> None:
-        """`has_identity`: partition.metadata is written beside the first file."""
+        """The names in a directory where this process has changed none. `has_identity`: partition.metadata is written
+        beside the first file."""
         self.disk = disk
         self.directory = directory
-        """`<topic>-<partition>`, on `disk`."""
+        """The name of the log's directory on `disk`: `<topic>-<partition>`."""
         self.changes = self._durable_changes = 0
         """How often names in the directory have changed, and how many of these changes are durable."""
         self.placed = True
-        """The name of the directory is durable, as far as this process has changed it."""
+        """Whether the name of the directory is durable, as far as this process has changed it."""
         self.flush_wanted = False
         """Whether a file was begun, has another name or is to be written again, and no flush was asked for since."""
         self._identity: File | None = None
-        """partition.metadata, while a flush syncs it."""
+        """The open file partition.metadata, while a flush syncs it."""
         self._identified = not has_identity
-        """Whether it is durable. If it existed when the process began, that is not known."""
+        """Whether partition.metadata is durable. If it existed when the process began, that is not known."""
         self._unlinks: list[str] = []
-        """Files that are to be unlinked, of an operation that has failed half way: the next one's job does it, or that of
+        """Files to be unlinked that an operation left when it failed half way: the next one's job does it, or that of
         `PartitionLog.left_over`."""
 
     @property
     def listing(self) -> Directory:
-        """The names themselves, for a sync."""
+        """The directory with its names, to be synced."""
         return self.disk.directory(self.directory)
 
     def changed(self) -> None:
-        """The name of a file has changed."""
+        """Note that the name of a file has changed."""
         self.changes += 1
         self.flush_wanted = True
 
     def leave(self, pairs: Sequence[Pair]) -> None:
-        """Files get the names under which they wait to be unlinked. Raises DiskFull or DiskFailed: none has; Torn."""
+        """Give files the names under which they wait to be unlinked. Raises DiskFull or DiskFailed: no file has such a
+        name; Torn."""
         rename_all(self.disk, pairs)
         self._unlinks += [name for _, name in pairs]
         self.changed()
 
     def take_unlinks(self) -> list[Job]:
-        """The job that unlinks what has left."""
+        """The job that unlinks the files that have left the log."""
         paths, self._unlinks = self._unlinks, []
         return [unlinking(self.disk, self.directory, paths)] if paths else []
 
     def move(self, directory: str) -> None:
-        """The log's directory gets another name. Raises DiskFull, DiskFailed: it has not."""
+        """Give the log's directory another name. Raises DiskFull, DiskFailed: it has its old name."""
         self.disk.rename(self.directory, directory)
         self._unlinks = [directory + path[len(self.directory) :] for path in self._unlinks]
         self.directory = directory
@@ -87,14 +89,14 @@ class Names:
             raise DiskFailed(error.errno, "the file is gone", path) from None
 
     def flushed(self, files: Sequence[File | Directory], changes: int) -> None:
-        """These files are on the disk, and that many changes of names."""
+        """Note that a sync of these files, and of that many changes of names, is done."""
         if self._identity is not None and self._identity in files:
             self._identified = True
             self.release()
         self._durable_changes = max(self._durable_changes, changes)
 
     def release(self) -> None:
-        """Close partition.metadata."""
+        """Close partition.metadata, if it is open."""
         if self._identity is not None:
             self._identity.close()
             self._identity = None

@@ -23,12 +23,12 @@ class Torn(DiskFailed):
 
 
 def present(disk: Disk, pairs: Iterable[Pair]) -> list[Pair]:
-    """Those whose old name exists. Raises DiskFailed."""
+    """The pairs whose old name exists on the disk. Raises DiskFailed."""
     return [pair for pair in pairs if disk.exists(pair[0])]
 
 
 def rename_all(disk: Disk, pairs: Sequence[Pair]) -> None:
-    """Rename in order. Raises DiskFull or DiskFailed: no name has changed; Torn."""
+    """Rename files in order, all or none. Raises DiskFull or DiskFailed: no name has changed; Torn."""
     done: list[Pair] = []
     for old, new in pairs:
         try:

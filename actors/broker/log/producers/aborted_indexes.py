@@ -24,35 +24,36 @@ class AbortedIndexes:
     __slots__ = ("_all", "_names", "_snapshots", "rebuilt", "segments")
 
     def __init__(self, segments: Sequence[Segment], names: Names, snapshots: ProducerSnapshots) -> None:
-        """`segments`: all of the log, now and later."""
+        """The indexes of a log that has none yet."""
         self._all = segments
         self._names = names
         self._snapshots = snapshots
         self.segments: list[Segment] = []
-        """Those with abort markers, by base offset: a log without transactions has none."""
+        """The segments with abort markers, by base offset: a log without transactions has none."""
         self.rebuilt: list[Segment] = []
-        """Their index was damaged, and the next flush replaces it."""
+        """The segments whose index was damaged; the next flush replaces it."""
 
     def append(self, segment: Segment, entry: Aborted) -> None:
-        """A marker has come into the last segment."""
+        """Enter a marker that has come into the last segment."""
         segment.aborted.append(entry)
         if not self.segments or self.segments[-1] is not segment:
             self.segments.append(segment)
 
     def forget(self, segment: Segment) -> None:
-        """A segment has left the log."""
+        """Forget the index of a segment that has left the log."""
         for some in (self.segments, self.rebuilt):
             if segment in some:
                 some.remove(segment)
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """A segment has taken the place of others."""
+        """Note that a segment has taken the place of others."""
         self.segments = [segment for segment in self.segments if segment not in old]
         if cleaned.aborted.exists:
             insort(self.segments, cleaned, key=_base_offset)
 
     def mend(self, segment: Segment, content: bytes) -> bool:
-        """The index of a segment is damaged, and is to be that; whether the next flush replaces its file."""
+        """Take `content` as the index of a segment, whose own is damaged. Returns whether the next flush replaces its
+        file."""
         if segment not in self.segments or segment in self.rebuilt:
             return False
         segment.aborted.replace(content)
@@ -60,12 +61,12 @@ class AbortedIndexes:
         return True
 
     def built_again(self, segment: Segment) -> list[Aborted]:
-        """The aborted transactions whose marker is in `segment`, as the log says. Blocking; raises CorruptBatch."""
+        """The aborted transactions whose marker is in `segment`, as the log says. Blocking. Raises CorruptBatch."""
         return built_again(self._names.disk, self._snapshots.paths(), self._all, segment)
 
     def truncate(self, segment: Segment, end_offset: int, log_end_offset: int) -> str | None:
-        """The last segment was cut to `end_offset`, and the log ended at `log_end_offset` before. The damage of the log that
-        this has found."""
+        """Cut the index of the last segment, which was cut to `end_offset`; `log_end_offset`: where the log ended
+        before. Returns the damage of the log that this has found; None: none."""
         damage = None
         try:
             segment.aborted.truncate(end_offset, log_end_offset)
@@ -80,18 +81,18 @@ class AbortedIndexes:
         return damage
 
     def replacements(self) -> Replacements:
-        """What the next flush writes."""
+        """The whole indexes that the next flush writes."""
         return tuple((one, content) for one in self.rebuilt if (content := one.aborted.replacement()) is not None)
 
     def flushed(self, written: Replacements) -> None:
-        """A flush has written these."""
+        """Note that a flush has written these indexes."""
         for segment, content in written:
             segment.aborted.replaced(content)
         if self.rebuilt:
             self.rebuilt = [segment for segment in self.rebuilt if segment.aborted.rebuilt]
 
     def came_late(self, written: Replacements) -> None:
-        """Indexes that a flush has replaced may be those of segments that have gone, or been replaced, since."""
+        """Remove, or write again, indexes that a flush has replaced after their segments had gone or been replaced."""
         for segment, _ in written:
             here = next((one for one in self._all if one.base_offset == segment.base_offset), None)
             if here is None:

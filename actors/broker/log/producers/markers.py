@@ -19,7 +19,7 @@ from fastpath.records.batch import Builder, CorruptBatch, records
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 ABORT, COMMIT = 0, 1
 RECORDS_BYTES_MAX = 4096
-"""A control batch that is compressed and larger is no marker, whoever sends it."""
+"""The most bytes of a compressed control batch: a larger one is no marker."""
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 
@@ -32,7 +32,7 @@ class Marker(NamedTuple):
 
 
 def build(producer_id: int, producer_epoch: int, marker: Marker, timestamp_ms: int) -> bytearray:
-    """The batch, before it gets its offset and leader epoch."""
+    """The bytes of a marker, before it gets its offset and leader epoch."""
     builder = Builder(
         attributes=TRANSACTIONAL | CONTROL,
         producer_id=producer_id,
@@ -45,7 +45,7 @@ def build(producer_id: int, producer_epoch: int, marker: Marker, timestamp_ms: i
 
 
 def read(data: Buffer, position: int) -> Marker | None:
-    """The marker in the control batch at `position`; None: the batch holds none, or none that is known."""
+    """The marker in the control batch at `position`; None: the batch holds no marker, or none that is known."""
     try:
         for record in records(data, position, output_bytes_max=RECORDS_BYTES_MAX):
             key, value = record.key, record.value

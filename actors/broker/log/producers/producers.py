@@ -56,7 +56,7 @@ BATCHES_KEPT = 5
 SEQUENCE_MAX = 2**31 - 1
 EPOCH_MAX = 2**15 - 1
 EPOCH_RISES_FROM = 2
-"""First transaction version in which the producer's epoch rises with each end of a transaction."""
+"""The first transaction version in which the producer's epoch rises with each end of a transaction."""
 
 _HEAD = struct.Struct(">hIi")
 _ENTRY = struct.Struct(">qhiqiqiq")
@@ -106,7 +106,7 @@ class CorruptSnapshot(ValueError):
 
 
 class Remembered(NamedTuple):
-    """One stored batch of a producer. Its sequences are `first_sequence` to `last_sequence`, wrapping."""
+    """One stored batch of a producer. Its sequence numbers are `first_sequence` to `last_sequence`, wrapping."""
 
     first_sequence: int
     last_sequence: int
@@ -123,11 +123,11 @@ class Producer:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: list[Remembered] = []
-        """Oldest first. Invariant: at most five, all of `epoch`."""
+        """The producer's last batches, oldest first. Invariant: at most five, all of `epoch`."""
         self.timestamp = -1
         """Timestamp of its last record or marker, ms."""
         self.touched_ms = -1
-        """When that was appended here, wall clock; -1: not known."""
+        """When the producer's last record or marker was appended here, wall clock; -1: not known."""
         self.coordinator_epoch = -1
         self.transaction_offset = -1
         """First offset of the open transaction, -1 without one."""
@@ -141,13 +141,13 @@ class Producers:
     def __init__(self) -> None:
         self.by_id: dict[int, Producer] = {}
         self.transactions = Transactions()
-        """Invariant: its open ones are those of `by_id`."""
+        """The transactions of the log. Invariant: its open ones are those of `by_id`."""
 
     def __len__(self) -> int:
         return len(self.by_id)
 
     def check(self, header: Header) -> Remembered | None:
-        """Check a client's batch. None: it is new. Otherwise it is a repetition, and the original is returned. Raises
+        """Check a client's batch. Returns None if it is new, or the original if it is a repetition. Raises
         ProducerFault."""
         producer = self.by_id.get(header.producer_id)
         if producer is None:
@@ -174,7 +174,7 @@ class Producers:
         return None
 
     def check_epoch(self, header: Header) -> None:
-        """Judge the epoch of a batch whose sequence numbers nobody judges. Raises InvalidProducerEpoch."""
+        """Check the epoch of a batch whose sequence numbers are not checked. Raises InvalidProducerEpoch."""
         producer = self.by_id.get(header.producer_id)
         if producer is not None and header.producer_epoch < producer.epoch:
             raise InvalidProducerEpoch(
@@ -184,7 +184,7 @@ class Producers:
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
-        """Judge a marker of a transaction coordinator (rule 7). Raises InvalidProducerEpoch, CoordinatorFenced."""
+        """Check a marker of a transaction coordinator (rule 7). Raises InvalidProducerEpoch, CoordinatorFenced."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             return
@@ -201,8 +201,8 @@ class Producers:
             )
 
     def unmarked(self, batches: Iterable[Header]) -> int | None:
-        """The first offset of an open transaction of which batches that follow the log show that it has ended, though its
-        marker is not there (rule 9). None: they show nothing of the kind."""
+        """The first offset of an open transaction that must have ended, though its marker is not in the log, as batches
+        that follow the log show (rule 9); None: they show nothing of the kind."""
         marked = set()
         for header in batches:
             first_offset = self.transactions.open.get(header.producer_id)
@@ -217,11 +217,9 @@ class Producers:
         return None
 
     def append(self, header: Header, now_ms: int, marker: Marker | None = None) -> Ended | None:
-        """Remember a batch that is now in the log; batches without a producer are ignored. The transaction that it has
-        ended, if any.
-
-        `marker`: what a control batch says. One that says nothing, as after compaction, changes nothing.
-        """
+        """Remember a batch that is now in the log; batches without a producer are ignored. Returns the transaction that
+        it has ended, if any. `marker`: what a control batch says. One that says nothing, as after compaction, changes
+        nothing."""
         if header.producer_id < 0:
             return None
         control = header.attributes & CONTROL
@@ -256,7 +254,7 @@ class Producers:
         return None
 
     def can_truncate(self, offset: int) -> bool:
-        """Whether `truncate` would leave enough."""
+        """Whether `truncate` would leave enough of the state."""
         return not self.transactions.ended and all(
             one.transaction_offset < 0
             and one.coordinator_epoch < 0
@@ -266,7 +264,8 @@ class Producers:
         )
 
     def truncate(self, offset: int) -> bool:
-        """Forget batches at or above `offset`; False: what remains is not enough, build the state from the log."""
+        """Forget batches at or above `offset`. Returns False if what remains is not enough: build the state from the
+        log."""
         if self.transactions.ended or any(
             p.transaction_offset >= 0 or p.coordinator_epoch >= 0 for p in self.by_id.values()
         ):
@@ -295,14 +294,14 @@ class Producers:
         return len(silent)
 
     def heard(self, before: "Producers", now_ms: int) -> None:
-        """This state was read from files, which do not say when a batch was appended. So use the time that `before`
-        has, or else the present."""
+        """Give producers the times at which `before` has heard of them, or else the present: this state was read from
+        files, which do not say when a batch was appended."""
         for producer_id, producer in self.by_id.items():
             known = before.by_id.get(producer_id)
             producer.touched_ms = max(producer.touched_ms, now_ms, -1 if known is None else known.touched_ms)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all producers and transactions."""
         self.by_id.clear()
         self.transactions.clear()
 
@@ -386,7 +385,7 @@ def _restore(by_id: dict[int, Producer], row: tuple[int, ...]) -> None:
 
 
 def _restore_before(by_id: dict[int, Producer], view: memoryview) -> int:
-    """The batches before each producer's last; how many bytes they take. Raises CorruptSnapshot."""
+    """Enter the batches before each producer's last. Returns how many bytes they take. Raises CorruptSnapshot."""
     count, rows = _table(view, _BEFORE.size, "earlier batches")
     for producer_id, sequence, offset, delta, timestamp in _BEFORE.iter_unpack(rows):
         batches = by_id[producer_id].batches if producer_id in by_id else []
@@ -397,7 +396,7 @@ def _restore_before(by_id: dict[int, Producer], view: memoryview) -> int:
 
 
 def _restore_ended(view: memoryview) -> list[Ended]:
-    """The transactions that had ended. Raises CorruptSnapshot."""
+    """The transactions that had ended when the snapshot was made. Raises CorruptSnapshot."""
     count, rows = _table(view, _ENDED.size, "ended transactions")
     if len(view) != _COUNT.size + count * _ENDED.size:
         raise CorruptSnapshot(f"bytes behind {count} ended transactions")

@@ -21,19 +21,19 @@ class ProducerSnapshots:
     def __init__(self, names: Names) -> None:
         self._names = names
         self.offsets: list[int] = []
-        """Of those that are on the disk, rising."""
+        """The offsets of the snapshots that are on the disk, rising."""
         self.pending: dict[int, bytes] = {}
-        """What the next flush writes, by offset."""
+        """The content of the snapshots that the next flush writes, by offset."""
 
     def __bool__(self) -> bool:
         return bool(self.offsets or self.pending)
 
     def path(self, offset: int) -> str:
-        """The file of a snapshot."""
+        """The path of a snapshot's file."""
         return f"{self._names.directory}/{offset:020d}{SNAPSHOT}"
 
     def paths(self) -> tuple[tuple[int, str], ...]:
-        """(offset, path) of those on the disk, rising."""
+        """(offset, path) of the snapshots on the disk, rising."""
         return tuple((offset, self.path(offset)) for offset in self.offsets)
 
     def kept(self, offset: int) -> bytes | str | None:
@@ -43,12 +43,12 @@ class ProducerSnapshots:
         return self.path(offset) if offset in self.offsets else None
 
     def before(self, offset: int) -> int:
-        """The newest at or below an offset; -1: none."""
+        """The offset of the newest snapshot at or below an offset; -1: none."""
         return max((one for one in (*self.offsets, *self.pending) if one <= offset), default=-1)
 
     def newest(self, otherwise: int, begin: int) -> tuple[Producers, int]:
-        """The state of the newest sound one, and its offset. Without any it is an empty state, and `otherwise`; if there are
-        only damaged ones, an empty state and `begin`. Blocking."""
+        """The state of the newest sound snapshot, and its offset. Without any it is an empty state, and `otherwise`; if
+        there are only damaged ones, an empty state and `begin`. Blocking."""
         for offset in sorted({*self.offsets, *self.pending}, reverse=True):
             try:
                 return Producers.parse(self.pending.get(offset) or self._content(offset)), offset
@@ -66,7 +66,7 @@ class ProducerSnapshots:
             file.close()
 
     def forget(self, offset: int) -> None:
-        """The file of a snapshot cannot be trusted."""
+        """Forget a snapshot whose file cannot be trusted."""
         self.offsets = [one for one in self.offsets if one != offset]
 
     def leaving(self, offsets: Sequence[int]) -> list[Pair]:
@@ -82,7 +82,7 @@ class ProducerSnapshots:
             self.offsets.remove(offset)
 
     def drop_above(self, offset: int) -> None:
-        """Remove those of offsets that the log no longer has. Unlinks, so for start-up and truncation only."""
+        """Remove the snapshots of offsets that the log no longer has. Unlinks, so for start-up and truncation only."""
         for snapshot in [one for one in self.offsets if one > offset]:
             self._names.disk.remove(self.path(snapshot))
             self.offsets.remove(snapshot)
@@ -90,13 +90,13 @@ class ProducerSnapshots:
         self.pending = {one: content for one, content in self.pending.items() if one <= offset}
 
     def flushed(self, offsets: Iterable[int]) -> None:
-        """A flush has written these."""
+        """Note that a flush has written the snapshots of these offsets."""
         for offset in offsets:
             if self.pending.pop(offset, None) is not None and offset not in self.offsets:
                 self.offsets = sorted([*self.offsets, offset])
 
     def outdated(self, offsets: Iterable[int]) -> None:
-        """A flush has written these, and the log was truncated meanwhile: they may be wrong."""
+        """Drop the snapshots that a flush has written while the log was truncated: they may be wrong."""
         for offset in offsets:
             if offset not in self.pending and offset not in self.offsets:
                 self._names.disk.remove(self.path(offset))

@@ -29,7 +29,7 @@ TRANSACTION_INDEX = ".txnindex"
 _ENTRY = struct.Struct(">hqqqq")
 ENTRY_BYTES = _ENTRY.size
 WHOLE_BYTES = 16_384
-"""A larger file is not read whole for a question."""
+"""The most bytes of a file that is read whole for a question."""
 PIECE_BYTES = ENTRY_BYTES << 16
 _ROWS = np.dtype(
     [
@@ -45,11 +45,11 @@ Rows = np.ndarray[Any, Any]
 
 
 class CorruptTransactionIndex(ValueError):
-    """A file that is not believed; the text says why."""
+    """The file of an index cannot be trusted; the text says why."""
 
 
 class Aborted(NamedTuple):
-    """One entry. Offsets of the log."""
+    """One entry of an index: an aborted transaction. All offsets are those of the log."""
 
     producer_id: int
     first_offset: int
@@ -61,9 +61,9 @@ class Candidates(NamedTuple):
     """Entries of one segment among which are all those that overlap a range of offsets."""
 
     rows: Buffer
-    """Whole entries, checked."""
+    """The entries, whole and checked."""
     complete: bool
-    """No segment behind this one has another: all that began in the range had ended."""
+    """Whether no segment behind this one has another such entry: all transactions that began in the range had ended."""
 
 
 def aborted(ended: Ended, transactions: Transactions) -> Aborted:
@@ -85,7 +85,8 @@ def entries(data: Buffer) -> list[Aborted]:
 
 
 def check(data: Buffer, base_offset: int, end_offset: int) -> None:
-    """Raises CorruptTransactionIndex unless these are the bytes of a sound file of a segment that ends at `end_offset`."""
+    """Check the bytes of a file of a segment that ends at `end_offset`. Raises CorruptTransactionIndex if they are not
+    sound."""
     if len(data) % ENTRY_BYTES:
         raise CorruptTransactionIndex(f"{len(data)} bytes are no whole entries")
     rows = np.frombuffer(data, _ROWS)
@@ -102,15 +103,16 @@ def check(data: Buffer, base_offset: int, end_offset: int) -> None:
 
 
 def narrow(count: int, entry: Callable[[int], Aborted], offset: int, upper_offset: int) -> tuple[int, int, bool]:
-    """Which of `count` entries to look at for `[offset, upper_offset)`: from the first that ends in it or behind, to the
-    first whose last stable offset is not in it; whether there is such a one. `entry` is asked for few of them."""
+    """The places of the entries to look at for `[offset, upper_offset)`, out of `count`: from the first that ends in
+    the range or behind, to the first whose last stable offset is not in it; and whether there is such a last one.
+    `entry` is asked for few of them."""
     begin = bisect_left(range(count), offset, key=lambda place: entry(place).last_offset)
     end = bisect_left(range(count), upper_offset, lo=begin, key=lambda place: entry(place).last_stable_offset)
     return begin, min(end + 1, count), end < count
 
 
 def narrowed(data: Buffer, offset: int, upper_offset: int) -> Candidates:
-    """The same of all entries of a segment, which are sound."""
+    """The entries to look at for `[offset, upper_offset)`, out of all entries of a segment, which are sound."""
     view = memoryview(data)
     begin, end, complete = narrow(
         len(view) // ENTRY_BYTES, lambda place: _entry(view[place * ENTRY_BYTES :]), offset, upper_offset
@@ -138,7 +140,8 @@ class _NotInMemory(Exception):
 
 
 class TransactionIndex:
-    """The index of one segment. Its file is never read by who appends, save where a log is opened or cut."""
+    """The index of one segment. Appends never read its file, which is read inside the loop only where a log is opened
+    or cut."""
 
     __slots__ = ("_data", "_disk", "_file", "base_offset", "exists", "path", "rebuilt")
 
@@ -147,17 +150,17 @@ class TransactionIndex:
         self.path = path
         self.base_offset = base_offset
         self.exists = False
-        """There are entries, or a file."""
+        """Whether there are entries, or a file."""
         self.rebuilt = False
-        """The file is not what memory has, and is to be replaced whole. Invariant: then the entries are in memory."""
+        """Whether the file is not what memory has, and is to be replaced whole. Invariant: then the entries are in
+        memory."""
         self._data: bytearray | None = bytearray()
         """All entries; None: they are in the file."""
         self._file: File | None = None
 
     def found(self, *, end_offset: int, active: bool) -> None:
-        """There is a file. Keep its entries in memory if the segment takes appends. Start-up and cuts: it blocks.
-
-        Raises CorruptTransactionIndex."""
+        """Look at the file, which exists. Its entries stay in memory if the segment takes appends. Start-up and cuts
+        only: it blocks. Raises CorruptTransactionIndex."""
         self.claim()
         data = self._content(cold=True)
         assert data is not None
@@ -165,16 +168,16 @@ class TransactionIndex:
         self._data = bytearray(data) if active else None
 
     def claim(self) -> None:
-        """There is a file, which has not been looked at yet."""
+        """Note that there is a file, which has not been looked at yet."""
         self.exists, self._data = True, None
 
     def keep(self, data: bytes) -> None:
-        """A thread has read all entries, and checked them: the segment is to take appends again."""
+        """Keep all entries, which a thread has read and checked: the segment is to take appends again."""
         if self._data is None:
             self._data = bytearray(data)
 
     def begin(self) -> None:
-        """The segment is empty: so is its index, whatever an earlier one of that name left behind."""
+        """Begin as the index of an empty segment, whatever an earlier one of that name left behind."""
         if self._disk.exists(self.path):
             self.exists = True
             file = self._open()
@@ -182,13 +185,14 @@ class TransactionIndex:
                 file.truncate(0)
 
     def append(self, entry: Aborted) -> None:
-        """An abort marker is in the log. In memory only, so that nothing can go wrong behind the append."""
+        """Enter an abort marker that is in the log. In memory only, so that nothing can go wrong behind the append."""
         assert self._data is not None, "the index of a segment that takes appends is in memory"
         self._data += encode(entry)
         self.exists = True
 
     def rebuild(self, entries: list[Aborted]) -> bool:
-        """Take these in the place of what the file has; whether that is something else. Start-up: it blocks."""
+        """Take these entries in the place of what the file has. Returns whether that was something else. Start-up only:
+        it blocks."""
         data = bytearray().join(map(encode, entries))
         try:
             self.rebuilt = self._content(cold=True) != data
@@ -199,24 +203,23 @@ class TransactionIndex:
         return self.rebuilt
 
     def replace(self, data: bytes) -> None:
-        """A thread has built the index again, as the file is damaged: the next flush replaces it."""
+        """Take the index that a thread has built again, as the file is damaged: the next flush replaces it."""
         if self._data is None:
             self._data, self.rebuilt, self.exists = bytearray(data), True, True
 
     def rewrite(self) -> None:
-        """A replacement of an earlier segment's file may have come late: write the file whole with the next flush."""
+        """Write the file whole with the next flush: a replacement of an earlier segment's file may have come late."""
         assert self._data is not None, "the segment is new, and takes appends"
         self.rebuilt = self.exists = True
 
     @property
     def in_memory(self) -> bool:
-        """The entries are; a sealed segment's are not, once its file has them."""
+        """Whether the entries are in memory; a sealed segment's are not, once its file has them."""
         return self._data is not None
 
     def read(self, *, cold: bool) -> Buffer | None:
-        """All entries; None: not in memory (never with `cold`, which blocks). Not checked.
-
-        Raises CorruptTransactionIndex: the file is gone."""
+        """All entries; None: not in memory (never with `cold`, which blocks). They are not checked. Raises
+        CorruptTransactionIndex if the file is gone."""
         return self._content(cold=cold) if self._data is None else self._data
 
     def candidates(self, offset: int, upper_offset: int, end_offset: int, *, cold: bool) -> Candidates | None:
@@ -256,9 +259,9 @@ class TransactionIndex:
             file.close()
 
     def truncate(self, offset: int, end_offset: int) -> None:
-        """The log ends at `offset` now, and this segment takes appends. Blocks, a little.
-
-        `end_offset`: of the segment before. Raises CorruptTransactionIndex: the entries are not known."""
+        """Forget the entries of markers at or above `offset`, where the log ends now; this segment takes appends.
+        Blocks, a little. `end_offset`: where the segment ended before. Raises CorruptTransactionIndex if the entries
+        are not known."""
         if not self.exists:
             self._data = bytearray()
             return
@@ -278,7 +281,7 @@ class TransactionIndex:
                 file.truncate(len(self._data))
 
     def write(self, *, sealed: bool) -> list[File]:
-        """Bring the file up to what memory has; it is to be synced. Raises DiskFull, DiskFailed."""
+        """Bring the file up to what memory has. Returns what is to be synced. Raises DiskFull, DiskFailed."""
         data = self._data
         if self.rebuilt or not self.exists:
             return []
@@ -291,21 +294,21 @@ class TransactionIndex:
         return [] if self._file is None else [self._file]
 
     def replacement(self) -> bytes | None:
-        """What the file is to be replaced with; None: it needs none."""
+        """The bytes with which the file is to be replaced; None: it need not be."""
         return bytes(self._data) if self.rebuilt and self._data is not None else None
 
     def replaced(self, content: bytes) -> None:
-        """The file has been replaced with that, and is durable."""
+        """Note that the file has been replaced with `content`, and is durable."""
         if self.rebuilt and self.replacement() == content:
             self.rebuilt = False
             self.close()
 
     def renamed(self, path: str) -> None:
-        """The file, if there is one, has that name now."""
+        """Note the present name of the file, if there is one."""
         self.path = path
 
     def close(self) -> None:
-        """Give the handle back. Idempotent."""
+        """Close the file handle. Idempotent. Idempotent."""
         if self._file is not None:
             self._file.close()
             self._file = None

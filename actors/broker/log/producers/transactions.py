@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 NO_LIMIT = 1 << 62
-"""Above every offset."""
+"""An offset above every other."""
 
 
 class Ended(NamedTuple):
@@ -22,7 +22,7 @@ class Ended(NamedTuple):
 
     first_offset: int
     last_offset: int
-    """Of the marker."""
+    """The offset of the marker."""
     producer_id: int
 
 
@@ -33,20 +33,21 @@ class Transactions:
 
     def __init__(self) -> None:
         self.open: OrderedDict[int, int] = OrderedDict()
-        """Producer id -> first offset. Invariant: the offsets rise."""
+        """The first offset of each open transaction, by producer id. Invariant: the offsets rise."""
         self.ended: list[Ended] = []
-        """A heap, the lowest first offset on top. One below the top may be replicated already."""
+        """The ended transactions as a heap, the lowest first offset on top. One below the top may be replicated
+        already."""
         self.first_unstable = NO_LIMIT
-        """Invariant: the lowest first offset in `open` and `ended`; NO_LIMIT without any."""
+        """The first unstable offset. Invariant: the lowest first offset in `open` and `ended`; NO_LIMIT without any."""
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """A producer without an open transaction has written the first batch of one, at the log's end."""
+        """Note that a producer without an open transaction has written the first batch of one, at the log's end."""
         self.open[producer_id] = first_offset
         if first_offset < self.first_unstable:
             self.first_unstable = first_offset
 
     def end(self, producer_id: int, last_offset: int) -> Ended:
-        """The marker of an open transaction is in the log."""
+        """Note that the marker of an open transaction is in the log."""
         ended = Ended(self.open.pop(producer_id), last_offset, producer_id)
         heappush(self.ended, ended)
         return ended
@@ -57,7 +58,7 @@ class Transactions:
         return next(iter(self.open.values()), NO_LIMIT)
 
     def replicated(self, high_watermark: int) -> None:
-        """Everything below the high watermark is on every replica of the ISR: markers there are final."""
+        """Note that everything below the high watermark is on every replica of the ISR: markers there are final."""
         ended = self.ended
         if not ended:
             return
@@ -73,7 +74,7 @@ class Transactions:
         self._look()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all transactions."""
         self.restore({}, [])
 
     def _look(self) -> None:
