@@ -302,9 +302,12 @@ def test_ctrl_c_ends_it_and_what_was_printed_is_committed(servers: str, name: st
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
     with process:
-        assert process.stdout.readline() == b"first\n" and process.stdout.readline() == b"second\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0 and process.stderr.read() == b""
+        try:
+            assert process.stdout.readline() == b"first\n" and process.stdout.readline() == b"second\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0 and process.stderr.read() == b""
+        finally:
+            process.kill()
     assert typed(servers, "consume", name, "-g", name, "-e").text == ""
 
 
@@ -317,9 +320,12 @@ def test_a_closed_pipe_ends_it_quietly(servers: str, name: str) -> None:
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
     with process:
-        assert process.stdout.readline() == b"first\n"
-        process.stdout.close()
-        assert process.wait(30) == 0 and process.stderr.read() == b""
+        try:
+            assert process.stdout.readline() == b"first\n" and process.stdout.readline() == b"second\n"
+            process.stdout.close()
+            assert process.wait(30) == 0 and process.stderr.read() == b""
+        finally:
+            process.kill()
 
 
 def test_a_cluster_that_is_well(servers: str) -> None:
