@@ -35,7 +35,7 @@ APPEND_TIME = "LogAppendTime"
 SIZE_BYTES = 12
 """Base offset and length: the bytes that the batch's length does not count."""
 SHORTEST = 14
-"""No batch of any format has a smaller length."""
+"""The smallest length that a batch of any format has."""
 MAGIC = 2
 FORMER_MAGIC = (0, 1)
 ZSTD_FROM = 7
@@ -47,19 +47,21 @@ FORMS: dict[str, Callable[[TopicSettings], tuple[int, int]]] = {
     "lz4": lambda settings: (LZ4, settings.compression_lz4_level),
     "zstd": lambda settings: (ZSTD, settings.compression_zstd_level),
 }
-"""compression.type -> codec and level."""
+"""The codec and the level of each compression.type."""
 _HEADER = struct.Struct(">qi4xb4xh20xqhi4x")
 
 
 class Refused(Exception):
-    """A request to a partition is refused. `code` is the answer. `records` are (index, sentence) of invalid records."""
+    """A request to a partition is refused. `code` is the error of the answer. `records` are (index, sentence) of
+    invalid records."""
 
     def __init__(self, code: ErrorCode, text: str = "", records: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text or code.name)
         self.code = code
         self.records = records
         self.log_start_offset = -1
-        """Where the log begins that refuses a produced batch; -1: it was refused before."""
+        """The log start offset of the log that refuses a produced batch; -1: the batch was refused before a log was
+        looked at."""
 
 
 class Claims(NamedTuple):
@@ -67,7 +69,7 @@ class Claims(NamedTuple):
 
     base_offset: int
     length: int
-    """Bytes after the length field."""
+    """The bytes that follow the length field."""
     magic: int
     attributes: int
     producer_id: int
@@ -109,8 +111,8 @@ def check(records: Any, settings: TopicSettings, version: int, transactional_id:
 
 
 def _form_error(records: Any, claims: Claims | None) -> ErrorCode:
-    """Which error bytes get that are not one whole batch. A client may have sent none, a part of one, or several; a length
-    that cannot be one, or bytes behind the batch that are none, show damage."""
+    """The error for bytes that are not one whole batch. A client may have sent none, a part of one, or several; a
+    length that cannot be one, or bytes behind the batch that are none, show damage."""
     if claims is None or claims.length + SIZE_BYTES > len(records):
         return ErrorCode.INVALID_RECORD
     behind = records[claims.length + SIZE_BYTES :] if claims.length >= SHORTEST else b""
@@ -120,7 +122,7 @@ def _form_error(records: Any, claims: Claims | None) -> ErrorCode:
 
 
 def judge(claims: Claims) -> None:
-    """Raises Refused, INVALID_RECORD, for a header that no producer writes."""
+    """Check the header of a produced batch. Raises Refused, INVALID_RECORD, if no producer writes such a header."""
     if claims.base_offset != 0:
         raise Refused(
             ErrorCode.INVALID_RECORD, f"a produced batch counts its records from 0, not from {claims.base_offset}"
@@ -132,7 +134,7 @@ def judge(claims: Claims) -> None:
 
 
 def target(settings: TopicSettings, attributes: int) -> Target | None:
-    """The form in which the topic wants a batch with these attributes; None: as it came."""
+    """The form in which the topic wants a batch with these attributes; None: the form in which it came."""
     if settings.compression_type == AS_PRODUCED:
         return None
     codec, level = FORMS[settings.compression_type](settings)
@@ -199,7 +201,7 @@ def rules(settings: TopicSettings, wall_ms: int) -> Rules:
 
 
 def refusal(error: CorruptBatch) -> Refused:
-    """The answer to a produced batch with that fault."""
+    """The refusal of a produced batch with such a fault."""
     if isinstance(error, InvalidRecords):
         code = ErrorCode.INVALID_TIMESTAMP if error.mistimed else ErrorCode.INVALID_RECORD
         return Refused(code, error.reason, error.errors)

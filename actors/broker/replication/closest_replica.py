@@ -13,14 +13,15 @@ from collections.abc import Callable
 from actors.broker.replication.partition import Partition
 
 LEADER = -1
-"""The leader serves the consumer itself."""
+"""The answer of `closest` if the leader serves the consumer itself."""
 
 Near = Callable[[int], bool]
-"""Whether a broker is in the consumer's rack, and is reached on the listener that was asked."""
+"""A function that says whether a broker is in the consumer's rack, and is reached on the listener that was asked."""
 
 
 def closest(partition: Partition, offset: int, near: Near) -> int:
-    """The broker that a consumer should fetch from, which wants to read this led partition from `offset` on; or `LEADER`."""
+    """The broker that a consumer should fetch from, if it wants to read a partition that is led here from `offset` on;
+    or `LEADER`."""
     if near(partition.cluster.me):
         return LEADER
     members = partition.isr.isr

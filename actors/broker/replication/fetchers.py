@@ -51,7 +51,7 @@ BACKOFF_MS = 50
 """The pause after an error of the whole request, or of one partition that the next metadata update will settle."""
 DISK_FULL_MS = 1000
 IDS_KEPT = 100
-"""Of topics that are not fetched any more, at most; and as many as are."""
+"""How many ids of topics that are not fetched any more are kept at most; and as many as topics are fetched."""
 IN_FLIGHT_MAX = 2
 SESSION_ERRORS = frozenset(
     (
@@ -83,7 +83,7 @@ class Cut(NamedTuple):
     leader_epoch: int
     epoch: int
     end_offset: int
-    """`epoch` and `end_offset` are the diverging epoch of the leader's answer."""
+    """The diverging epoch of the leader's answer, and the offset where it ends there."""
     job: Preparation
 
 
@@ -94,7 +94,7 @@ class Outcome(NamedTuple):
     advanced: list[Partition]
     """Partitions whose high watermark moved."""
     flush: dict[Partition, None]
-    """Logs that must be durable before the next request leaves: those truncated or begun anew and, with
+    """Logs that must be durable before the next request leaves: logs that were truncated or begun anew and, with
     flush.messages=1, all that grew."""
     jobs: dict[Disk, list[Job]]
     """Jobs that unlink files, to be run in a thread."""
@@ -125,7 +125,7 @@ class Fetcher:
         self.me = me
         self.limits = limits
         self._throttle = throttle or ReplicationThrottle()
-        """Of everything that this broker takes in, from this source and others."""
+        """The throttle of everything that this broker takes in, from this source and others."""
         self.broker_epoch = -1
         self.not_before_ms = 0
         self._asked: dict[Partition, Asked] = {}
@@ -137,7 +137,7 @@ class Fetcher:
         self._gone: dict[Key, str] = {}
         """Partitions in the session that the next request must drop from it, with the names of their topics."""
         self._ids: dict[str, bytes] = {}
-        """The topic that has a name now, or had it last."""
+        """The id of the topic that has a name now, or had it last."""
         self._delayed: dict[Partition, int] = {}
         """Partitions that were refused or are held back, with the monotonic time at which to fetch them again."""
         self._near: dict[Partition, None] = {}
@@ -177,13 +177,13 @@ class Fetcher:
         self._drop(partition)
 
     def renew(self, broker_epoch: int) -> None:
-        """The registration of this broker changed (rule 7)."""
+        """Begin a new session, since the registration of this broker changed (rule 7)."""
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch
             self._restart()
 
     def deadline_ms(self, mono_ms: int) -> int:
-        """When `next_request` may have something to send, if nothing happens before."""
+        """When `ask` may have something to send, if nothing happens before."""
         due = min(self._delayed.values()) if self._delayed else FAR_MS
         if not self._in_flight and (self._changed or (self._epoch and self._asked)):
             due = min(due, self.not_before_ms)
@@ -194,8 +194,8 @@ class Fetcher:
     # ---- the conversation
 
     def ask(self, mono_ms: int) -> Question | None:
-        """The request to send now, or None. The caller gives it back with its answer to `answered`, or without one to
-        `lost`."""
+        """The request to send now; None: there is nothing to ask. The caller gives it back with its answer to
+        `answered`, or without one to `lost`."""
         for partition in [partition for partition, until_ms in self._delayed.items() if until_ms <= mono_ms]:
             del self._delayed[partition]
             self._changed[partition] = None
@@ -210,7 +210,7 @@ class Fetcher:
         return self._build()
 
     def lost(self, question: Question, mono_ms: int) -> None:
-        """No answer will come: begin a new session after a pause."""
+        """Begin a new session after a pause, since no answer to a request will come."""
         if question.generation == self._generation:
             self.not_before_ms = mono_ms + BACKOFF_MS
             self._restart()
@@ -253,8 +253,8 @@ class Fetcher:
         return outcome
 
     def cut(self, cut: Cut, result: object, now: Now) -> Outcome:
-        """The job of a truncation has ended. If the log or its leader has changed meanwhile, the leader is asked
-        again."""
+        """Cut a log, after the job of the truncation has ended. If the log or its leader has changed meanwhile, the
+        leader is asked again."""
         outcome = _nothing()
         partition = cut.partition
         if self._partitions.get((partition.topic_id, partition.number)) is not partition:

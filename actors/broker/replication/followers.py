@@ -30,7 +30,8 @@ class Position(NamedTuple):
 
 
 class Follower:
-    """Progress of one follower. Invariant: `caught_up_ms <= fetch_ms` once it has fetched under this leader."""
+    """The progress of one follower, as its leader knows it. Invariant: `caught_up_ms <= fetch_ms` once it has fetched
+    under this leader."""
 
     __slots__ = (
         "attached",
@@ -49,7 +50,7 @@ class Follower:
         self.log_start = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_ms = caught_up_ms
-        """Monotonic; the last time at which it had the whole log."""
+        """Monotonic time of the last moment at which the follower had the whole log."""
         self.fetch_ms = caught_up_ms
         self.fetch_leader_end = UNKNOWN_OFFSET
         self.attached = False
@@ -68,12 +69,13 @@ class Follower:
         self.fetch_leader_end = position.leader_end
 
     def passed(self, leader_end: int, heard_ms: int) -> None:
-        """The leader appends; its log end was `leader_end`, and the follower's last fetch came at `heard_ms`."""
+        """Note that the leader appends: its log end was `leader_end`, and the follower's last fetch came at
+        `heard_ms`."""
         if self.attached and self.log_end == leader_end and heard_ms > self.caught_up_ms:
             self.caught_up_ms = self.fetch_ms = heard_ms
             self.fetch_leader_end = leader_end
 
     def lags(self, leader_end: int, mono_ms: int, lag_ms_max: int) -> bool:
-        """R497-44: whether its log end differs from the leader's, and it has not been caught up for longer than
-        `lag_ms_max`."""
+        """Whether the follower's log end differs from the leader's, and it has not been caught up for longer than
+        `lag_ms_max` (R497-44)."""
         return self.log_end != leader_end and mono_ms - self.caught_up_ms > lag_ms_max

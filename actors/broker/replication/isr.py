@@ -127,7 +127,7 @@ del _stage
 
 
 class Proposal:
-    """One proposal. Answers are matched by identity, never by content (T20)."""
+    """One proposal of another ISR. Answers are matched by identity, never by content (T20)."""
 
     __slots__ = ("base", "epochs", "want")
 
@@ -153,11 +153,11 @@ class Isr:
         self.partition_epoch = partition_epoch
         self.stage = Stage.SETTLED
         self.proposal: Proposal | None = None
-        """Invariant: None exactly when the stage is SETTLED."""
+        """The proposal that waits or is sent. Invariant: None exactly when the stage is SETTLED."""
         self.maximal = self.isr
-        """Invariant: `isr | proposal.want`."""
+        """The union of the committed and the proposed ISR. Invariant: `isr | proposal.want`."""
         self.held_off: dict[int, int] = {}
-        """Replica -> monotonic ms before which it is not proposed again (T13)."""
+        """The monotonic time before which a replica is not proposed again, by replica (T13)."""
         self._refused: frozenset[int] = frozenset()
 
     def decide(self, want: frozenset[int], epochs: Mapping[int, int]) -> bool:
@@ -168,7 +168,7 @@ class Isr:
         return settled and self.stage is Stage.QUEUED
 
     def flushed(self) -> Proposal:
-        """T5: the proposal is sent now."""
+        """Note that the proposal is sent now (T5)."""
         self._move(Event.FLUSH)
         assert self.proposal is not None and self.proposal.want != self.isr
         return self.proposal
@@ -176,8 +176,8 @@ class Isr:
     def answered(
         self, proposal: Proposal, event: Event, *, isr: Iterable[int] = (), partition_epoch: int = -1, until_ms: int = 0
     ) -> Row:
-        """An answer, or its loss, for `proposal`. `isr` and `partition_epoch` with APPLIED_STATE, `until_ms` with FINAL
-        (hold-off)."""
+        """Take an answer for `proposal`, or its loss. `isr` and `partition_epoch` with APPLIED_STATE, `until_ms` with
+        FINAL (hold-off)."""
         return self._move(
             event if proposal is self.proposal else Event.FOREIGN,
             isr=isr,
@@ -186,7 +186,7 @@ class Isr:
         )
 
     def updated(self, isr: Iterable[int], partition_epoch: int, *, again: bool = False) -> Row:
-        """A committed update of a partition that is still led. `again`: under a higher leader epoch (T18)."""
+        """Take a committed update of a partition that is still led. `again`: under a higher leader epoch (T18)."""
         if partition_epoch == self.partition_epoch:
             event = Event.UPDATE_SAME
         elif partition_epoch < self.partition_epoch:
@@ -196,11 +196,11 @@ class Isr:
         return self._move(event, isr=isr, partition_epoch=partition_epoch)
 
     def happened(self, event: Event) -> Row:
-        """An event without data: OTHER_LEADER, REMOVED, LEASE_ENDED, LEASE_RENEWED, CONTROLLER_CHANGED."""
+        """Take an event without data: OTHER_LEADER, REMOVED, LEASE_ENDED, LEASE_RENEWED, CONTROLLER_CHANGED."""
         return self._move(event)
 
     def broker_changed(self, replica: int) -> None:
-        """The registration of `replica` changed. This ends its hold-off."""
+        """End the hold-off of `replica`, since its registration changed. This ends its hold-off."""
         self.held_off.pop(replica, None)
 
     def _move(
@@ -254,7 +254,8 @@ class View(NamedTuple):
 
 
 def eligible(view: View, follower: Follower) -> bool:
-    """R497-43 without the positions: not fenced, and its fetches carry the epoch of its registration."""
+    """Whether a follower may be in an ISR, apart from its position (R497-43): it is not fenced, and its fetches carry
+    the epoch of its registration."""
     epoch = view.unfenced.get(follower.id)
     return epoch is not None and (follower.broker_epoch == epoch)
 
@@ -275,7 +276,7 @@ def wanted(view: View, isr: Isr) -> frozenset[int]:
 
 
 def joins(view: View, isr: Isr, follower: Follower) -> bool:
-    """R497-43: whether this follower, which is outside the committed ISR, may be proposed."""
+    """Whether a follower that is outside the committed ISR may be proposed (R497-43)."""
     return (
         follower.log_end >= view.high_watermark
         and follower.log_end >= view.epoch_start
@@ -285,7 +286,7 @@ def joins(view: View, isr: Isr, follower: Follower) -> bool:
 
 
 def epochs_of(view: View, want: Iterable[int]) -> dict[int, int]:
-    """The broker epochs that a proposal names: those of the fetches, for members where it is also the registered
+    """The broker epochs that a proposal names: the epochs of the fetches, for members where it is also the registered
     one."""
     return {
         replica: follower.broker_epoch
@@ -295,7 +296,7 @@ def epochs_of(view: View, want: Iterable[int]) -> dict[int, int]:
 
 
 def high_watermark(view: View, isr: Isr, min_insync: int) -> int:
-    """R497-23, -45, -53: the high watermark that the present state allows. It is never below the present one.
+    """The high watermark that the present state allows (R497-23, -45, -53). It is never below the present one.
 
     It is the lowest log end over the maximal ISR and over every replica that is caught up and may join. While the
     committed ISR is smaller than min(`min_insync`, number of replicas), it stays where it is.

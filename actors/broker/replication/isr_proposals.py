@@ -41,7 +41,7 @@ proposal."""
 
 
 class Led(Protocol):
-    """What is needed of a partition that this broker leads."""
+    """A partition that this broker leads, as far as proposals need it."""
 
     topic: str
     topic_id: bytes
@@ -57,7 +57,8 @@ class Entry(NamedTuple):
     partition: Led
     proposal: Proposal
     leader_epoch: int
-    """When it was handed over. The partition epoch that it rests on is the proposal's own."""
+    """The leader epoch when the proposal was handed over. The partition epoch that it rests on is the proposal's
+    own."""
 
 
 class Moved(NamedTuple):
@@ -81,12 +82,12 @@ class IsrProposals:
         self._in_flight: list[Entry] | None = None
 
     def queue(self, partition: Led) -> None:
-        """A partition has a new proposal (T1, T2)."""
+        """Queue a partition that has a new proposal (T1, T2)."""
         self._queued[partition] = None
 
     def forget(self, partition: Led) -> None:
-        """This broker leads the partition no longer, or it is gone. An entry in flight stays: T20 handles its
-        answer."""
+        """Forget a partition that this broker leads no longer, or that is gone. An entry in flight stays: T20 handles
+        its answer."""
         self._queued.pop(partition, None)
 
     @property
@@ -99,7 +100,8 @@ class IsrProposals:
         return self.not_before_ms if (self._queued or self._again) and self._in_flight is None else 1 << 62
 
     def flush(self, broker_epoch: int, mono_ms: int) -> Any | None:
-        """The request to send now, or None (T5). Call it only while this broker's lease is live (T21)."""
+        """The request to send now; None: there is nothing to send (T5). Call it only while this broker's lease is live
+        (T21)."""
         if self._in_flight is not None or mono_ms < self.not_before_ms:
             return None
         entries = [entry for entry in self._again if entry.partition.isr.proposal is entry.proposal]
@@ -121,7 +123,7 @@ class IsrProposals:
         return self._request(entries, broker_epoch)
 
     def answered(self, reply: "AlterIsrResponse", mono_ms: int) -> list[Moved]:
-        """The answer to the request in flight."""
+        """Take the answer to the request in flight. Returns the partitions whose proposals it has moved."""
         entries, self._in_flight = self._in_flight or [], None
         if reply.error_code != ErrorCode.NONE:
             self.not_before_ms = mono_ms + BACKOFF_MS
@@ -141,7 +143,8 @@ class IsrProposals:
         return moved
 
     def lost(self, known: bool, mono_ms: int) -> list[Moved]:
-        """No answer will come (T7). `known`: whether an active controller was known."""
+        """Note that no answer to the request in flight will come (T7). `known`: whether an active controller was
+        known."""
         entries, self._in_flight = self._in_flight or [], None
         self.not_before_ms = mono_ms + (BACKOFF_MS if known else BACKOFF_UNKNOWN_MS)
         return self._all(entries, lambda entry: Event.TRANSIENT, mono_ms)

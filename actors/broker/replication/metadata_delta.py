@@ -23,7 +23,7 @@ class PartitionState(NamedTuple):
     topic_id: bytes
     number: int
     assignment: Assignment | None
-    """None: this broker has no replica of it, or no longer."""
+    """The partition's assignment, if this broker has a replica of it; None: it has none, or has none any more."""
 
 
 class MetadataDelta(NamedTuple):
@@ -35,13 +35,13 @@ class MetadataDelta(NamedTuple):
     """Every partition that this broker leads by the metadata. Read only when its own registration is in `brokers` and has
     begun, or ceased, to be that of the running process."""
     deleted_topics: Iterable[tuple[str, bytes]] = ()
-    """(name, topic id)"""
+    """The deleted topics: (name, topic id)."""
     partitions: Iterable[PartitionState] = ()
-    """Partitions that changed; one that has and had no replica here may be left out. In a delta that says everything: those
-    with a replica here, and there are no others."""
+    """Partitions that changed; a partition that has no replica here and had none may be left out. In a delta that says
+    everything: those with a replica here, and there are no others."""
     configs: Iterable[ConfigKey] = ()
     topics_changed: bool = False
-    """A topic came, went or got partitions."""
+    """Whether a topic came, went or got partitions."""
     leaders_changed: bool = False
-    """A broker or a partition changed, those included that have nothing to do with this broker."""
+    """Whether a broker or a partition changed, also without having to do with this broker."""
     features_changed: bool = False

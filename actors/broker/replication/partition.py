@@ -47,13 +47,15 @@ class Assignment(NamedTuple):
     isr: tuple[int, ...]
     leader: int
     leader_epoch: int
-    """Counts leaderships: what clients and followers fence with, and what batches and leader-epoch-checkpoint hold."""
+    """The number that counts leaderships: clients and followers fence with it, and batches and leader-epoch-checkpoint
+    hold it."""
     partition_epoch: int
-    """Counts changes of any kind: tells the newer of two assignments, and what an AlterIsr rests on."""
+    """The number that counts changes of any kind: it tells the newer of two assignments, and an AlterIsr rests on
+    it."""
 
 
 class Became(enum.Enum):
-    """What an assignment made of this broker's part."""
+    """The change that an assignment makes to this broker's part."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -65,7 +67,7 @@ class NoRoom(Refused):
 
 
 class Cluster:
-    """What every partition of a broker looks at. Written by the broker's role."""
+    """The state of the broker and the cluster that all its partitions look at. Written by the broker's role."""
 
     __slots__ = (
         "follower_throttle",
@@ -82,16 +84,17 @@ class Cluster:
     def __init__(self, me: int, lag_ms_max: int, throttle_windows: int = 11, throttle_window_ms: int = 1_000) -> None:
         self.me = me
         self.unfenced: dict[int, int] = {}
-        """Broker epoch of each broker that is registered and not fenced. Who is not in it is fenced or absent."""
+        """The broker epoch of each broker that is registered and not fenced. A broker that is not in it is fenced or
+        absent."""
         self.heard_ms: dict[int, int] = {}
         """Monotonic time of the last fetch of each replica."""
         self.lag_ms_max = lag_ms_max
         self.without_room: dict[Disk, DiskFull] = {}
         """Why appends of this turn were refused, by directory."""
         self.leader_throttle = ReplicationThrottle(throttle_windows, throttle_window_ms)
-        """Of what this broker sends to followers."""
+        """The throttle of what this broker sends to followers."""
         self.follower_throttle = ReplicationThrottle(throttle_windows, throttle_window_ms)
-        """Of what it takes in from leaders."""
+        """The throttle of what this broker takes in from leaders."""
         self.recompresses = False
         """Whether a topic here asks for a codec of its own, or has since the start."""
         self.rack_aware = False
@@ -102,20 +105,20 @@ class Waiting(Protocol):
     """A fetcher whose answer may be waiting for a partition to change."""
 
     replica: int
-    """Below zero: a client."""
+    """The broker id of a follower; below zero: a client."""
     key: object
-    """Waiting key of its answer."""
+    """The waiting key of its answer."""
 
 
 class Watcher(Protocol):
     """What a partition keeps of a fetcher that is to hear of its changes."""
 
     def stir(self) -> Waiting:
-        """The partition changed: look at it with the fetcher's next answer."""
+        """Note that the partition changed: look at it with the fetcher's next answer."""
 
 
 class Partition:
-    """State of one replica here. Keyed by (topic id, number): rows of the image never reach this file."""
+    """The state of one replica on this broker. Keyed by (topic id, number): rows of the image never reach this file."""
 
     __slots__ = (
         "_unwritten",
@@ -166,32 +169,33 @@ class Partition:
         self.leader_epoch = -1
         self.isr = Isr((), -1)
         self.followers: dict[int, Follower] = {}
-        """Invariant: on the leader exactly the other replicas; elsewhere empty."""
+        """The followers, by broker. Invariant: on the leader exactly the other replicas; elsewhere empty."""
         self.high_watermark = high_watermark
-        """Invariant: at most the log end."""
+        """The high watermark of this replica. Invariant: at most the log end."""
         log.producers.transactions.replicated(high_watermark)
         self.epoch_start = 0
         """Log end when the leader epoch began here."""
         self.led_from = 0
-        """Log end when the present unbroken leadership began: a leader before it may have shown all that is below."""
+        """The log end when the present unbroken leadership began: a leader before it may have shown all that is
+        below."""
         self._unwritten: dict[int, tuple[type[Refused], str]] = {}
         """Producers whose last batch found no room, or came too early behind a cut, and the refusal that says so;
-        `UNWRITTEN_MAX` at most. What they sent behind it is refused for the same reason and not as out of order: librdkafka
-        answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and under that it repeats records which other
-        partitions may hold already."""
+        `UNWRITTEN_MAX` at most. What they sent behind it is refused for the same reason and not as out of order:
+        librdkafka answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and under that it repeats records
+        which other partitions may hold already."""
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
         self.proven_epoch = -1
-        """Leader epoch in which a leader has shown last that this log is the beginning of its own."""
+        """The last leader epoch in which a leader has shown that this log is the beginning of its own."""
         self.removed = False
         self.unreadable = log.damaged is not None
-        """A segment here is damaged: this replica is to be given up, and fetched anew from another one."""
+        """Whether a segment here is damaged: this replica is to be given up, and fetched anew from another one."""
         self.watchers: dict[Watcher, None] = {}
-        """Who is to hear that this partition changed: its entries in the fetch sessions that are kept."""
+        """The entries of fetch sessions that are to hear when this partition changes."""
         self.alone = False
-        """Leader of a partition with one replica: the high watermark is the log end."""
+        """Whether this broker leads the partition and there is no other replica: the high watermark is the log end."""
         self.grown = ("grown", topic_id, number)
-        """Waiting key: the log end moved, or who leads changed."""
+        """Waiting key: the log end moved, or the partition has another leader."""
         self.committed = ("committed", topic_id, number)
         """Waiting key: the high watermark moved, or what a produce waits for can no longer come."""
 
@@ -200,13 +204,13 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        """This broker is the leader."""
+        """Whether this broker is the leader."""
         return self.leader == self.cluster.me
 
     # ---- metadata
 
     def configure(self, settings: TopicSettings) -> None:
-        """The topic's settings from now on."""
+        """Take over the topic's settings."""
         self.settings = settings
         if settings.compression_type != AS_PRODUCED:
             self.cluster.recompresses = True
@@ -214,10 +218,11 @@ class Partition:
         self.throttled_as_leader = lists(settings.leader_replication_throttled_replicas, self.number, me)
         """Whether what is sent to followers counts against this broker's rate, and may be held back (KIP-73)."""
         self.throttled_as_follower = lists(settings.follower_replication_throttled_replicas, self.number, me)
-        """The same of what this replica takes in."""
+        """Whether what this replica takes in counts against this broker's rate, and may be held back (KIP-73)."""
 
     def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, Row | None]:
-        """Take over a committed assignment; what became of the part, and the row of the ISR table that moved."""
+        """Take over a committed assignment. Returns what became of this broker's part, and the row of the ISR table
+        that moved."""
         led, leads = self.leads, assignment.leader == self.cluster.me
         known, told = self.isr.partition_epoch, assignment.partition_epoch
         if told < known:
@@ -253,7 +258,7 @@ class Partition:
         return (Became.SAME if led else Became.LEADER), row
 
     def remove(self) -> None:
-        """The partition is deleted or was moved away (T19)."""
+        """Give up a partition that is deleted or was moved away (T19)."""
         self.isr.happened(Event.REMOVED)
         self.removed = True
         self.leader = NO_LEADER
@@ -262,7 +267,8 @@ class Partition:
     # ---- leader: append
 
     def admit(self, acks: int) -> None:
-        """Refuses a produce before anything is written: not the leader, or too small a committed ISR (R497-25)."""
+        """Check a produce before anything is written. Raises Refused if this broker is not the leader, or the committed
+        ISR is too small (R497-25)."""
         if self.leader != self.cluster.me:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(self.isr.isr) < self.min_insync:
@@ -278,7 +284,8 @@ class Partition:
 
     @property
     def own_end(self) -> int:
-        """Up to where this replica itself has the data: the log end, or with flush.messages=1 what is on the disk."""
+        """The offset up to which this replica itself has the data: the log end, or with flush.messages=1 what is on the
+        disk."""
         log = self.log
         return int(log.recovery_point if self.durable_first else log.log_end_offset)
 
@@ -377,7 +384,7 @@ class Partition:
     # ---- leader: followers, high watermark, ISR
 
     def view(self, mono_ms: int) -> View:
-        """What the ISR rules look at."""
+        """The state of the partition that the ISR rules look at."""
         cluster, log = self.cluster, self.log
         return View(
             cluster.me,
@@ -395,8 +402,8 @@ class Partition:
     def note_fetch(
         self, replica: int, fetch_offset: int, log_start: int, broker_epoch: int, mono_ms: int, *, attached: bool
     ) -> None:
-        """A follower says where it is; `attached`: in a session that is kept. UNKNOWN_LEADER_EPOCH for a replica that is not
-        assigned as far as known here."""
+        """Note where a follower is. `attached`: the partition is in a session that is kept. Raises Refused,
+        UNKNOWN_LEADER_EPOCH, if the replica is not assigned as far as known here."""
         follower = self.followers.get(replica)
         if follower is None:
             raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica} is no replica of {self!r} as far as known here")
@@ -404,7 +411,7 @@ class Partition:
         follower.fetched(Position(fetch_offset, log_start, broker_epoch, self.log.log_end_offset, mono_ms))
 
     def advance(self, mono_ms: int) -> bool:
-        """Move the high watermark as far as the present state allows (R497-23, -45, -53); whether it moved."""
+        """Move the high watermark as far as the present state allows (R497-23, -45, -53). Returns whether it moved."""
         if self.leader != self.cluster.me:
             return False
         if self.alone:
@@ -418,13 +425,14 @@ class Partition:
         return True
 
     def _replicated(self) -> None:
-        """The high watermark has moved, or the log was cut."""
+        """Tell the transactions where the high watermark is, after it has moved or the log was cut."""
         transactions = self.log.producers.transactions
         if transactions.ended:
             transactions.replicated(self.high_watermark)
 
     def decide(self, mono_ms: int) -> bool:
-        """Compare the ISR that is with the one that should be; True: a new proposal is to be queued (T1, T2)."""
+        """Compare the committed ISR with the one that should be. Returns True if a new proposal is to be queued (T1,
+        T2)."""
         if self.leader != self.cluster.me:
             return False
         view = self.view(mono_ms)
@@ -433,26 +441,28 @@ class Partition:
 
     @property
     def incomplete(self) -> bool:
-        """A replica is outside the committed ISR, or a proposal may still be changed: a fetch is worth a decision."""
+        """Whether a replica is outside the committed ISR, or a proposal may still be changed: a fetch is worth a
+        decision."""
         return len(self.isr.isr) < len(self.replicas) or self.isr.stage is isr_rules.Stage.QUEUED
 
     @property
     def durable_first(self) -> bool:
-        """What is here counts only once it is on the disk: flush.messages=1, or a proposal is out that may make this
-        replica the only one that has what is acknowledged now."""
+        """Whether what is here counts only once it is on the disk: flush.messages=1, or a proposal is out that may make
+        this replica the only one that has what is acknowledged now."""
         return self.settings.flush_messages == 1 or self.flush_before_asking
 
     @property
     def flush_before_asking(self) -> bool:
-        """The proposal would leave fewer members than min.insync.replicas, or this one alone: what is here must be durable
-        first. Once the controller has the proposal it may commit it after this broker has lost what it had not synced."""
+        """Whether the proposal would leave fewer members than min.insync.replicas, or this one alone: what is here must
+        be durable first. Once the controller has the proposal it may commit it after this broker has lost what it had
+        not synced."""
         proposal = self.isr.proposal
         return proposal is not None and len(proposal.want) < min(max(self.min_insync, 2), len(self.isr.isr))
 
     @property
     def low_watermark(self) -> int:
-        """Lowest log start of the replicas that are alive (DeleteRecords). Who is fenced or absent holds nobody up: it hears
-        of the new log start when it fetches again."""
+        """The lowest log start of the replicas that are alive (DeleteRecords). Replicas that are fenced or absent hold
+        nothing up: they hear of the new log start when they fetch again."""
         alive = self.cluster.unfenced
         starts = [follower.log_start for follower in self.followers.values() if follower.id in alive]
         return min([self.log.log_start_offset, *starts])
@@ -461,14 +471,15 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where readers of committed records read. At most the high watermark."""
+        """The offset up to which readers of committed records read. At most the high watermark."""
         unstable = self.log.producers.transactions.first_unstable
         if unstable >= self.high_watermark:
             return self.high_watermark
         return min(max(unstable, self.log.log_start_offset), self.high_watermark)
 
     def check_epoch(self, epoch: int, *, leader_only: bool) -> None:
-        """FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER; `epoch` -1 is not checked (KIP-320).
+        """Check the leader epoch that a request names (KIP-320); -1 is not checked. Raises Refused:
+        FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
 
         An earlier epoch of the same unbroken leadership, as each change of an ISR leaves it where one number counts both
         (A33), is refused too. Clients trust that no answer has a batch of an epoch which they do not know. librdkafka may
@@ -482,9 +493,8 @@ class Partition:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def diverging(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
-        """KIP-595's check in Fetch: (epoch, end offset) of the newest common epoch where the fetcher's log is another.
-
-        OFFSET_OUT_OF_RANGE when this log knows nothing of that epoch."""
+        """(epoch, end offset) of the newest common epoch if the fetcher's log has diverged from this one; None: it has
+        not (KIP-595's check in Fetch). Raises Refused, OFFSET_OUT_OF_RANGE, if this log knows nothing of that epoch."""
         if last_fetched_epoch < 0:
             return None
         epoch, end = self.log.end_offset_for_epoch(last_fetched_epoch)
@@ -493,14 +503,14 @@ class Partition:
         return (epoch, end) if epoch < last_fetched_epoch or end < fetch_offset else None
 
     def check_offset(self, offset: int) -> None:
-        """OFFSET_OUT_OF_RANGE outside [log start, log end]."""
+        """Check an offset. Raises Refused, OFFSET_OUT_OF_RANGE, if it is outside [log start, log end]."""
         if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
             raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
 
     # ---- follower
 
     def follow(self, leader_high_watermark: int, leader_log_start: int) -> bool:
-        """What a leader's fetch answer says beside its records; whether the high watermark moved."""
+        """Take over what a leader's fetch answer says beside its records. Returns whether the high watermark moved."""
         self.proven_epoch = self.leader_epoch
         if leader_log_start > self.log.log_start_offset:
             self.log.delete_records(min(leader_log_start, self.log.log_end_offset))
@@ -522,11 +532,12 @@ class Partition:
         )
 
     def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
-        """The job that must come before `truncate_for`; None: it can cut at once."""
+        """The job that must come before `truncate_for`; None: there is none, cut at once."""
         return prepare_cut(self.log, self._common(epoch, end_offset))
 
     def truncate_for(self, epoch: int, end_offset: int, prepared: Prepared | None = None) -> list[Job]:
-        """Cut to the newest offset that the leader's answer (its epoch and end offset) proves common; jobs that unlink.
+        """Cut the log to the newest offset that the leader's answer (its epoch and end offset) proves common. Returns
+        jobs that unlink.
 
         KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
         """
@@ -546,7 +557,7 @@ class Partition:
         return min(target, self.log.log_end_offset)
 
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
-        """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""
+        """Begin again at `offset`, since nothing here overlaps with the leader's log. Returns jobs that unlink."""
         try:
             jobs = truncate_fully(self.log, offset, wall_ms)
         finally:
@@ -555,7 +566,7 @@ class Partition:
         return jobs
 
     def _was_cut(self) -> None:
-        """The log ends earlier, perhaps: what fails half way may have cut a part."""
+        """Note that the log may end earlier now: a cut that fails half way may have cut a part."""
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
         self._replicated()
 

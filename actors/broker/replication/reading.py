@@ -38,10 +38,10 @@ class Reader(NamedTuple):
     """Broker id of a follower; -1: a consumer; RESTORER."""
     broker_epoch: int
     leader_only: bool
-    """A consumer with a Fetch version below 11 reads from the leader alone (KIP-392)."""
+    """Whether the fetcher must read from the leader alone: a consumer with a Fetch version below 11 (KIP-392)."""
     mono_ms: int
     committed_only: bool = False
-    """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
+    """Whether the fetcher reads up to the last stable offset only, and is told of aborted transactions."""
     near: Near | None = None
     """Which brokers are near a consumer that is sent to the closest replica; None: it is not sent."""
     zstd: bool = True
@@ -65,18 +65,18 @@ class Look(NamedTuple):
     cold: Any = None
     """A job that reads the bytes into memory; `look` must be repeated after it."""
     left_out: bool = False
-    """There is something to read, but no room for it in this answer, or the follower is held back (KIP-73)."""
+    """Whether there is something to read, but no room for it in this answer, or the follower is held back (KIP-73)."""
     last_stable: int = -1
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of the aborted transactions with a record in what is read, for `committed_only`."""
     preferred: int = LEADER
     """Another broker that a consumer should fetch from; then there are no records."""
     more: bool = False
-    """There is more to read than this answer has of the partition."""
+    """Whether there is more to read than this answer has of the partition."""
 
     @property
     def urgent(self) -> bool:
-        """A reason to answer whatever the byte count."""
+        """Whether there is a reason to answer whatever the byte count."""
         return self.error != NONE or self.diverging is not None or self.preferred != LEADER
 
     @property
@@ -95,7 +95,7 @@ class Slice(NamedTuple):
     """The result of one read inside the broker."""
 
     offset: int
-    """Where it begins: the requested offset, or the log start if that is later."""
+    """The offset at which the records begin: the requested offset, or the log start if that is later."""
     records: Buffer = b""
     """Whole batches, verified; empty at the log's end."""
     cold: Any = None
@@ -173,7 +173,7 @@ def look(
 
 
 def _elsewhere(partition: Partition, entry: Entry, preferred: int) -> Look:
-    """A consumer is sent to another replica, without data."""
+    """The answer that sends a consumer to another replica, without data."""
     return Look(
         entry,
         NONE,
@@ -187,8 +187,8 @@ def _elsewhere(partition: Partition, entry: Entry, preferred: int) -> Look:
 
 
 def note_failure(replicas: Replicas, partition: Partition, error: object) -> None:
-    """A read has failed. If the device returned an error, its whole directory must go offline. Damaged data affects
-    this replica alone."""
+    """Note that a read has failed. If the device returned an error, its whole directory must go offline. Damaged data
+    affects this replica alone."""
     if isinstance(error, DiskFailed) and error.errno is not None:
         replicas.failed_reads[error.disk or partition.log.disk] = error
 
@@ -283,8 +283,9 @@ def _read(
 
 
 def _before_zstd(records: Buffer, below: int) -> tuple[Buffer, int]:
-    """What a client that does not understand zstd is given of batches that end at `below`: those before the first one in
-    zstd, and the offset behind them. Raises Refused, UNSUPPORTED_COMPRESSION_TYPE, where that is the first."""
+    """The batches that a client gets if it does not understand zstd, out of batches that end at `below`: all before the
+    first one in zstd. And the offset behind them. Raises Refused, UNSUPPORTED_COMPRESSION_TYPE, where that is the
+    first."""
     for header in headers(records):
         if header.attributes & CODECS == ZSTD:
             if not header.position:
@@ -321,7 +322,7 @@ def _verify(partition: Partition, offset: int, records: Buffer) -> None:
 
 
 def _damaged(partition: Partition, offset: int, reason: str, reader: Reader | None = None) -> DiskFailed:
-    """A damaged segment makes this replica unreadable for good, whoever finds it but a RESTORER."""
+    """Note that a segment is damaged, and that this replica is unreadable for good, unless a RESTORER has found it."""
     if reader is None or reader.replica != RESTORER:
         partition.unreadable = True
     return DiskFailed(f"a segment of {partition!r} is damaged, behind offset {offset}: {reason}")

@@ -21,7 +21,8 @@ from actors.broker.replication.sessions import FINAL_EPOCH, Entry, Session
 from actors.ports import Disk, DiskFailed
 
 OpenLog = Callable[[str, bytes, int], Any]
-"""(topic, topic id, number) -> (log, settings, checkpointed high watermark); None: the files cannot be used"""
+"""A function that opens a log: (topic, topic id, number) -> (log, settings, checkpointed high watermark); None: the
+files cannot be used."""
 
 
 class Offline(enum.Enum):
@@ -30,7 +31,8 @@ class Offline(enum.Enum):
     FAILED = "its log directory failed, or its files cannot be read"
     """Lasts until the process is restarted."""
     REMOVED = "its files were removed under the running broker"
-    """Its leader still knows how far its log went, so only a new process may fetch it anew."""
+    """Lasts until a new process begins: the replica's leader still knows how far its log went, so only a new process
+    may fetch it anew."""
     LOST = "its files are not there, and this broker had them"
     """Lasts until the replica is out of the ISR. Then it begins empty, as a follower."""
 
@@ -57,7 +59,7 @@ class Replicas:
         """Waiting keys in order, with the offset that each has reached; None: something else changed."""
         self.flushes: list[Flush] = []
         self.moved: list[tuple[Partition, Became]] = []
-        """Partitions that became leader or follower. FOLLOWER is also noted for those that are gone."""
+        """Partitions that became leader or follower. Partitions that are gone are noted as FOLLOWER."""
         self.opened: list[Partition] = []
         """Partitions that are here now and were not before."""
         self.reports: list[str] = []
@@ -69,10 +71,10 @@ class Replicas:
         """(topic id, number) of replicas assigned to this broker whose files cannot be used, and why. Invariant: none
         of them is among the partitions, so a request for one is answered KAFKA_STORAGE_ERROR."""
         self.full: dict[Partition, int] = {}
-        """Partitions led here whose last append found no room -> the leader epoch of that append. Another member of the
-        ISR must lead them."""
+        """The leader epoch of the last append to a partition led here that found no room. Another member of the ISR
+        must lead them. Another member of the ISR must lead them."""
         self.handed_over_ms: dict[Partition, int] = {}
-        """When the controller was last asked for another leader."""
+        """When the controller was last asked for another leader, by partition."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         """ISR changes that were committed and proposals that were refused, since the start (R497-49)."""
 
@@ -130,7 +132,7 @@ class Replicas:
             self.proposals.forget(partition)
 
     def remove(self, partition: Partition) -> None:
-        """This broker has no replica of the partition any more."""
+        """Remove a partition of which this broker has no replica any more."""
         partitions = self.by_id[partition.topic_id]
         del partitions[partition.number]
         if not partitions:
@@ -151,17 +153,16 @@ class Replicas:
         self.moved.append((partition, Became.FOLLOWER))
 
     def take_offline(self, partition: Partition, why: Offline) -> None:
-        """The files of a partition cannot be used any more. It is removed from the partitions, and requests that wait
-        for it are answered."""
+        """Remove a partition whose files cannot be used any more. Requests that wait for it are answered."""
         self.offline[partition.topic_id, partition.number] = why
         self.remove(partition)
 
     def broker_changed(self, broker: int, epoch: int | None, mono_ms: int) -> None:
-        """A broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which here is the same,
-        since only who is alive may join an ISR or is waited for. Hold-offs that concern it end. A proposal that
-        has not left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a
-        follower outside the ISR: its fetches may have come before its registration did. And nobody waits any more for
-        one that is fenced."""
+        """Note that a broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which
+        here is the same, since only who is alive may join an ISR or is waited for. Hold-offs that concern it end. A
+        proposal that has not left yet is looked at again: fencing writes the ISR first and the broker's end after it.
+        So is a follower outside the ISR: its fetches may have come before its registration did. And nobody waits any
+        more for one that is fenced."""
         if epoch is None:
             self.cluster.unfenced.pop(broker, None)
         else:
@@ -178,7 +179,7 @@ class Replicas:
     # ---- leader
 
     def appended(self, partition: Partition, mono_ms: int) -> None:
-        """The log of a led partition has grown."""
+        """Note that the log of a led partition has grown."""
         self.signals[partition.grown] = None
         for entry in partition.watchers:
             session = entry.stir()
@@ -187,8 +188,8 @@ class Replicas:
         self.advance(partition, mono_ms)
 
     def started(self, partition: Partition) -> None:
-        """The log of a led partition begins at a later offset. Followers must learn it at once, and so must whoever waits
-        for the last stable offset, which may have moved with it."""
+        """Note that the log of a led partition begins at a later offset. Followers must learn it at once, and so must
+        requests that wait for the last stable offset, which may have moved with it."""
         self.signals[partition.grown] = None
         self.signals[partition.committed] = None
         self._stir(partition)
@@ -199,13 +200,13 @@ class Replicas:
             self._advanced(partition)
 
     def durable(self, partition: Partition, mono_ms: int) -> None:
-        """More of the partition's log is durable. If this broker leads it, the high watermark or a producer may have
-        waited for that."""
+        """Note that more of the partition's log is durable. If this broker leads it, the high watermark or a producer
+        may have waited for that."""
         self.signals[partition.committed] = None
         self.advance(partition, mono_ms)
 
     def fetched(self, partition: Partition, mono_ms: int) -> None:
-        """A follower's fetch has stated its position."""
+        """Note that a follower's fetch has stated its position."""
         self.advance(partition, mono_ms)
         if partition.incomplete:
             self.decide(partition, mono_ms)
@@ -228,21 +229,22 @@ class Replicas:
             self.proposals.queue(partition)
 
     def flushed(self, partition: Partition, mono_ms: int) -> None:
-        """The log is durable up to where it ended when a proposal came up, so the proposal may leave. Later records
+        """Let a proposal leave, since the log is durable up to where it ended when the proposal came up. Later records
         count when they are durable too."""
         if partition.isr.stage is Stage.QUEUED:
             self.proposals.queue(partition)
         self.advance(partition, mono_ms)
 
     def check_lag(self, mono_ms: int) -> None:
-        """R497-44, for every led partition. To be called every half of replica.lag.time.max.ms."""
+        """Decide on the ISR of every led partition again, because a follower may lag (R497-44). To be called every half
+        of replica.lag.time.max.ms."""
         for partition in self:
             if partition.leads and not partition.alone:
                 self.decide(partition, mono_ms)
                 self.advance(partition, mono_ms)
 
     def answered(self, moved: list[Moved], mono_ms: int) -> None:
-        """An AlterIsr answer has moved these proposals."""
+        """Carry out what an AlterIsr answer has done to proposals."""
         for led, row in moved:
             partition = self.get(led.topic_id, led.number)
             if partition is None or partition is not led:
@@ -265,7 +267,7 @@ class Replicas:
         return fetcher
 
     def replicated(self, outcome: Outcome) -> None:
-        """A fetch answer has been appended."""
+        """Carry out what follows from a fetch answer that has been appended."""
         for partition in outcome.grown:
             self.signals[partition.grown] = None
         for partition in outcome.advanced:
@@ -295,7 +297,7 @@ class Replicas:
             follower.attached = False
 
     def end_sessions(self, ended: Iterable[Session]) -> None:
-        """These are over. Their entries are detached, and a request that still waits in one gets an empty answer."""
+        """Detach the entries of sessions that are over. A request that still waits in one gets an empty answer."""
         for session in ended:
             session.epoch = FINAL_EPOCH
             for entry in session.entries.values():

@@ -15,7 +15,7 @@ from functools import lru_cache
 NO_LIMIT = (1 << 63) - 1
 """The default of the settings: so many bytes a second that nothing is held back."""
 RECHECK_MS = 1_000
-"""Who is held back looks again after this time at the latest, since the rate may have been changed."""
+"""The longest time until a held back fetch is looked at again, since the rate may have been changed."""
 ALL = ("*",)
 
 
@@ -34,12 +34,12 @@ class ReplicationThrottle:
         """[time of its first bytes, bytes] of each window, oldest first; at most `windows` + 1."""
 
     def limit(self, bytes_per_s: int) -> None:
-        """The rate from now on. What was counted before counts."""
+        """Set the rate. What was counted before counts."""
         self._bytes_per_s = bytes_per_s
         self.limited = bytes_per_s < NO_LIMIT
 
     def count(self, size: int, now_ms: int) -> None:
-        """So many bytes of a listed replica were sent or taken in."""
+        """Count bytes of a listed replica that were sent or taken in."""
         self._forget(now_ms)
         if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append([now_ms, size])
@@ -47,7 +47,7 @@ class ReplicationThrottle:
             self._samples[-1][1] += size
 
     def rate(self, now_ms: int) -> float:
-        """Bytes a second."""
+        """The rate now, in bytes a second."""
         self._forget(now_ms)
         if not self._samples:
             return 0.0
@@ -58,7 +58,8 @@ class ReplicationThrottle:
         return self.limited and self.rate(now_ms) > self._bytes_per_s
 
     def due_ms(self, now_ms: int) -> int:
-        """When to look again, if `over` holds: when it would no longer without more bytes, at most `RECHECK_MS` from now."""
+        """The time at which to look again, if `over` holds: when it would hold no longer without more bytes, at most
+        `RECHECK_MS` from now."""
         latest = now_ms + RECHECK_MS
         if self._bytes_per_s <= 0 or not self._samples:
             return latest
@@ -75,7 +76,7 @@ class ReplicationThrottle:
 
 
 def lists(replicas: tuple[str, ...], partition: int, broker: int) -> bool:
-    """Whether a topic's `leader.` or `follower.replication.throttled.replicas` names that replica: `*`, or
+    """Whether a topic's `leader.` or `follower.replication.throttled.replicas` names a replica: `*`, or
     `partition:broker` pairs."""
     if not replicas:
         return False
@@ -84,7 +85,8 @@ def lists(replicas: tuple[str, ...], partition: int, broker: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _by_broker(replicas: tuple[str, ...]) -> dict[int, frozenset[int]]:
-    """Broker -> partitions: each partition of a topic looks into the same list, which may have thousands of pairs."""
+    """The partitions of each broker in a list: each partition of a topic looks into the same list, which may have
+    thousands of pairs."""
     found: dict[int, set[int]] = {}
     for pair in replicas:
         if pair:

@@ -39,7 +39,7 @@ SLOTS = 1000
 ENTRIES_MAX = 250_000
 """The limit on partitions in all sessions of clients together."""
 ENTRY_BYTES = 512
-"""What one takes."""
+"""The bytes that one entry takes in memory."""
 UNSENT = -2
 NONE = ErrorCode.NONE
 """A module name, because every request uses it and the look-up of an enum member costs more."""
@@ -95,9 +95,10 @@ class Entry:
         self.aborted: AbortedFound | None = None
         """What was found of aborted transactions for the next look."""
         self.unread = -1
-        """The fetch offset at which a thread could not read; -1: none."""
+        """The fetch offset at which a job could not read; -1: there is none."""
         self.told_high_watermark = -1
-        """In the last answer that named the partition; other than `sent_high_watermark` it stays when a request names it."""
+        """The high watermark in the last answer that named the partition; other than `sent_high_watermark` it stays
+        when a request names it."""
         self.fresh = True
         """Whether the fetcher has stated its position since the last look. If so, the position must be noted."""
         self.sent_high_watermark = UNSENT
@@ -118,7 +119,7 @@ class Entry:
         self.fresh = True
 
     def stir(self) -> "Session":
-        """The partition changed: its session must look at it for the next answer."""
+        """Note that the partition changed: its session must look at it for the next answer."""
         session = self.session
         session.dirty[self] = None
         return session
@@ -135,9 +136,9 @@ class Session:
     def __init__(self, id: int, replica: int, uses_ids: bool, mono_ms: int, principal: str = EVERYBODY) -> None:
         self.id = id
         self.principal = principal
-        """For whom it is kept."""
+        """The principal for whom the session is kept."""
         self.charged = 0
-        """The bytes that the account has for it. Invariant: 0 unless later requests can find it."""
+        """The bytes that the account has for the session. Invariant: 0 unless later requests can find it."""
         self.epoch = FIRST_EPOCH
         """The epoch that the next request must carry."""
         self.replica = replica
@@ -152,7 +153,7 @@ class Session:
         self.dirty: dict[Entry, None] = {}
         self.used_ms = mono_ms
         self.key = object()
-        """Waiting key, signalled when an entry became dirty, or a newer request of the session has come."""
+        """Waiting key: an entry became dirty, or a newer request of the session has come."""
 
     def want(self, wanted: Iterable[Wanted]) -> list[Entry]:
         """Add or change partitions. Returns the entries that are new."""
@@ -169,29 +170,30 @@ class Session:
         return added
 
     def isolate(self, committed_only: bool) -> None:
-        """A request says something else than the last one: there may be something to read anywhere."""
+        """Note whether a request reads up to the last stable offset only. If that is other than the last time, there
+        may be something to read anywhere."""
         self.committed_only = committed_only
         if self.entries:
             self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
     def forget(self, keys: Iterable[Key]) -> list[Entry]:
-        """Drop these partitions. Returns the entries that are gone."""
+        """Drop partitions from the session. Returns the entries that are gone. Returns the entries that are gone."""
         gone = [entry for key in keys if (entry := self.entries.pop(key, None)) is not None]
         self.clean(gone)
         return gone
 
     def clean(self, entries: Iterable[Entry]) -> None:
-        """Entries that need not be looked at until they change."""
+        """Take entries off the dirty ones: they need not be looked at until they change."""
         for entry in entries:
             self.dirty.pop(entry, None)
 
     def soil(self, entries: Iterable[Entry]) -> None:
-        """Entries that are to be looked at again, before the rest."""
+        """Put entries that are to be looked at again in front of the other dirty ones."""
         self.dirty = dict.fromkeys(entries) | self.dirty
 
 
 class Opened(NamedTuple):
-    """Which session a request belongs to."""
+    """The session that a request belongs to, and sessions that have ended."""
 
     error: int
     session: Session | None
@@ -209,7 +211,8 @@ class Sessions:
         self._slots = slots
         self._by_id: dict[int, Session] = {}
         self.account = account or Ledger().account("FetchSessions", ENTRIES_MAX * ENTRY_BYTES)
-        """Invariant: it has what is charged for the sessions that later requests can find."""
+        """The ledger's account of the sessions. Invariant: it has what is charged for the sessions that later requests
+        can find."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -276,8 +279,8 @@ class Sessions:
         return gone
 
     def grew(self, session: Session, entries: int) -> bool:
-        """A session has this many partitions more. False: there is no room for them, and no later request will find this
-        one."""
+        """Charge a session for partitions that it has more. Returns False if there is no room for them, and no later
+        request will find this session."""
         if session.id not in self._by_id:
             return True
         size = ENTRY_BYTES * entries

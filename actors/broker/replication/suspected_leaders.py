@@ -14,27 +14,28 @@ This file alone decides which leaders are suspected, and for how long. Rules:
 from collections.abc import Iterator, Mapping
 
 DOUBT_MS = 300
-"""Fencing takes a tenth of this. A client that gets the dead leader's name loses more time than this."""
+"""How long a leader is suspected, ms. Fencing takes a tenth of this. A client that gets the dead leader's name loses
+more time than this."""
 
 
 class SuspectedLeaders:
-    """Brokers in doubt. `unfenced`: broker epoch of each broker that is registered and not fenced, kept by others. Nobody
-    doubts who is fenced: no answer names it as a leader."""
+    """Brokers that may be gone, because the connection to them was lost. `unfenced`: broker epoch of each broker that
+    is registered and not fenced, kept by others. Nobody doubts who is fenced: no answer names it as a leader."""
 
     def __init__(self, unfenced: Mapping[int, int]) -> None:
         self._unfenced = unfenced
         self._heard: set[int] = set()
         """Brokers whose present connection has brought an answer."""
         self._doubted: dict[int, tuple[int, int]] = {}
-        """Broker -> (its epoch, until when it is suspected)."""
+        """The epoch of each suspected broker, and until when it is suspected."""
 
     def heard(self, broker: int) -> None:
-        """The broker has answered."""
+        """Note that a broker has answered."""
         self._heard.add(broker)
         self._doubted.pop(broker, None)
 
     def lost(self, broker: int, mono_ms: int) -> None:
-        """The connection to it is gone, or could not be made."""
+        """Note that the connection to a broker is gone, or could not be made."""
         epoch = self._unfenced.get(broker)
         if broker in self._heard and epoch is not None:
             self._doubted[broker] = epoch, mono_ms + DOUBT_MS
