@@ -22,10 +22,7 @@ WORDS_MIN = 3
 LATER = (
     "actors/broker/coordinators",
     "actors/broker/groups",
-    "actors/broker/lifecycle",
-    "actors/broker/replication",
     "actors/broker/telemetry",
-    "actors/broker/transactions",
     "actors/client",
     "actors/command",
     "actors/host/client",

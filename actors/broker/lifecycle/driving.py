@@ -9,8 +9,8 @@ from actors.metadata.ops import BrokerSet
 
 
 class Driving:
-    """What the answers to this broker's heartbeats say."""
+    """The controller of brokers in ZooKeeper mode, as the answers to this broker's heartbeats name it."""
 
     def __init__(self) -> None:
         self.controller: BrokerSet | None = None
-        """It, with the listeners for clients; None: no broker is in ZooKeeper mode."""
+        """The controller, with its listeners for clients; None: no broker is in ZooKeeper mode."""

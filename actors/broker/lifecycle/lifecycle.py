@@ -76,14 +76,15 @@ FAR_MS = 1 << 62
 
 
 class Heartbeat(NamedTuple):
-    """The content of the next heartbeat. The node adds listeners, rack, features and ids."""
+    """The content of the next heartbeat, without listeners, rack, features and ids, which the node adds. The node adds
+    listeners, rack, features and ids."""
 
     target: State
     epoch: int
     lease_start_ms: int
     """Wall clock time of sending (R631-141)."""
     metadata_offset: int
-    """Last offset applied, inclusive; -1 when none (A26)."""
+    """The last offset that was applied, inclusive; -1 when none (A26)."""
 
 
 class Answer(NamedTuple):
@@ -98,7 +99,7 @@ class Answer(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """The process must end: exit code and reason."""
+    """The order to end the process: exit code and reason."""
 
     code: int
     why: str
@@ -125,7 +126,7 @@ class Lifecycle:
     def __init__(self, interval_ms: int, lease_ms: int) -> None:
         self.state = State.INITIAL
         self.epoch = -1
-        """The last epoch granted; -1 before the first. Invariant: never falls."""
+        """The last broker epoch granted; -1 before the first. Invariant: never falls."""
         self.interval_ms = interval_ms
         self.lease_ms = lease_ms
         """The expected lease length, used for time limits only (A49). The leases themselves come from answers."""
@@ -167,7 +168,7 @@ class Lifecycle:
         return beat
 
     def answered(self, answer: Answer, now: Now) -> None:
-        """The answer to the heartbeat in flight."""
+        """Take the answer to the heartbeat in flight."""
         if self._sent is None or self.state is State.SHUTDOWN:
             return
         (sent, beat), self._sent = self._sent, None
@@ -186,14 +187,14 @@ class Lifecycle:
             self._due_ms = now.mono_ms + (RETRY_MS if self._stop_beats == 1 else self.interval_ms)
 
     def lost(self, now: Now) -> None:
-        """The heartbeat in flight got no answer: its connection is lost, no controller is known, or its time is
-        over."""
+        """Note that the heartbeat in flight got no answer: its connection is lost, no controller is known, or its time
+        is over."""
         self._sent = None
         self._rival_since_ms = -1
         self._retry(now)
 
     def hurry(self, now: Now) -> None:
-        """Something must be told to the controller: the next heartbeat is due now."""
+        """Make the next heartbeat due now, since something must be told to the controller."""
         self._due_ms = min(self._due_ms, now.mono_ms)
 
     def stop(self, now: Now, *, ask: bool = True) -> None:
@@ -216,7 +217,7 @@ class Lifecycle:
         return self._stopping_since_ms >= 0
 
     def serving(self, now: Now, next_offset: int) -> bool:
-        """Clients are served: ACTIVE, inside the lease, and the own replay has reached the broker epoch."""
+        """Whether clients are served: ACTIVE, inside the lease, and the own replay has reached the broker epoch."""
         return self.state is ACTIVE and now.mono_ms < self.lease_until_ms and next_offset > self.epoch
 
     def due(self, now: Now) -> bool:

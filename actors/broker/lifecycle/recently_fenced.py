@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from actors.metadata.image import Broker
 
 LINGER_MS = 2000
-"""Longer than a client needs to move its partitions. Most brokers that are only restarted are back by then."""
+"""How long an ended registration is listed, ms: longer than a client needs to move its partitions. Most brokers that
+are only restarted are back by then."""
 
 
 class RecentlyFenced:
@@ -27,7 +28,7 @@ class RecentlyFenced:
         return list(self._present)
 
     def note(self, id: int, registration: Broker | None, mono_ms: int) -> None:
-        """The registration of a broker as it is now; None: it is gone."""
+        """Note the registration of a broker as it is now; None: it is gone."""
         before = self._present.pop(id, None)
         self._left.pop(id, None)
         if registration is not None:

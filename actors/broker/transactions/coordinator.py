@@ -49,21 +49,22 @@ from actors.wire.errors import ErrorCode
 FAR_MS = 1 << 62
 IDS_BYTES_MAX = 256 << 20
 PARTITIONS_MAX = 20_000
-"""Of a transaction; that many take a step of 10 ms."""
+"""The most partitions of a transaction; that many take a step of 10 ms."""
 RETRY_MS = 100
-"""After a write of a complete end that failed."""
+"""The pause after a write of a complete end that failed."""
 PATIENCE_MS = 100
 HELD_MAX = 5
-"""Requests of an id that wait."""
+"""The most requests of a transactional id that wait."""
 SPARED_MS = 900_000
 LEAVE_FOR_ONE = 8
-"""Ids that go, at most, for one that comes."""
+"""The most transactional ids that are removed for one that comes."""
 EXPIRED_A_TICK = 500
-"""Ids that are looked at, for whether they have expired, in one turn."""
+"""The number of ids that are looked at, for whether they have expired, in one turn."""
 
 
 class TransactionSettings(NamedTuple):
-    """`transaction.*` of the broker. `partitions`: how many `__transaction_state` will have; see `resized`."""
+    """The broker's settings with the prefix `transaction.`. `partitions`: how many `__transaction_state` will have; see
+    `resized`."""
 
     partitions: int
     timeout_ms_max: int
@@ -73,7 +74,7 @@ class TransactionSettings(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> "TransactionSettings":
-        """Out of the broker's settings, by name."""
+        """The settings, taken out of the broker's settings by name."""
         return cls(
             partitions=value("transaction.state.log.num.partitions"),
             timeout_ms_max=value("transaction.max.timeout.ms"),
@@ -84,7 +85,7 @@ class TransactionSettings(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """The verdict of InitProducerId and EndTxn."""
+    """The answer to InitProducerId and EndTxn."""
 
     error: ErrorCode
     id: int = NO_ID
@@ -92,7 +93,7 @@ class Producer(NamedTuple):
 
 
 class Added(NamedTuple):
-    """The verdict of AddPartitionsToTxn."""
+    """The answer to AddPartitionsToTxn."""
 
     error: ErrorCode
 
@@ -107,15 +108,16 @@ class Ending(NamedTuple):
 
     @property
     def commit(self) -> bool:
-        """Commit, else abort."""
+        """Whether the transaction is committed, and not aborted."""
         return self.transaction.state is State.PREPARE_COMMIT
 
 
 class Coordinator(Coordination[Shard]):
-    """All shards of one broker."""
+    """The transaction coordinator of one broker: all partitions of `__transaction_state` that it leads."""
 
     def __init__(self, settings: TransactionSettings, take_id: rules.TakeId, version: Callable[[], int]) -> None:
-        """`take_id`: a producer id that nobody has, None while none is here. `version`: `transaction.version` now."""
+        """A coordinator without shards. `take_id`: a function that returns a producer id that no other producer has,
+        None while there is none. `version`: `transaction.version` now."""
         super().__init__(settings.partitions, Shard)
         self.settings = settings
         self.answers: list[tuple[int, Producer | Added]] = []
@@ -123,12 +125,12 @@ class Coordinator(Coordination[Shard]):
         self._take_id = take_id
         self._version = version
         self._held: deque[tuple[int, Entry]] = deque()
-        """Ids with requests that wait, and until when, the next one first."""
+        """Transactional ids with requests that wait, and until when, the next one first."""
         self._retries: list[tuple[int, Ending]] = []
         """Ends whose completion could not be written, and when to try again."""
         self._abort_ms = self._expire_ms = -1
         self._going = 0
-        """Bytes of ids at rest that go to make room, and whose removal is being written."""
+        """The bytes of ids at rest that are removed to make room, while the removal is being written."""
         self._suspects: deque[tuple[Shard, str]] = deque()
         """Ids that are still to be looked at for whether they have expired."""
 
@@ -146,7 +148,7 @@ class Coordinator(Coordination[Shard]):
         return line.strange
 
     def loaded(self, partition: int, epoch: int) -> None:
-        """The whole log has been replayed; the shard serves, and goes on with the ends that were prepared."""
+        """Let a shard serve, after the whole log has been replayed, and go on with the ends that were prepared."""
         shard = self._serve(partition, epoch)
         if shard is None:
             return
@@ -157,7 +159,7 @@ class Coordinator(Coordination[Shard]):
     # ---- requests
 
     def init(self, id: str, ticket: int, request: Init, now: Now) -> None:
-        """InitProducerId of a transactional id; the verdict, a Producer, comes out of `answers`."""
+        """Handle InitProducerId of a transactional id; the verdict, a Producer, comes out of `answers`."""
         found = self._entry(id)
         error: ErrorCode | None = None
         if not id or (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH):
@@ -218,7 +220,7 @@ class Coordinator(Coordination[Shard]):
         *,
         patient: bool = False,
     ) -> None:
-        """AddPartitionsToTxn, and AddOffsetsToTxn with the group's partition; the verdict, an Added, comes out of
+        """Handle AddPartitionsToTxn, or AddOffsetsToTxn with the group's partition; the verdict, an Added, comes out of
         `answers`. `patient`: it may wait for the end of the transaction before."""
         found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
         if isinstance(found, ErrorCode):
@@ -248,7 +250,7 @@ class Coordinator(Coordination[Shard]):
     def verify(
         self, id: str, producer_id: int, producer_epoch: int, partitions: Sequence[TopicPartition]
     ) -> ErrorCode | list[ErrorCode]:
-        """AddPartitionsToTxn with VerifyOnly: the error of each partition, or one for all."""
+        """Handle AddPartitionsToTxn with VerifyOnly. Returns the error of each partition, or one for all."""
         found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
         if isinstance(found, ErrorCode):
             return found
@@ -261,7 +263,8 @@ class Coordinator(Coordination[Shard]):
         return rules.verify(entry.transaction, partitions)
 
     def end(self, id: str, ticket: int, request: End, now: Now) -> None:
-        """EndTxn; the verdict, a Producer, comes out of `answers`. Its id and epoch are those of the next transaction."""
+        """Handle EndTxn; the verdict, a Producer, comes out of `answers`. Its id and epoch are those of the next
+        transaction."""
         found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
         if isinstance(found, ErrorCode):
             self._answer(ticket, found)
@@ -285,7 +288,8 @@ class Coordinator(Coordination[Shard]):
         return entry.transaction
 
     def listed(self) -> list[tuple[str, Transaction]]:
-        """Every id of every loaded shard, save those that are being removed, in their order of arrival."""
+        """Every transactional id of every loaded shard, except ids that are being removed, in their order of
+        arrival."""
         return [
             (entry.id, entry.transaction)
             for shard in self.shards.values()
@@ -297,7 +301,7 @@ class Coordinator(Coordination[Shard]):
     # ---- markers
 
     def marked(self, ending: Ending, now: Now) -> None:
-        """Each partition of a prepared end has its marker, or is gone: write that it is complete."""
+        """Write that a prepared end is complete, since each partition has its marker, or is gone."""
         shard, entry = ending.shard, ending.entry
         if not self._current(ending) or entry.pending is not None:
             return
@@ -317,7 +321,7 @@ class Coordinator(Coordination[Shard]):
     # ---- time and writes
 
     def tick(self, now: Now) -> None:
-        """Transactions that are over their time, ids that have expired, completions to write again."""
+        """Handle transactions that are over their time, ids that have expired, and completions to write again."""
         if self._retries:  # every turn of every broker comes by here
             due = [ending for due_ms, ending in self._retries if due_ms <= now.mono_ms]
             self._retries = [one for one in self._retries if one[0] > now.mono_ms]
@@ -367,14 +371,15 @@ class Coordinator(Coordination[Shard]):
 
     @property
     def bytes(self) -> int:
-        """What all ids take, about."""
+        """The memory that all transactional ids take, about."""
         return sum([shard.bytes for shard in self.shards.values()])
 
     def _has_room(self, size: int) -> bool:
         return self.bytes - self._going + size <= IDS_BYTES_MAX
 
     def _make_room(self, size: int, now: Now) -> bool:
-        """Have ids go that have been at rest for longest, if there is no room otherwise; whether there is some then."""
+        """Remove ids that have been at rest for longest, if there is no room otherwise. Returns whether there is room
+        then."""
         for _ in range(LEAVE_FOR_ONE):
             if self._has_room(size):
                 return True
@@ -388,7 +393,8 @@ class Coordinator(Coordination[Shard]):
         return self._has_room(size)
 
     def _has_partitions(self, present: int, wanted: int) -> bool:
-        """Whether a transaction may have so many. One that has more, from another release's log, may stay as it is."""
+        """Whether a transaction may have so many partitions. One that has more, from another release's log, may stay as
+        it is."""
         return wanted <= max(present, PARTITIONS_MAX) and self._has_room(PARTITION_BYTES * (wanted - present))
 
     def _answer(self, ticket: int, error: ErrorCode, id: int = NO_ID, epoch: int = NO_EPOCH) -> None:
@@ -422,7 +428,7 @@ class Coordinator(Coordination[Shard]):
         self._step(shard, entry, following, written)
 
     def _hold(self, entry: Entry, now: Now, again: Callable[[Now], None]) -> bool:
-        """Let a request wait; False: too many do."""
+        """Let a request wait. Returns False if too many wait already."""
         if len(entry.held) >= HELD_MAX:
             return False
         until_ms = now.mono_ms + PATIENCE_MS
@@ -431,7 +437,7 @@ class Coordinator(Coordination[Shard]):
         return True
 
     def _wake(self, entry: Entry, now: Now) -> None:
-        """Ask for all that waits for the end of a transaction."""
+        """Repeat all requests that wait for the end of a transaction."""
         held, entry.held = entry.held, []
         for one in held:
             one.again(now)
@@ -447,7 +453,7 @@ class Coordinator(Coordination[Shard]):
         )
 
     def _step(self, shard: Shard, entry: Entry, following: Transaction, then: Then) -> None:
-        """Write the next value of an id; it holds, and `then` hears, once it is committed."""
+        """Write the next value of an id; it holds, and `then` is called, once it is committed."""
 
         def written(error: ErrorCode, now: Now) -> None:
             entry.pending = None
@@ -484,8 +490,8 @@ class Coordinator(Coordination[Shard]):
                 self._remove(shard, entry)
 
     def _remove(self, shard: Shard, entry: Entry, going: int = 0) -> None:
-        """A write of its own: those of a turn share batches as large as a message may be. `going`: bytes that are counted as
-        free until it is written."""
+        """Write the removal of an id, as a write of its own: the removals of a turn share batches as large as a message
+        may be. `going`: bytes that are counted as free until it is written."""
 
         def written(error: ErrorCode, now: Now) -> None:
             self._going -= going
@@ -498,7 +504,7 @@ class Coordinator(Coordination[Shard]):
 
 
 def _longest_at_rest(shard: Shard) -> tuple[Shard, Entry] | None:
-    """The id of a shard that has been at rest for longest, and of which nothing is being written."""
+    """The transactional id of a shard that has been at rest for longest, and of which nothing is being written."""
     if shard.loaded:
         for id in shard.resting:
             if shard.entries[id].pending is None:

@@ -7,11 +7,11 @@ RETRY_MS = 100
 
 
 class ProducerIds:
-    """The block in use and the one after it."""
+    """The block of producer ids in use and the one after it."""
 
     def __init__(self) -> None:
         self.key = ("producer ids",)
-        """Waiting key, signalled when a block has come."""
+        """Waiting key: a block has come."""
         self._next = self._end = 0
         self._low = 0
         """The next block is requested when no more ids than this are left."""
@@ -29,11 +29,11 @@ class ProducerIds:
         )
 
     def asked(self) -> None:
-        """The request has been sent."""
+        """Note that the request for a block has been sent."""
         self._asked = True
 
     def given(self, start: int, length: int) -> None:
-        """A block has come."""
+        """Take a block that has come."""
         self._asked = False
         if self._next < self._end:
             self._spare = start, start + length
@@ -42,7 +42,7 @@ class ProducerIds:
         self._low = length // 10
 
     def failed(self, mono_ms: int) -> None:
-        """The request failed. Repeat it after a pause."""
+        """Note that the request for a block failed. Repeat it after a pause."""
         self._asked = False
         self._not_before_ms = mono_ms + RETRY_MS
 

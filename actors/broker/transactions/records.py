@@ -22,7 +22,8 @@ VERSIONS = range(2)
 
 
 class Line(NamedTuple):
-    """A decoded record. `transaction` None: removed, or `strange`: a sentence why it cannot be read here."""
+    """A decoded record. `transaction` None: the id is removed, or the record cannot be read here, and `strange` is a
+    sentence why."""
 
     id: str
     transaction: Transaction | None
@@ -61,7 +62,7 @@ def record(id: str, transaction: Transaction | None, version: int) -> Record:
 
 
 def read(key: bytes | None, value: bytes | None) -> Line | None:
-    """What a record says; None for kinds of keys that are not ours. Raises WireError on a damaged key."""
+    """The content of a record; None for kinds of keys that are not known here. Raises WireError on a damaged key."""
     if key is None or len(key) < 2 or int.from_bytes(key[:2], "big") != KEY_VERSION:
         return None
     name, _ = decode(KEY, KEY_VERSION, memoryview(key), 2)

@@ -32,13 +32,14 @@ from actors.broker.transactions.state import (
 from actors.wire.errors import ErrorCode
 
 EPOCH_RAISED_FROM = 2
-"""Transaction version from which each end raises the epoch."""
+"""The first transaction version in which each end raises the epoch."""
 TakeId = Callable[[], int | None]
-"""A producer id that nobody has; None: none is here yet."""
+"""A function that returns a producer id that no other producer has; None: there is none yet."""
 
 
 class Init(NamedTuple):
-    """InitProducerId of a transactional id. `producer_id`, `producer_epoch`: what the client has, both NO_ID without."""
+    """A request InitProducerId of a transactional id. `producer_id`, `producer_epoch`: what the client has, both NO_ID
+    without."""
 
     timeout_ms: int
     producer_id: int = NO_ID
@@ -46,12 +47,12 @@ class Init(NamedTuple):
 
     @property
     def recovers(self) -> bool:
-        """The client names the producer that it was."""
+        """Whether the client names the producer that it was."""
         return self.producer_id != NO_ID
 
 
 class Fence:
-    """The open transaction is to be aborted first, against its producer's will."""
+    """An open transaction that is to be aborted first, against its producer's will."""
 
 
 def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> Transaction | Fence | ErrorCode:
@@ -106,7 +107,8 @@ def _initialised(
 
 
 def producer_error(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
-    """Whether a producer is the present one of the transactional id. One whose first epoch was not written is nobody's."""
+    """NONE if a producer is the present one of the transactional id, else the error. A producer whose first epoch was
+    not written is the present one of no id."""
     if present.producer_id != producer_id or present.producer_epoch == NO_EPOCH:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if present.producer_epoch != producer_epoch:
@@ -132,14 +134,16 @@ def add(
 
 
 def verify(present: Transaction, partitions: Iterable[TopicPartition]) -> ErrorCode | list[ErrorCode]:
-    """Whether each partition is in the open transaction: NONE or TRANSACTION_ABORTABLE of each; or one error for all."""
+    """The error of each partition: NONE if it is in the open transaction, else TRANSACTION_ABORTABLE; or one error for
+    all."""
     if present.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     return [ErrorCode.NONE if one in present.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions]
 
 
 class End(NamedTuple):
-    """EndTxn. `client_version`: the transaction version of the request; `own`: the coordinator itself aborts."""
+    """A request to end a transaction (EndTxn). `client_version`: the transaction version of the request; `own`: the
+    coordinator itself aborts."""
 
     producer_id: int
     producer_epoch: int
@@ -149,7 +153,7 @@ class End(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """Of an end in a state that has no open transaction. `abort`: an abort without partitions begins."""
+    """The answer to an end in a state that has no open transaction. `abort`: an abort without partitions begins."""
 
     code: ErrorCode
     abort: bool = False
@@ -165,7 +169,7 @@ ENDS_BEFORE_2: dict[State, tuple[_Outcome, _Outcome]] = {
     State.COMPLETE_COMMIT: (_NONE, _BAD),
     State.COMPLETE_ABORT: (_BAD, _NONE),
 }
-"""State -> what (a commit, an abort) is answered, up to transaction version 1. An end may be repeated with its epoch."""
+"""The answers to (a commit, an abort) by state, up to transaction version 1. An end may be repeated with its epoch."""
 
 ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
     (State.EMPTY, False): (_BAD, _ABORT),
@@ -175,12 +179,14 @@ ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
     (State.COMPLETE_ABORT, False): (_BAD, _ABORT),
     (State.COMPLETE_ABORT, True): (_BAD, _NONE),
 }
-"""(state, whether the epoch is that of a request before) -> what (a commit, an abort) is answered, from version 2 on."""
+"""The answers to (a commit, an abort) by (state, whether the epoch is that of the request before), from version 2
+on."""
 
 
 def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
-    """The prepared end to write. NONE: it has ended so already. Else INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
-    CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS while there is no producer id."""
+    """The prepared end to write; NONE: the transaction has ended so already. Else INVALID_PRODUCER_ID_MAPPING,
+    PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS while there is no producer
+    id."""
     if present.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
     error = _end_error(present, request)
@@ -206,7 +212,7 @@ def _end_error(present: Transaction, request: End) -> ErrorCode:
 
 
 def _again(present: Transaction, request: End) -> bool:
-    """The end before was raised from the epoch of this request: its answer was lost."""
+    """Whether the last end has raised the epoch that this request has: its answer was lost."""
     if request.client_version < EPOCH_RAISED_FROM or request.own:
         return False
     if present.producer_id != request.producer_id:
@@ -215,7 +221,8 @@ def _again(present: Transaction, request: End) -> bool:
 
 
 def _overflowed(present: Transaction, request: End) -> bool:
-    """The end before used up the epochs of that producer id, and its answer, the next id, was lost."""
+    """Whether the last end used up the epochs of the producer id of this request, and its answer, the next id, was
+    lost."""
     return (
         present.previous_id == request.producer_id
         and request.producer_epoch == EPOCH_MAX - 1
@@ -224,7 +231,8 @@ def _overflowed(present: Transaction, request: End) -> bool:
 
 
 def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
-    """The marker of the end has the raised epoch, so that the partitions refuse what the epoch before sends later."""
+    """The prepared end of a transaction. Its marker has the raised epoch, so that the partitions refuse what the epoch
+    before sends later."""
     epoch, last, next_id = present.producer_epoch, present.last_epoch, NO_ID
     if request.client_version >= EPOCH_RAISED_FROM:
         last = epoch
@@ -249,7 +257,7 @@ def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int)
 
 
 def completed(present: Transaction, wall_ms: int) -> Transaction:
-    """What a prepared end becomes when each partition has its marker."""
+    """The transaction that a prepared end becomes when each partition has its marker."""
     overflows = present.client_version >= EPOCH_RAISED_FROM and present.next_id != NO_ID
     return present.step(
         State.COMPLETE_COMMIT if present.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT,

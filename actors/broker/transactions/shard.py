@@ -12,20 +12,20 @@ from actors.broker.transactions.state import AT_REST, State, Transaction
 from actors.ports import Now
 
 ENTRY_BYTES = 800
-"""What a transactional id takes, besides its name."""
+"""The bytes that a transactional id takes in memory, besides its name."""
 PARTITION_BYTES = 250
-"""What a partition of a transaction takes."""
+"""The bytes that a partition of a transaction takes in memory."""
 
 
 class WaitingRequest(NamedTuple):
-    """A request that waits. `again` asks once more, and waits no more."""
+    """A request that waits for the end of a transaction. `again` asks once more, and waits no more."""
 
     until_ms: int
     again: Callable[[Now], None]
 
 
 class Entry:
-    """A transactional id. `pending`: the state that is being written; nothing else may begin meanwhile.
+    """A transactional id in memory. `pending`: the state that is being written; nothing else may begin meanwhile.
     `held`: requests for the next transaction that wait for the end of this one."""
 
     __slots__ = ("held", "id", "pending", "transaction")
@@ -38,12 +38,13 @@ class Entry:
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes, about."""
+        """The memory that the id takes, about."""
         return ENTRY_BYTES + len(self.id) + PARTITION_BYTES * len(self.transaction.partitions)
 
 
 class Shard:
-    """One partition that this broker leads, in one leader epoch: the coordinator epoch of its markers."""
+    """One partition of `__transaction_state` that this broker leads, in one leader epoch: the coordinator epoch of its
+    markers."""
 
     def __init__(self, partition: int, epoch: int) -> None:
         self.partition = partition
@@ -53,14 +54,14 @@ class Shard:
         self.strange: dict[str, str] = {}
         """Ids whose last record cannot be read here, and why: kept in the log, and refused."""
         self.open: dict[str, None] = {}
-        """Ids of which a transaction is open: those whose time may run out."""
+        """Transactional ids with an open transaction, whose time may run out."""
         self.resting: OrderedDict[str, None] = OrderedDict()
-        """Ids at rest, the one first that has been so for longest."""
+        """Transactional ids at rest, the one first that has been so for longest."""
         self.bytes = 0
-        """Memory that the entries take, about."""
+        """The memory that the entries take, about."""
 
     def take(self, line: Line) -> None:
-        """A record of the log."""
+        """Take in a record of the log."""
         self.strange.pop(line.id, None)
         if line.transaction is None:
             self.drop(line.id)
@@ -72,20 +73,20 @@ class Shard:
             self.set(entry, line.transaction)
 
     def put(self, entry: Entry) -> None:
-        """A new id."""
+        """Add a new transactional id."""
         self.entries[entry.id] = entry
         self.bytes += entry.bytes
         self._note(entry)
 
     def set(self, entry: Entry, transaction: Transaction) -> None:
-        """What is committed of an id."""
+        """Replace the transaction of an id by what is committed."""
         self.bytes -= entry.bytes
         entry.transaction = transaction
         self.bytes += entry.bytes
         self._note(entry)
 
     def drop(self, id: str) -> None:
-        """An id is gone."""
+        """Remove a transactional id."""
         entry = self.entries.pop(id, None)
         if entry is not None:
             self.bytes -= entry.bytes

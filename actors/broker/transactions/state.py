@@ -43,7 +43,7 @@ BY_NAME = {state.shown: state for state in State}
 COMPLETE = frozenset((State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
 PREPARED = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
 AT_REST = COMPLETE | {State.EMPTY}
-"""No transaction is open, and none is being ended."""
+"""The states in which no transaction is open, and none is being ended."""
 COMPLETION = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
 
 PREVIOUS: dict[State, frozenset[State]] = {
@@ -56,7 +56,7 @@ PREVIOUS: dict[State, frozenset[State]] = {
     State.DEAD: AT_REST,
     State.PREPARE_EPOCH_FENCE: frozenset((State.ONGOING,)),
 }
-"""State -> states that it may follow."""
+"""The states that a state may follow."""
 
 
 class IllegalStep(AssertionError):
@@ -68,30 +68,33 @@ class Transaction(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    """NO_EPOCH: the id was just made, and nothing is written of it yet."""
+    """The epoch of the producer; NO_EPOCH: the id was just made, and nothing is written of it yet."""
     last_epoch: int
     """The epoch before the present one, of which a request may be repeated; NO_EPOCH: none. It is not in the record."""
     previous_id: int
-    """Producer id of the record before."""
+    """The producer id of the record before."""
     next_id: int
-    """Producer id that takes over when the transaction has ended, because the epochs of the present one are used up."""
+    """The producer id that takes over when the transaction has ended, because the epochs of the present one are used
+    up."""
     timeout_ms: int
     state: State
     partitions: frozenset[TopicPartition]
-    """Invariant: empty where no transaction is open, save while an abort without partitions is on its way."""
+    """The partitions of the transaction. Invariant: empty where no transaction is open, save while an abort without
+    partitions is on its way."""
     started_ms: int
     """When the open transaction, or else the last one, began."""
     updated_ms: int
     client_version: int
-    """Transaction version of the client that took the last step: 0, or 2 where each end raises the epoch."""
+    """The transaction version of the client that took the last step: 0, or 2 where each end raises the epoch."""
 
     @property
     def epochs_used_up(self) -> bool:
-        """No epoch is left to give to a producer: the last one is kept for fencing it."""
+        """Whether no epoch is left to give to a producer: the last one is kept for fencing it."""
         return used_up(self.producer_epoch)
 
     def step(self, state: State, **changes: Any) -> "Transaction":
-        """The same with another state and other fields. Raises IllegalStep."""
+        """The transaction with another state and other fields. Raises IllegalStep if the state may not follow, or there
+        is no producer."""
         if self.state not in PREVIOUS[state]:
             raise IllegalStep(f"{state.shown} cannot follow {self.state.shown}")
         found = self._replace(state=state, previous_id=self.producer_id, **changes)
@@ -101,7 +104,7 @@ class Transaction(NamedTuple):
 
 
 def used_up(epoch: int) -> bool:
-    """Whether a producer with this epoch cannot get another one under the same id."""
+    """Whether a producer with this epoch cannot get a higher one under the same id."""
     return epoch >= EPOCH_MAX - 1
 
 
