@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from actors.arrow.committed import Committed
 from actors.arrow.ranges import Place, Range, ranges
+from actors.client.committed import Committed
 from actors.client.errors import ClientError
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
 from actors.client.operations.leaders import Part
@@ -149,7 +149,7 @@ class Partition:
         headers, after, fault = scan(data, 0, len(data), self._reading.crc)
         if fault is not None and fault != CUT:
             raise ClientError(f"partition {self._path} behind offset {found.offset}: {fault}")
-        committed = Committed(data, found.aborted) if self._committed and found.aborted else None
+        committed = Committed(found.aborted) if self._committed and found.aborted else None
 
         def kept(headers: Headers) -> NDArray[np.bool_]:
             chosen: NDArray[np.bool_] = self._keep(headers)

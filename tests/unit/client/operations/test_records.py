@@ -2,9 +2,10 @@
 
 import pytest
 
+from actors.client.committed import CONTROL, TRANSACTIONAL
 from actors.client.errors import ClientError
 from actors.client.operations.fetching import Fetched
-from actors.client.operations.records import CONTROL, TRANSACTIONAL, records
+from actors.client.operations.records import records
 from fastpath.records.batch import Builder
 
 

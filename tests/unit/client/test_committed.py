@@ -2,10 +2,9 @@
 
 import random
 
-import numpy as np
 import pytest
 
-from actors.arrow.committed import Committed
+from actors.client.committed import Committed
 from fastpath.records.batch import Builder, patch
 from fastpath.records.scan import scan
 
@@ -24,8 +23,8 @@ def batch(offset: int, producer: int = -1, attributes: int = 0, marker: int | No
 def chosen(data: bytes, aborted: list[tuple[int, int]]) -> list[int]:
     headers, after, fault = scan(data, 0, len(data))
     assert fault is None and after == len(data)
-    kept = Committed(data, aborted).of(headers)
-    return [int(offset) for offset in headers["base_offset"][kept & (headers["attributes"] & CONTROL == 0)]]
+    kept = Committed(aborted).of(headers)
+    return [int(offset) for offset in headers["base_offset"][kept]]
 
 
 def test_nothing_is_left_out_where_nothing_was_aborted() -> None:
@@ -105,8 +104,11 @@ def test_random_logs(seed: int) -> None:
     assert seen == [at for at in right if at not in lost]
 
 
-def test_a_control_batch_that_says_nothing_ends_nothing() -> None:
-    strange = batch(1, 7, TRANSACTIONAL | CONTROL)  # without a key
-    data = batch(0, 7, TRANSACTIONAL) + strange + batch(2, 7, TRANSACTIONAL)
-    assert chosen(data, [(7, 0)]) == []
-    assert np.array_equal(Committed(b"", []).of(scan(b"", 0, 0)[0]), np.ones(0, dtype=np.bool_))
+def test_batches_one_by_one_are_judged_as_many_at_once() -> None:
+    data = batch(0, 7, TRANSACTIONAL) + batch(1)
+    data += batch(2, 7, TRANSACTIONAL | CONTROL, marker=0) + batch(3, 7, TRANSACTIONAL)
+    heads = scan(data, 0, len(data))[0]
+    one = Committed([(7, 0)])
+    single = [one.keeps(int(head["last_offset"]), int(head["producer_id"]), int(head["attributes"])) for head in heads]
+    assert single == Committed([(7, 0)]).of(heads).tolist() == [False, True, False, True]
+    assert Committed([]).of(heads).tolist() == [True, True, False, True]
