@@ -27,7 +27,6 @@ LATER = (
     "actors/command",
     "actors/host/client",
     "actors/host/cluster",
-    "actors/node/roles/broker",
     "actors/settings",
 )
 """Folders whose docstrings are still to be rewritten."""

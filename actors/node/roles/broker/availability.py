@@ -13,14 +13,14 @@ FETCH = 1
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, as far as is known here. `id` -1: nobody."""
+    """The leader of a partition, as far as it is known here. `id` -1: there is none."""
 
     id: int
     epoch: int
 
 
 class Lookups:
-    """Questions without an effect."""
+    """The questions that are asked before a partition is looked at. They have no effect."""
 
     def __init__(
         self,
@@ -38,15 +38,16 @@ class Lookups:
 
     @property
     def serving(self) -> bool:
-        """Clients are served now (KIP-631, Fencing)."""
+        """Whether clients are served now (KIP-631, Fencing)."""
         return self._lifecycle.serving(self._runtime.now, self._cache.image.next_offset)
 
     def admits(self, connection: int, api_key: int) -> bool:
-        """Whether a request may be looked at while clients are not served: those of replicas only (A29)."""
+        """Whether a request may be looked at while clients are not served: only requests of replicas may (A29)."""
         return api_key == FETCH or self._connections.replica(connection)
 
     def absent(self, topic: bytes | str, number: int) -> ErrorCode:
-        """Why a partition is not here: it exists elsewhere, or not at all."""
+        """The error for a partition that is not here: it exists elsewhere, its files cannot be used, or there is no
+        such partition."""
         image = self._cache.image
         row = image.topic_by_id(topic) if isinstance(topic, bytes) else image.topic(topic)
         if row < 0:
@@ -58,7 +59,7 @@ class Lookups:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def leader(self, topic: bytes | str, number: int) -> Leader:
-        """Who leads a partition, whether it is here or not; clients are told where to go (KIP-951)."""
+        """The leader of a partition, whether it is here or not; clients are told where to go (KIP-951)."""
         partition = self._replicas.get(topic, number)
         if partition is not None:
             return Leader(partition.leader, partition.leader_epoch)

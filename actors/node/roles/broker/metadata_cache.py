@@ -37,7 +37,7 @@ class MetadataCache:
         return self._config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name of the topic that has an id; None: there is none."""
+        """The name of the topic that has an id; None: there is no such topic."""
         row = self.image.topic_by_id(topic_id)
         return self.image.topic_name(row) if row >= 0 else None
 
@@ -52,14 +52,14 @@ class MetadataCache:
         return self._config.value(name)
 
     def spoken(self, broker: int, versions: range) -> range | None:
-        """What of an API is spoken to a broker: any of these versions to one in ZooKeeper mode, which may be of an older
-        release; None: the one that brokers of rayft speak."""
+        """The versions of an API that are spoken to a broker: `versions` to one in ZooKeeper mode, which may be of an
+        older release; None: the version that brokers of rayft speak."""
         registration = self.image.broker(broker)
         return versions if registration is not None and registration.zookeeper else None
 
     def endpoint(self, broker: int, listener: str) -> Any | None:
-        """Where a broker is reached on the listener of that name; None: it has no such listener, is fenced or is absent. To
-        who wants to connect the last two are one: a fenced broker closes its clients' connections."""
+        """The address of a broker on the listener of that name; None: it has no such listener, is fenced or is absent.
+        To who wants to connect the last two are one: a fenced broker closes its clients' connections."""
         registration = self.image.broker(broker)
         if registration is None or registration.fenced:
             return None

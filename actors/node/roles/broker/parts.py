@@ -43,7 +43,7 @@ from actors.settings.node_config import NodeConfig
 
 
 class BrokerParts:
-    """The public attributes are the parts, from the ground up: each is given what stands above it."""
+    """The parts of a broker, as public attributes, from the ground up: each is given what stands above it."""
 
     def __init__(self, runtime: Runtime, requests: RequestChannel, channels: Channels, storage: Storage) -> None:
         config, value = runtime.config, runtime.config.value
@@ -92,7 +92,7 @@ class BrokerParts:
         self.shares = SharePartitions(runtime, requests, self.replicas, self.share_persister, self.groups.settings_of)
         self.streams_topics = StreamsTopics(runtime, channels)
         self.pushed_metadata: PushedMetadata | None = None
-        """What controllers push; None: this broker pulls the metadata log."""
+        """The metadata that controllers push; None: this broker pulls the metadata log."""
         self.reachable = tuple(vars(self))
         """The names of the parts."""
 

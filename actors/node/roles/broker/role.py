@@ -36,7 +36,8 @@ FAR_MS = 1 << 62
 
 
 class BrokerRole(BrokerParts):
-    """A broker. Its methods are what the quorum and the node call: each says in which order the parts act."""
+    """The broker of a node. Its methods are what the quorum and the node call: each says in which order the parts
+    act."""
 
     def __init__(
         self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
@@ -116,7 +117,7 @@ class BrokerRole(BrokerParts):
     # ---- what the quorum and the node call
 
     def start(self) -> None:
-        """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
+        """Open what is on the disk, and begin to ask for a lease, after the quorum has recovered."""
         self.heartbeats.previous_epoch = self.logs.recover()
         self._started = True
         self._catch_up()
@@ -133,7 +134,7 @@ class BrokerRole(BrokerParts):
         self.applier.loaded(self._image_deltas.whole)
 
     def replay(self, batch: Batch) -> None:
-        """One committed batch."""
+        """Replay one committed batch of the metadata log."""
         image = self.cache.image
         if batch.last_offset < image.next_offset:
             return
@@ -151,7 +152,7 @@ class BrokerRole(BrokerParts):
         self._snapshots.replayed(batch)
 
     def committed(self, high_watermark: int) -> None:
-        """The replays of this turn are done."""
+        """Carry out what follows when the replays of this turn are done."""
         self._snapshots.committed(high_watermark)
         self.quotas.refresh()
         self._count_partitions()
@@ -160,13 +161,13 @@ class BrokerRole(BrokerParts):
         self.gathered.run()
 
     def gained(self, epoch: int, next_offset: int) -> None:
-        """This node leads the quorum: that is the controller's."""
+        """Do nothing when this node leads the quorum: that is the controller's."""
 
     def lost(self) -> None:
-        """Another node leads the quorum; nothing to do here."""
+        """Do nothing when another node leads the quorum."""
 
     def tick(self, now: Now) -> None:
-        """Timers: lease, heartbeat, lag, retention, checkpoints, groups."""
+        """Handle timers: lease, heartbeat, lag, retention, checkpoints, groups."""
         if not self._started:
             return
         if not self.logs.in_use:
@@ -191,12 +192,12 @@ class BrokerRole(BrokerParts):
         self.gathered.run()
 
     def append(self) -> None:
-        """The requests of the turn are done: what they have its coordinators write goes into the logs."""
+        """Append what the requests of the turn have the coordinators write, when they are done."""
         for one in self._coordinators:
             one.append()
 
     def end(self) -> None:
-        """End of the turn: what has gathered leaves."""
+        """End the turn: what has gathered leaves."""
         if not self._started:
             return
         self.append()
@@ -209,7 +210,7 @@ class BrokerRole(BrokerParts):
         self.replication.end_turn()
 
     def deadline_ms(self) -> int:
-        """When `tick` is due; 0: at once."""
+        """The monotonic time at which `tick` is due; 0: at once."""
         if not self._started:
             return FAR_MS
         for one in self._gathering:
@@ -232,5 +233,5 @@ class BrokerRole(BrokerParts):
             one.count_partitions()
 
     def shutdown(self) -> None:
-        """The process is to end: controlled shutdown, then the quorum hands over."""
+        """Begin to end the process: controlled shutdown, then the quorum hands over."""
         self.lifecycle.stop(self._runtime.now, ask=self._runtime.config.value("controlled.shutdown.enable"))

@@ -41,14 +41,14 @@ CODES = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""What an error of the partition's log is to whoever asked the coordinator."""
+"""The error that a client of the coordinator gets for an error of the partition's log."""
 
 
 class Machine(Loadable, Protocol):
     """The state of all partitions that are led here. It sends nothing: `answers` and `writes` gather."""
 
     answers: list[tuple[int, Any]]
-    """(ticket, verdict)."""
+    """The verdicts that are not handed over yet: (ticket, verdict)."""
     writes: list[Write]
 
     def resized(self, partitions: int | None) -> list[tuple[int, int]]: ...
@@ -65,7 +65,7 @@ class CoordinatorHost(Generic[M]):
     """One coordinator of this broker."""
 
     timeout_setting = "offsets.commit.timeout.ms"
-    """Says how long a write may take until all replicas have it."""
+    """The setting that says how long a write may take until all replicas have it."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class CoordinatorHost(Generic[M]):
         topic: str,
         machine: M,
     ) -> None:
-        """`topic`: the internal topic that holds its state."""
+        """A coordinator without shards. `topic`: the internal topic that holds its state."""
         self.machine = machine
         self.topic = topic
         self._runtime = runtime
@@ -91,37 +91,37 @@ class CoordinatorHost(Generic[M]):
         self._verdicts: dict[int, Any] = {}
         self._waiting: set[int] = set()
         self._asked: dict[int, set[int]] = {}
-        """Connection -> tickets of its requests that are not answered yet, while it is there."""
+        """The tickets of a connection's requests that are not answered yet, by connection, while it is there."""
         self._own: dict[int, Callable[[Any], None]] = {}
-        """Ticket of a request of this broker itself -> who is told of its verdict."""
+        """The function that is told the verdict, by the ticket of a request of this broker itself."""
         self._queued: dict[int, deque[Write]] = {}
-        """Partition -> what is to be appended when the turn ends, in order."""
+        """The writes that are to be appended when the turn ends, by partition, in order."""
 
     # ---- what one kind of coordinator does besides
 
     def loaded(self, partition: Partition, epoch: int) -> None:
-        """All that the log says is in the machine: it may serve."""
+        """Let a partition serve: all that the log says is in the machine."""
         raise NotImplementedError
 
     def carry_out(self) -> bool:
-        """Do what the machine has decided besides answers and writes; whether there was anything."""
+        """Do what the machine has decided besides answers and writes. Returns whether there was anything."""
         return False
 
     # ---- leaderships
 
     def became_leader(self, topic: str, partition: int, epoch: int) -> None:
-        """This broker leads a partition in a new epoch."""
+        """Begin to coordinate a partition that this broker leads in a new epoch."""
         if topic == self.topic:
             self.count_partitions()
             self._gain(partition, epoch)
 
     def resigned(self, topic: str, partition: int) -> None:
-        """It leads it no more."""
+        """Stop coordinating a partition that this broker leads no more."""
         if topic == self.topic:
             self._lost(partition)
 
     def count_partitions(self) -> None:
-        """The image has moved, and with it perhaps the number of partitions."""
+        """Take over the number of partitions from the image, which has moved."""
         image = self._cache.image
         topic = image.topic(self.topic)
         for partition, epoch in self.machine.resized(len(image.topic_partitions(topic)) if topic >= 0 else None):
@@ -136,7 +136,7 @@ class CoordinatorHost(Generic[M]):
             self._loadings.begin(self.machine, found, self._loaded, self._lost)
 
     def _lost(self, partition: int) -> None:
-        """Another broker coordinates what is in that partition, or none does."""
+        """Drop a partition: another broker coordinates what is in it, or none does."""
         self.machine.lost(partition)
         self._queued.pop(partition, None)
         self.drain()
@@ -148,8 +148,8 @@ class CoordinatorHost(Generic[M]):
     # ---- requests
 
     def ask(self, connection: int, begin: Callable[[int], None], reply: Callable[[Any], Any]) -> Answer:
-        """Hand a request to the machine under a fresh ticket; answer now, or when its verdict comes, if the connection
-        still is there then."""
+        """Hand a request to the machine under a fresh ticket. The answer comes now, or with its verdict, if the
+        connection still is there then."""
         self._next_ticket += 1
         ticket = self._next_ticket
         self._waiting.add(ticket)
@@ -169,7 +169,7 @@ class CoordinatorHost(Generic[M]):
         self.drain()
 
     def commit(self, start: Callable[[Callable[[ErrorCode], None]], None], reply: Callable[[ErrorCode], Any]) -> Answer:
-        """Start a write; answer when it is committed."""
+        """Start a write, and answer when it is committed."""
         box: list[ErrorCode] = []
         self._next_ticket += 1
         key = (self.topic, "write", self._next_ticket)
@@ -208,7 +208,7 @@ class CoordinatorHost(Generic[M]):
     # ---- what the machine has decided
 
     def drain(self) -> None:
-        """Carry it out; what is written plainly, when the turn ends."""
+        """Carry out what the machine has decided; writes without a producer wait until the turn ends."""
         machine = self.machine
         while machine.writes or machine.answers or self.carry_out():
             answers, machine.answers = machine.answers, []
@@ -236,7 +236,7 @@ class CoordinatorHost(Generic[M]):
                 self._append(partition)
 
     def _append(self, number: int) -> None:
-        """What has gathered for one partition, in as few batches as may be."""
+        """Append what has gathered for one partition, in as few batches as may be."""
         partition = self._replicas.get(self.topic, number)
         bytes_max = partition.log.settings.max_message_bytes if partition is not None else 0
         queued = self._queued.pop(number)
@@ -251,7 +251,7 @@ class CoordinatorHost(Generic[M]):
             self._append_batch(shared)
 
     def _append_batch(self, writes: list[Write]) -> None:
-        """One batch with the records of several writes."""
+        """Append one batch with the records of several writes."""
         wall_ms, producer = self._runtime.now.wall_ms, writes[0].producer
         if producer is None:
             builder = batch.Builder(timestamp_ms=wall_ms)

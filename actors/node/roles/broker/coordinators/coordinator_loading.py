@@ -27,14 +27,15 @@ from fastpath.records import batch
 
 SLICE_BYTES = 1 << 16
 COST_A_TURN = 400
-"""Of records that are taken in: 3 to 5 milliseconds."""
+"""The cost of the records that are taken in during a turn: 3 to 5 milliseconds."""
 COST_BYTES = 64
-"""So many bytes of a record cost one."""
+"""The number of bytes of a record that cost one."""
 BATCHES_AT_COST = 4
-"""So many batches cost one to read and verify."""
+"""The number of batches that cost one to read and verify."""
 READ_COST = 10
 LOADED_SHARE = 10
-"""The end of a loading looks at all groups or ids of the partition, for about a tenth of what it was to take them in."""
+"""The end of a loading costs one part in so many of what the loading cost: it looks at all groups or ids of the
+partition."""
 RETRY_MS = 1000
 TOLD_MAX = 20
 TRANSACTIONAL, CONTROL = markers.TRANSACTIONAL, markers.CONTROL
@@ -45,20 +46,20 @@ class Loadable(Protocol):
 
     @property
     def shards(self) -> Mapping[int, Any]:
-        """By partition; a shard has the leader `epoch` that it was loaded in."""
+        """The shards of the machine, by partition; a shard has the leader `epoch` that it was loaded in."""
         ...
 
     def loading_from(self, partition: int, epoch: int, offset: int) -> None:
-        """What is taken in next stands at this offset, or behind it."""
+        """Note that what is taken in next stands at this offset, or behind it."""
         ...
 
     def load(self, partition: int, epoch: int, records: Any, producer_id: int) -> list[str]:
-        """Take in records of the log; what cannot be understood in them. `producer_id`: whose transaction they belong to;
-        -1: they belong to none."""
+        """Take in records of the log. Returns what cannot be understood in them. `producer_id`: the producer of the
+        transaction to which they belong; -1: they belong to none."""
         ...
 
     def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
-        """Take in that the producer's transaction ends here."""
+        """Take in that a producer's transaction ends here."""
         ...
 
 
@@ -83,7 +84,7 @@ class Loadings:
         self.enter(Loading(self, machine, partition, loaded, given_up))
 
     def enter(self, loading: "Loading", *, first: bool = False) -> None:
-        """A loading has something to do: it goes to the end of the line, or to its head."""
+        """Put a loading that has something to do at the end of the line, or at its head."""
         if first:
             self._line.appendleft(loading)
         else:
@@ -121,22 +122,22 @@ class Loading:
         self._shard = machine.shards[partition.number]
         self._epoch: int = self._shard.epoch
         self._offset = 0
-        """Of the next slice."""
+        """The offset of the next slice."""
         self._warm: Any = None
-        """That slice, or the exception, as a job outside the loop has brought it."""
+        """The next slice, or the exception, as a job outside the loop has brought it."""
         self._data: Buffer = b""
         self._batches: deque[batch.Header] = deque()
-        """Of the present slice, what was not begun."""
+        """The batches of the present slice that were not begun."""
         self._records: Iterator[Any] | None = None
-        """What is left of the present batch."""
+        """The records of the present batch that are left."""
         self._header: batch.Header | None = None
         self._cost = 0
-        """Of all that was taken in."""
+        """The cost of all that was taken in."""
         self._strange = 0
-        """Sentences about what could not be understood."""
+        """The number of sentences about what could not be understood."""
 
     def go_on(self, left: int) -> int:
-        """Take in what is next, for about that cost; what it has cost."""
+        """Take in what is next, for about the cost `left`. Returns what it has cost."""
         if self._machine.shards.get(self._partition.number) is not self._shard or self._partition.removed:
             return 1
         if self._records is None and not self._batches:
@@ -149,7 +150,7 @@ class Loading:
         return cost
 
     def _read(self) -> int:
-        """Look for the next slice; what that has cost."""
+        """Look for the next slice. Returns what that has cost."""
         runtime, partition, offset = self._runtime, self._partition, self._offset
         warm, self._warm = self._warm, None
         try:
@@ -183,13 +184,13 @@ class Loading:
         self._loadings.enter(self)
 
     def _begin(self, data: Buffer) -> None:
-        """Whole batches are to be taken in next."""
+        """Begin to take in whole batches."""
         self._data = data
         self._batches.extend(batch.headers(data))
         self._offset = self._batches[-1].last_offset + 1
 
     def _take(self, left: int) -> int:
-        """Hand a marker, or some records of a batch, to the machine; what that has cost."""
+        """Hand a marker, or some records of a batch, to the machine. Returns what that has cost."""
         number, epoch = self._partition.number, self._epoch
         if self._records is None:
             following = self._header = self._batches.popleft()
@@ -224,7 +225,7 @@ class _Seen:
         self._cost_max = cost_max
         self.cost = 0
         self.more = False
-        """Whether the cost has ended it. What the machine does not want of a batch is passed over."""
+        """Whether the cost has ended the batch early. What the machine does not want of a batch is passed over."""
 
     def __iter__(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         for record in self._records:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class GroupCoordinator(CoordinatorHost[Coordinator]):
-    """Groups whose partition of `__consumer_offsets` this broker leads."""
+    """The coordinator of the groups whose partition of `__consumer_offsets` this broker leads."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         self._protocols = frozenset(value("group.coordinator.rebalance.protocols"))
 
     def serves_consumers(self) -> bool:
-        """Whether members of KIP-848 are served."""
+        """Whether members of consumer groups (KIP-848) are served."""
         return ConsumerGroups.type in self._protocols and self._cache.image.feature(GROUP_VERSION) > 0
 
     def serves_streams(self) -> bool:
-        """Whether members of KIP-1071 are served."""
+        """Whether members of streams groups (KIP-1071) are served."""
         return StreamsGroups.type in self._protocols and self._cache.image.feature(STREAMS_VERSION) > 0
 
     def serves_share_groups(self) -> bool:
@@ -81,7 +81,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
     # ---- hooks of the broker
 
     def topic_deleted(self, topic: str, topic_id: bytes) -> None:
-        """A topic is gone, and what groups committed for it."""
+        """Forget what groups committed for a topic that is deleted."""
         self.machine.forget_topic(topic)
         for shard in self.machine.shards.values():
             if shard.loaded:
@@ -89,14 +89,14 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         self.drain()
 
     def transaction_ended(self, partition: int, producer_id: int, commit: bool, place: MarkerPlace) -> None:
-        """A marker in a partition of `__consumer_offsets` that this broker leads is committed: what the producer has
-        committed there in the transaction counts from now on, or never. It may be told twice of one marker. `place`: where
+        """Let the offsets that a producer has committed in a transaction count, or drop them: a marker in a partition
+        of `__consumer_offsets` that this broker leads is committed. It may be told twice of one marker. `place`: where
         the marker was written (`Coordinator.marker_place`)."""
         self.machine.transaction_ended(partition, producer_id, commit, place)
         self.drain()
 
     def tick(self, now: Now) -> None:
-        """Time."""
+        """Handle what is due: sessions, timers of the groups, and offsets that have expired."""
         machine = self.machine
         if machine.deadline_ms() <= now.mono_ms:
             machine.tick(now)
@@ -107,11 +107,11 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
             self.drain()
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         return min(self.machine.deadline_ms(), self._check_ms)
 
     def topics_changed(self) -> None:
-        """A topic came, went or got partitions."""
+        """Tell the groups that a topic came, went or got partitions."""
         self.topics.version += 1
 
     # ---- what it does besides
@@ -169,7 +169,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         return ended
 
     def loaded(self, partition: Partition, epoch: int) -> None:
-        """All that the log says is in the machine."""
+        """Let a partition serve: all that the log says is in the machine."""
         # Whoever took a commit for a topic knew of it before this leadership began: the image is not behind that.
         self.machine.loaded(partition.number, epoch, self._runtime.now, self._exists)
         self._runtime.log.info(f"loaded the groups of {partition!r}")
@@ -179,14 +179,14 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
 
 
 def _settings(started: Callable[[str], Any], cache: MetadataCache) -> Callable[[str], Mapping[str, Any]]:
-    """Every setting of a group: as it was set for the group, else for this node, as that is now. `started`: the node's
-    settings as it was started with them."""
+    """A function that returns every setting of a group: as it was set for the group, else for this node, as that is
+    now. `started`: the node's settings as it was started with them."""
     said: list[str | None] | None = None
-    """What the metadata had of the node's dynamic settings when what follows was looked up."""
+    """The node's dynamic settings in the metadata when what follows was looked up."""
     of_node: Mapping[str, Limits] = {}
     usual: Mapping[str, Any] = {}
     known: dict[str, tuple[Mapping[str, str], Mapping[str, Any]]] = {}
-    """Group -> what it was given when this was looked up, and what that adds up to."""
+    """What a group was given when its settings were looked up, and what that adds up to, by group."""
 
     def settings_of(group: str) -> Mapping[str, Any]:
         nonlocal said, of_node, usual

@@ -6,14 +6,14 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 
 
 class GroupTopics:
-    """Looked up in the image of committed metadata. `version` is raised by who applies changes of it."""
+    """The topics in the image of committed metadata. `version` is raised by the part that applies changes of it."""
 
     def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
         self.version = 0
 
     def named(self, name: str) -> tuple[bytes, int] | None:
-        """Topic id and number of partitions; None: there is no such topic."""
+        """(topic id, number of partitions) of a topic; None: there is no such topic."""
         image = self._cache.image
         row = image.topic(name)
         topic_id = image.topic_id(row) if row >= 0 else None
@@ -24,6 +24,6 @@ class GroupTopics:
         return self._cache.topic_name(topic_id)
 
     def names(self) -> Iterator[str]:
-        """All of them."""
+        """The names of all topics."""
         image = self._cache.image
         return (image.topic_name(row) for row in image.topics())

@@ -91,12 +91,13 @@ class BrokerHeartbeats:
         self._asked: Address | None = None
         """The controller to which the newest heartbeat went."""
         self.was_serving = False
-        """Clients were served when the state was followed last."""
+        """Whether clients were served when the state was followed last."""
         self._answering = False
-        """The clients' ports answer; what arrives is kept only while this broker serves."""
+        """Whether the clients' ports answer; what arrives is kept only while this broker serves."""
 
     def metadata(self) -> Metadata:
-        """How far this broker has come in the metadata log. One that does not pull it has always come as far as it can."""
+        """How far this broker has come in the metadata log. A broker that does not pull it has always come as far as it
+        can."""
         quorum = self._quorum
         if quorum.told_leader is not None:
             return Metadata(self._cache.image.next_offset, 0, quorum.leader_address() is not None)
@@ -104,12 +105,12 @@ class BrokerHeartbeats:
         return Metadata(self._cache.image.next_offset, quorum.raft.told_high_watermark, known)
 
     def use_interval(self) -> None:
-        """The level of the metadata may have changed, and with it the interval."""
+        """Take over the heartbeat interval of the level of the metadata, which may have changed."""
         level = self._cache.image.feature(FORMAT)
         self._lifecycle.interval_ms = self._runtime.config.heartbeat_interval_ms(level)
 
     def tick(self, now: Now) -> None:
-        """Send one if it is due, and follow the state."""
+        """Send a heartbeat if it is due, and follow the state."""
         beat = self._lifecycle.tick(now, self.metadata()) if self._lifecycle.due(now) else None
         if beat is not None:
             if not self._answering:
@@ -125,7 +126,7 @@ class BrokerHeartbeats:
         self._follow_state()
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         due = self._lifecycle.deadline_ms()
         if self._lifecycle.state is INITIAL and not self.metadata().leader_known:
             due = min(due, self._runtime.now.mono_ms + NO_LEADER_MS)
@@ -159,7 +160,8 @@ class BrokerHeartbeats:
         )
 
     def _unreadable(self, kind: Any) -> list["BrokerHeartbeatRequest.UnreadableTopic"]:
-        """Damaged partitions that another ISR member can take over, and all that are offline (DESIGN section 6, tag 7)."""
+        """The damaged partitions that another ISR member can take over, and all that are offline (DESIGN section 6, tag
+        7)."""
         topics: dict[bytes, list[int]] = {}
         me = self._cache.me
         for partition in self._replicas.unreadable:
@@ -170,7 +172,7 @@ class BrokerHeartbeats:
         return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _without_room(self, kind: Any) -> list["BrokerHeartbeatRequest.FullTopic"]:
-        """Partitions that another member of the ISR is to lead, as there is no room for them here (tag 8)."""
+        """The partitions that another member of the ISR is to lead, as there is no room for them here (tag 8)."""
         topics: dict[bytes, list[int]] = {}
         for partition, epoch in list(self._replicas.full.items()):
             if partition.leads and partition.leader_epoch == epoch and len(partition.isr.isr) > 1:
@@ -264,7 +266,8 @@ class BrokerHeartbeats:
 
 
 def _driver(controller: int, listeners: Sequence["BrokerHeartbeatResponse.ClientListener"]) -> BrokerSet | None:
-    """The controller that has answered, where it drives brokers in ZooKeeper mode: there clients reach it."""
+    """The controller that has answered, if it drives brokers in ZooKeeper mode: clients reach it under these
+    listeners."""
     if not listeners:
         return None
     return BrokerSet(controller, -1, endpoints=tuple(EndPoint(one.name, one.host, one.port, 0) for one in listeners))

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS = 30_000
 SAID_MAX = 3
-"""Topics of a request about which the log says why they are not made."""
+"""The most topics of a request about which the log says why they are not made."""
 
 
 class _Internal(NamedTuple):
-    """How the settings of an internal topic are called."""
+    """The names of the settings of one internal topic."""
 
     partitions: str
     factor: str
     segment_bytes: str
     min_isr: str = ""
-    """Empty: the topic has no min.insync.replicas of its own."""
+    """The name of the setting for min.insync.replicas; empty: the topic has no min.insync.replicas of its own."""
 
 
 INTERNAL = {
@@ -52,7 +52,7 @@ INTERNAL = {
         "share.coordinator.state.topic.min.isr",
     ),
 }
-"""Topics of coordinators."""
+"""The internal topics of coordinators, with the names of their settings."""
 FILLED_IN = ""
 FIXED = {
     OFFSETS_TOPIC: {"cleanup.policy": "compact", "compression.type": "producer"},
@@ -69,11 +69,12 @@ FIXED = {
         "retention.ms": "-1",
     },
 }
-"""Their settings that no setting of the node decides. The share coordinator itself deletes what is not needed any more."""
+"""The settings of internal topics that no setting of the node decides. The share coordinator itself deletes what is not
+needed any more."""
 
 
 class TopicCreation:
-    """Topics on their way into being."""
+    """Topics that this broker has asked the controller for."""
 
     def __init__(self, runtime: Runtime, channels: Channels, cache: MetadataCache) -> None:
         self._runtime = runtime
@@ -83,8 +84,8 @@ class TopicCreation:
         """Topics that the controller was asked to make, until it has answered."""
 
     def create(self, names: Iterable[str], call: Call | None = None) -> None:
-        """Ask the controller to make topics that it was not asked for already. `call`: of the client that has named them;
-        None: the broker needs them."""
+        """Ask the controller to make topics that it was not asked for already. `call`: the request of a client that has
+        named them; None: the broker needs them."""
         creating, runtime = self.creating, self._runtime
         wanted = [name for name in dict.fromkeys(names) if name not in creating]
         if not wanted:

@@ -47,11 +47,12 @@ class Claims:
         self._directories = directories
         self._retired = retired
         self.unclaimed: dict[tuple[str, int], list[Found]] = {}
-        """By topic and number. Invariant: no list is empty, none has one topic id twice."""
+        """The directories of partitions that no metadata has claimed, by topic and number. Invariant: no list is empty,
+        none has one topic id twice."""
         self.futures: dict[tuple[str, int], list[Found]] = {}
         """Future logs, by topic and number."""
         self.settled = False
-        """What nobody claims has been retired."""
+        """Whether what no metadata claims has been retired."""
 
     # ---- the start
 
@@ -101,7 +102,7 @@ class Claims:
     def claim(
         self, topic: str, topic_id: bytes, number: int, settings: TopicSettings
     ) -> tuple[Found | None, list[Found]]:
-        """What a replica that metadata assigns is opened from, and the future log that it has beside that (rules 1 and 4).
+        """The files from which a replica that metadata assigns is opened, and its future log (rules 1 and 4).
         None: nothing was found, it begins without records."""
         claimed = None
         for place, one in self.unclaimed.pop((topic, number), ()):
@@ -138,10 +139,11 @@ class Claims:
         return any(one.topic_id == topic_id for _, one in self.unclaimed.get((topic, number), ()))
 
     def retire_unclaimed(self, offline: Container[tuple[bytes, int]], *, aside: bool = False) -> None:
-        """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
-        partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned.
-        `offline`: topic id and number of replicas that are here and cannot be used. They may begin with their future log.
-        `aside`: the files stay, under another name: who says what there is does not say what was deleted (R291-76)."""
+        """Retire what the start found and no metadata has claimed: it is of topics that went while this broker was
+        away. Not before the partitions follow the image, and it has this process's registration, which lies behind all
+        that was ever assigned. `offline`: topic id and number of replicas that are here and cannot be used. They may
+        begin with their future log. `aside`: the files stay, under another name: a controller that says what there is
+        does not say what was deleted (R291-76)."""
         self.settled = True
         for key, futures in list(self.futures.items()):
             gone = [one for one in futures if (one[1].topic_id, one[1].number) not in offline]
@@ -161,19 +163,19 @@ class Claims:
         self.unclaimed.clear()
 
     def remove_unclaimed(self, topic: str, number: int) -> None:
-        """Files that the start found and no metadata has claimed are of a partition that is deleted."""
+        """Retire files that the start found and no metadata has claimed: they are of a partition that is deleted."""
         for directory, found in self.unclaimed.pop((topic, number), ()):
             if not self._directories.failed(directory.disk):
                 self._retire(directory, found)
 
     def retire_futures(self, futures: Iterable[Found]) -> None:
-        """Future logs that nobody fills on go."""
+        """Retire future logs that are not filled any more."""
         for directory, one in futures:
             if not self._directories.failed(directory.disk):
                 self._retire(directory, one)
 
     def unsure(self) -> set[Disk]:
-        """Log directories that no stop marks as clean (rule 5)."""
+        """The log directories with unclaimed logs that no stop marks as clean (rule 5)."""
         unclaimed = itertools.chain.from_iterable([*self.unclaimed.values(), *self.futures.values()])
         return {directory.disk for directory, _ in unclaimed if not directory.clean}
 
@@ -183,6 +185,6 @@ class Claims:
 
 
 def _took_over(disk: Disk, other: Disk, name: str) -> bool:
-    """Whether the log of that name on one disk has taken the place of the one on the other. Start-up only."""
+    """Whether the log of a name on one disk has taken the place of the log on the other disk. Start-up only."""
     move = read_move(disk, name, ARRIVED)
     return move is not None and move == read_move(other, name, LEAVING)

@@ -22,7 +22,7 @@ from actors.ports import DiskFailed, DiskFull
 
 
 class CleanStop:
-    """The last that a broker does with its logs."""
+    """The end of a broker's work on its logs."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class CleanStop:
             then(None)
 
     def used(self, replicas: Replicas, broker_epoch: int, then: Callable[[Any], None]) -> None:
-        """Flush every log, then write the checkpoints and the marks; `then(None)` or `then(DiskFailed)`."""
+        """Flush every log, then write the checkpoints and the marks. `then(None)` or `then(DiskFailed)` is called at
+        the end."""
         every = [one.log for one in replicas]
         futures = self._futures
         logs = [log for log in (*every, *futures.by_partition.values(), *futures.resumed.values()) if log.segments]

@@ -16,7 +16,7 @@ from actors.ports import Disk, DiskFailed
 
 
 class DirectoryFailures:
-    """The way of directories and replicas offline."""
+    """Takes directories and replicas offline."""
 
     def __init__(self, runtime: Runtime, directories: LogDirectories, futures: FutureLogs) -> None:
         self._runtime = runtime
@@ -24,7 +24,8 @@ class DirectoryFailures:
         self._futures = futures
 
     def fail(self, replicas: Replicas, disk: Disk, error: Exception) -> bool:
-        """A device has failed: its directory and all replicas in it go offline. False: this broker cannot go on without."""
+        """Take a directory and all replicas in it offline, since its device has failed. Returns False if this broker
+        cannot go on without it."""
         if self._directories.failed(disk):
             return True
         if not self._directories.take_offline(disk):
@@ -40,12 +41,12 @@ class DirectoryFailures:
         return True
 
     def append_failed(self, replicas: Replicas, partition: Partition, error: DiskFailed) -> None:
-        """Nothing can be appended to a partition any more: its directory goes offline, or this broker stops."""
+        """Take the directory of a partition offline to which nothing can be appended any more, or stop this broker."""
         if not self.fail(replicas, error.disk or partition.log.disk, error):
             self._runtime.stop(1, f"nothing can be appended to {partition!r} any more: {error}")
 
     def take_offline(self, replicas: Replicas, partition: Partition, why: Offline) -> None:
-        """The files of one replica cannot be used any more (rule 2)."""
+        """Take one replica offline whose files cannot be used any more (rule 2)."""
         partition.log.forget_indexes()
         self._futures.drop(partition, keep=True)
         replicas.take_offline(partition, why)

@@ -19,7 +19,7 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Disk, DiskFailed, DiskFull
 
 AGAIN_MS = 1000
-"""How soon a flush is tried again that found no room."""
+"""How soon a flush that found no room is tried again."""
 
 
 class Flushes:
@@ -38,7 +38,8 @@ class Flushes:
         self._checkpoints = checkpoints
 
     def flush(self, replicas: Replicas, partitions: list[Partition], then: Callable[[Any], None]) -> None:
-        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`."""
+        """Make logs durable as they are now, except the logs of removed partitions. `then(None)` or `then(DiskFailed)`
+        is called at the end."""
         disks: dict[Disk, list[Partition]] = {}
         for partition in partitions:
             if not partition.removed:
@@ -59,7 +60,7 @@ class Flushes:
     def _flush_one(
         self, replicas: Replicas, disk: Disk, partitions: list[Partition], then: Callable[[Disk, Any], None]
     ) -> None:
-        """Flush the logs of one directory; `then(disk, None)` also when it has gone offline."""
+        """Flush the logs of one directory. `then(disk, None)` is called at the end, also if it has gone offline."""
 
         def wait(full: DiskFull) -> None:
             self._directories.refused(disk, full)

@@ -34,14 +34,15 @@ class FutureLogs:
         self.by_partition: dict[Partition, PartitionLog] = {}
         """Future logs of replicas that are on their way to another directory."""
         self.resumed: dict[tuple[bytes, int], PartitionLog] = {}
-        """By topic id and number: future logs that were opened with their replica, and are to be filled on."""
+        """The future logs that were opened with their replica, and are to be filled on, by topic id and number."""
         self.superseded: dict[PartitionLog, Partition] = {}
         """Logs whose place a future log has taken, until its name is on the disk."""
         self.held: dict[Partition, int] = {}
-        """Replicas whose flushes wait, at most until that monotonic time: their future log is being made durable."""
+        """The monotonic time until which the flushes of a replica wait at most, by replica: its future log is being
+        made durable."""
 
     def begin(self, partition: Partition, disk: Disk, name: str) -> PartitionLog:
-        """An empty log that a replica is to be copied into."""
+        """Make an empty log that a replica is to be copied into."""
         future = self._loader.create(disk, name, partition.settings, partition.topic_id)
         self.by_partition[partition] = future
         return future
@@ -68,7 +69,7 @@ class FutureLogs:
         return future
 
     def drop(self, partition: Partition, *, keep: bool = False) -> None:
-        """A replica, if it is on its way, goes no further. `keep`: the files stay, for the next start to go on with."""
+        """Stop the move of a replica, if it is on its way. `keep`: the files stay, for the next start to go on with."""
         future = self.by_partition.pop(partition, None)
         self.held.pop(partition, None)
         if future is None:
@@ -82,7 +83,8 @@ class FutureLogs:
             self._retired.drop(partition, future)
 
     def taken_over(self, partition: Partition, current: PartitionLog) -> None:
-        """The future log is the partition's log now. `current`, whose place it has, is still there and counts no longer."""
+        """Make the future log the partition's log. `current`, whose place it has, is still there and counts no
+        longer."""
         del self.by_partition[partition]
         self.held.pop(partition, None)
         current.forget_indexes()
@@ -90,8 +92,8 @@ class FutureLogs:
         self.superseded[current] = partition
 
     def retire_superseded(self, partition: Partition, current: PartitionLog) -> None:
-        """The log that has taken the place of `current` has its name on the disk. If its directory has failed instead,
-        nobody removes what is left."""
+        """Retire the log `current`, since the log that has taken its place has its name on the disk. If its directory
+        has failed instead, what is left stays."""
         del self.superseded[current]
         topic, number = partition.topic, partition.number
         if not self._retired.there(current):
@@ -108,7 +110,7 @@ class FutureLogs:
             current.release()
 
     def directory_failed(self, disk: Disk) -> None:
-        """A directory is offline from now on, and moves to it go no further."""
+        """Stop the moves to a directory that is offline from now on."""
         for partition in [one for one, future in self.by_partition.items() if future.disk is disk]:
             self._runtime.log.warning(
                 f"{partition!r} is not moved to {self._directories.path(disk)}, which has failed: it stays"

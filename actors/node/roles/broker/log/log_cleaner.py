@@ -35,7 +35,7 @@ from actors.ports import Disk, DiskFailed, DiskFull, Now, WorkKind
 
 FAR_MS = 1 << 62
 LOOK_MS = 1000
-"""How soon a look is repeated that has found logs of which it did not know enough."""
+"""How soon a look is repeated that has found logs of which too little was in memory."""
 
 
 class Running(NamedTuple):
@@ -46,25 +46,25 @@ class Running(NamedTuple):
     cleaning: LogCleaning
     steps: Generator[Effect, object, Cleaned]
     began_ms: int
-    """Monotonic."""
+    """Monotonic time at which the cleaning began."""
 
 
 class Stats:
-    """What metrics tell of the cleaner."""
+    """The numbers of the cleaner that metrics tell."""
 
     def __init__(self) -> None:
         self.max_dirty_ratio = 0.0
-        """Of the logs that could be cleaned, at the last look."""
+        """The largest share that is dirty, among the logs that could be cleaned, at the last look."""
         self.max_delay_ms = 0
         """How long max.compaction.lag.ms was over, at the last look."""
         self.cleaned_ms = -1
         """Monotonic time when a cleaning ended last; -1: none has."""
         self.clean_ms = 0
-        """How long the last one took."""
+        """The longest time for which max.compaction.lag.ms was over, at the last look, ms."""
         self.recopied_ratio = 0.0
-        """Of the bytes that the last one read, those that it wrote."""
+        """How long the last cleaning took."""
         self.map_used_ratio = 0.0
-        """How full the offset map of the last one was."""
+        """How full the offset map of the last cleaning was."""
 
 
 class LogCleaner:
@@ -79,31 +79,31 @@ class LogCleaner:
         self._replicas = replicas
         self._running: dict[Partition, Running] = {}
         self._resting: dict[Partition, int] = {}
-        """Partitions of which a cleaning has just ended early -> when they may be tried again."""
+        """When a partition whose cleaning has just ended early may be tried again, by partition."""
         self._look_ms = 0
         self._free_ms = 0
-        """When the bytes that were read and written are within the limit again."""
+        """Monotonic time at which the bytes that were read and written are within the limit again."""
         self.uncleanable: dict[Partition, str] = {}
-        """Set aside, and why. Invariant: none is being cleaned."""
+        """The partitions that are set aside, and why. Invariant: none is being cleaned."""
         self.stats = Stats()
 
     # ---- what the broker's turn calls
 
     def tick(self, now: Now) -> None:
-        """Begin what is due."""
+        """Begin the cleanings that are due."""
         if now.mono_ms >= self._look_ms and not self._logs.closing:
             self._look(now)
 
     def deadline_ms(self) -> int:
-        """When `tick` is due; never while there is nothing that could ever be cleaned."""
+        """The monotonic time at which `tick` is due; never while there is nothing that could ever be cleaned."""
         return self._look_ms if self._logs.written.compacted else FAR_MS
 
     def try_again(self, partition: Partition) -> None:
-        """What was damaged of a log has been mended."""
+        """Stop setting a partition aside, since what was damaged of its log has been mended."""
         self.uncleanable.pop(partition, None)
 
     def uncleanable_in(self, disk: Disk) -> Iterable[Partition]:
-        """Partitions of a directory that are set aside."""
+        """The partitions of a directory that are set aside."""
         return [one for one in self.uncleanable if one.log.disk is disk and not one.removed]
 
     # ---- which log
@@ -148,7 +148,7 @@ class LogCleaner:
 
     @staticmethod
     def _stable(partition: Partition) -> int:
-        """Above it nothing is cleaned: it may be cut, or its transaction aborted."""
+        """The offset above which nothing is cleaned: the log may be cut there, or a transaction aborted."""
         return partition.last_stable_offset
 
     # ---- one cleaning
@@ -226,7 +226,8 @@ class LogCleaner:
             self._go_on(running, None)
 
     def _synced(self, running: Running, result: object) -> None:
-        """A failed sync is final, as that of a flush: nobody knows what of the new segments, or of their names, is lost."""
+        """Go on after a sync, or take the directory offline: a failed sync is final, as that of a flush, since it is
+        unknown what of the new segments, or of their names, is lost."""
         if not isinstance(result, DiskFailed):
             self._go_on(running, result)
             return
@@ -254,7 +255,7 @@ class LogCleaner:
         self._look_ms = now.mono_ms
 
     def _end(self, running: Running) -> None:
-        """It goes no further; what it has left is unlinked."""
+        """End a cleaning early, and unlink what it has left."""
         if self._running.get(running.partition) is running:
             del self._running[running.partition]
         running.steps.close()
@@ -272,7 +273,7 @@ class LogCleaner:
             self._runtime.sync([log.names.listing], [], bound(self._remove, log, left))
 
     def _remove(self, log: PartitionLog, left: Segment, result: object) -> None:
-        """What a cleaning has left has no name any more that a start would use, also after a power cut."""
+        """Remove what a cleaning has left: it has no name any more that a start would use, also after a power cut."""
         disk = log.disk
         if isinstance(result, Exception) or self._directories.failed(disk):
             self._directories.job_done(disk, result)
@@ -285,7 +286,7 @@ class LogCleaner:
             self._logs.retired.unlink(disk, [job])
 
     def _rest(self, partition: Partition, why: str) -> None:
-        """Try it again after a while."""
+        """Try a partition again after a while."""
         self._resting[partition] = self._runtime.now.mono_ms + max(LOOK_MS, self._cache.value("log.cleaner.backoff.ms"))
         self._runtime.log.warning(f"{partition!r} is not cleaned for a while: {why}")
 

@@ -35,7 +35,7 @@ from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch
 
 AGAIN_MS = 1000
-"""How soon a move goes on that had no room, or found a file gone."""
+"""How soon a move that had no room, or found a file gone, goes on."""
 HELD_MS = 500
 WISHES_MAX = 100_000
 LIMIT = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -48,9 +48,9 @@ class Running:
         self.partition = partition
         self.move = move
         self.told = False
-        """That it waits has been said."""
+        """Whether the log says already that the move waits."""
         self.spent = 0
-        """Bytes of the move that have been counted."""
+        """The bytes of the move that have been counted."""
 
 
 class LogDirMoves:
@@ -69,13 +69,13 @@ class LogDirMoves:
         self._waiting: dict[Partition, Move] = {}
         self._running: dict[Partition, Running] = {}
         self._owed_bytes = 0.0
-        """Copied, and not yet allowed by the limit."""
+        """The bytes that were copied, and are not yet allowed by the limit."""
         self._owed_ms = 0
 
     # ---- requests
 
     def ask(self, path: str, topic: str, number: int) -> ErrorCode:
-        """A replica is to be in the directory `path`; Kafka's answer."""
+        """Have a replica moved to the directory `path`. Returns Kafka's error code."""
         disk = dict(self._directories.paths()).get(path)
         if future_name(topic, number, bytes(16)) is None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -114,7 +114,7 @@ class LogDirMoves:
     # ---- what the broker's turn calls
 
     def tick(self) -> None:
-        """Go on with what the start has found."""
+        """Go on with the moves that the start has found."""
         resumed = self._futures.resumed
         for topic_id, number in list(resumed):
             partition = self._replicas.get(topic_id, number)
@@ -178,7 +178,7 @@ class LogDirMoves:
         )
 
     def _is_over(self, running: Running) -> bool:
-        """Whether it goes no further: another one may begin then."""
+        """Whether a move goes no further. If so, another one may begin."""
         if self._running.get(running.partition) is running and self._wanted(running.partition, running.move):
             return False
         self._begin_waiting()
@@ -363,7 +363,7 @@ class LogDirMoves:
         self._later(running, AGAIN_MS)
 
     def _failed(self, move: Move, error: DiskFailed) -> None:
-        """The directory to which it is moved fails."""
+        """Take the directory offline to which a replica is moved, since it fails."""
         disk = error.disk or move.future.disk
         if not self._logs.failures.fail(self._replicas, disk, error):
             self._runtime.stop(1, f"log directory {self._directories.path(disk)} cannot be used: {error}")
@@ -385,7 +385,7 @@ class LogDirMoves:
         return max(1, min(SLICE_BYTES, int(limit)))
 
     def _note(self, running: Running) -> None:
-        """Count what was copied; unlink what went."""
+        """Count what a move has copied, and unlink what it needs no more."""
         move = running.move
         self._owed_bytes += move.copied_bytes - running.spent
         running.spent = move.copied_bytes

@@ -32,29 +32,30 @@ from actors.node.runtime.storage import Storage
 from actors.ports import Disk, DiskFailed, DiskFull
 
 DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR, errno.ESTALE))
-"""Why a job in a directory takes it offline; that a name is in use, say, does not."""
+"""The errors of a job in a directory that take it offline; that a name is in use, say, does not."""
 OF_ALL = (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANED_OFFSETS, TOPIC_IDS, DIRECTORY_IDS, SCRUBBED)
 WRITTEN_ANYWHERE = frozenset(name + end for name in OF_ALL for end in ("", ".tmp"))
 """Files that this process makes in a log directory whatever is in it."""
 META = "meta.properties"
-"""What a directory holds that was formatted (`host/storage.py`). No running process writes it."""
+"""The file that a directory has if it was formatted (`host/storage.py`). No running process writes it."""
 
 
 class LogDirectories:
     """All log directories of a broker, in the order of its settings."""
 
     def __init__(self, runtime: Runtime, storage: Storage, failing: dict[Disk, DiskFailed]) -> None:
-        """`failing`: to which others may add directories whose device has failed."""
+        """Directories whose files are not read yet. `failing`: to which other parts may add directories whose device
+        has failed."""
         self._runtime = runtime
         self._storage = storage
         self.ids: list[bytes] = []
-        """16 bytes each, of the directories that hold partitions."""
+        """The ids of the directories that hold partitions, 16 bytes each."""
         self._directories: list[LogDirectory] = []
         self._paths: list[str] = []
         self._counts: list[int] = []
-        """How many logs each has."""
+        """The number of logs that each directory has."""
         self.preferred: dict[tuple[bytes, int], Disk] = {}
-        """By topic id and number: where a replica is to begin that is not here yet."""
+        """The directory in which a replica that is not here yet is to begin, by topic id and number."""
         self.failing = failing
         """Directories in which a job has failed in this turn, by an error of the device."""
         self._failed: set[Disk] = set()
@@ -66,7 +67,7 @@ class LogDirectories:
         self.full = FullDisks()
 
     def read(self) -> None:
-        """Read the small files of every directory. Start-up only; raises DiskFailed."""
+        """Read the small files of every directory. Start-up only. Raises DiskFailed."""
         storage = self._storage
         mine = set(self._runtime.config.log_dirs)
         for disk, path, id in zip(storage.disks, storage.paths, storage.directory_ids, strict=True):
@@ -95,19 +96,19 @@ class LogDirectories:
         return zip(self._paths, (directory.disk for directory in self._directories), strict=True)
 
     def path(self, disk: Disk) -> str:
-        """Where a log directory is, for sentences and metrics."""
+        """The path of a log directory, for sentences and metrics."""
         return next(path for path, mine in self.paths() if mine is disk)
 
     # ---- how many logs each has
 
     def count(self, disk: Disk, by: int) -> None:
-        """A directory has `by` logs more."""
+        """Count that a directory has `by` logs more."""
         for place, directory in enumerate(self._directories):
             if directory.disk is disk:
                 self._counts[place] += by
 
     def place(self, topic_id: bytes, number: int) -> Disk:
-        """Where a new replica begins (rule 1)."""
+        """The directory in which a new replica begins (rule 1)."""
         wanted = self.preferred.pop((topic_id, number), None)
         if wanted is not None and wanted not in self._failed:
             return wanted
@@ -122,15 +123,15 @@ class LogDirectories:
 
     @property
     def offline_count(self) -> int:
-        """How many are offline."""
+        """The number of directories that are offline."""
         return len(self._failed)
 
     def online(self) -> list[LogDirectory]:
-        """Those that are not offline."""
+        """The directories that are not offline."""
         return [one for one in self._directories if one.disk not in self._failed]
 
     def take_offline(self, disk: Disk) -> bool:
-        """A directory is not used any more. False: this broker cannot go on without it (rule 3)."""
+        """Use a directory no more. Returns False if this broker cannot go on without it (rule 3)."""
         left = [one for one in self._directories if one.disk not in self._failed and one.disk is not disk]
         if not left or disk is self._storage.disks[0]:
             return False
@@ -138,7 +139,7 @@ class LogDirectories:
         return True
 
     def doubt(self, disk: Disk) -> None:
-        """A log in this directory is left for the next start to look at: no stop of this process is clean there."""
+        """Leave a log in this directory for the next start to look at: no stop of this process is clean there."""
         self._unsure.add(disk)
 
     def unsure(self) -> set[Disk]:
@@ -146,7 +147,7 @@ class LogDirectories:
         return self._failed | self._unsure
 
     def gone(self, disk: Disk) -> DiskFailed | None:
-        """Why a directory is not there as a whole, which has held more than its partitions; None: it is there. What this
+        """Why a directory that has held more than its partitions is not there as a whole; None: it is there. What this
         process writes at any time, also small files of a partition, may have been written to the place where it was."""
         try:
             names = set(disk.names(""))
@@ -161,7 +162,7 @@ class LogDirectories:
     # ---- jobs in a directory
 
     def job_done(self, disk: Disk, result: object) -> None:
-        """A job in one directory has ended."""
+        """Note how a job in a directory has ended."""
         self.noted(result)
         self.job_failed(disk, result)
 
@@ -176,7 +177,7 @@ class LogDirectories:
             self.failing[result.disk or disk] = result
 
     def rename(self, disk: Disk, name: str, to: str) -> bool:
-        """Give a name in a directory another name; whether it has that now."""
+        """Give a name in a directory another name. Returns whether it has that now."""
         try:
             disk.rename(name, to)
         except (DiskFull, DiskFailed) as error:
@@ -185,7 +186,7 @@ class LogDirectories:
         return True
 
     def exists(self, disk: Disk, name: str) -> bool:
-        """Whether there is such a name; one of which the device does not say it counts as there."""
+        """Whether there is such a name; True if the device does not say it."""
         try:
             return disk.exists(name)
         except DiskFailed as error:
@@ -195,11 +196,11 @@ class LogDirectories:
     # ---- room
 
     def refused(self, disk: Disk, why: DiskFull) -> None:
-        """A write to a directory found no room."""
+        """Note that a write to a directory found no room."""
         if self.full.refused(disk, self._runtime.now.mono_ms):
             self._runtime.log.error(f"no append to {self.path(disk)} is taken until there is room: {why}")
 
     def look_for_room(self) -> None:
-        """Say where there is room again."""
+        """Log which directories have room again."""
         for disk in self.full.over(self._runtime.now.mono_ms):
             self._runtime.log.info(f"there is room in {self.path(disk)} again: appends are taken")

@@ -23,7 +23,7 @@ class LogLoader:
         self._indexes = indexes
 
     def create(self, disk: Disk, name: str, settings: TopicSettings, topic_id: bytes) -> PartitionLog:
-        """A log without records, in a directory of that name."""
+        """Make a log without records, in a directory of that name."""
         instance = self._directories.of(disk).next_instance()
         log = PartitionLog(disk, name, settings, topic_id, indexes=self._indexes, instance=instance)
         self._directories.count(disk, 1)
@@ -32,7 +32,7 @@ class LogLoader:
     def load(
         self, directory: LogDirectory, found: PartitionDirectory, topic_id: bytes, settings: TopicSettings
     ) -> Recovered | None:
-        """Open a log that the start found; None: it cannot be opened, and its directory fails."""
+        """Open a log that the start found. Returns None if it cannot be opened, and its directory fails."""
         known = directory.checkpointed((found.topic, found.number), topic_id, found.instance)
         try:
             recovered = recover(

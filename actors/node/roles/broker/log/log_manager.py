@@ -65,9 +65,10 @@ class LogManager:
         self._retention = LogRetention(runtime, self.directories, self.retired, self.written)
         self._clean_stop = CleanStop(runtime, self.directories, self.claims, self.futures, self.checkpoints)
         self.in_use = False
-        """Partitions follow the image: they are opened as it assigns them."""
+        """Whether partitions follow the image: they are opened as it assigns them."""
         self.closing = False
-        """This process ends: the last flush of its logs begins, or there is none. Nothing is appended any more."""
+        """Whether this process ends: the last flush of its logs begins, or there is none. Nothing is appended any
+        more."""
         value = runtime.config.value
         self._retention_interval_ms = value("log.retention.check.interval.ms")
         self._retention_delay_ms = value("log.initial.task.delay.ms")
@@ -78,7 +79,7 @@ class LogManager:
     # ---- start and stop
 
     def recover(self) -> int:
-        """Read what the last stop left; the broker epoch of a clean stop, -1 after any other."""
+        """Read what the last stop left. Returns the broker epoch of a clean stop, -1 after any other."""
         self.directories.read()
         self.checkpoints.read()
         for directory in self.directories:
@@ -92,15 +93,16 @@ class LogManager:
         return epochs.pop() if len(epochs) == 1 else -1
 
     def begin_use(self) -> None:
-        """Partitions follow the image from now on."""
+        """Let partitions follow the image from now on."""
         self.in_use = True
 
     def begin_close(self) -> None:
-        """Nothing is appended any more: this process ends."""
+        """Refuse appends from now on, since this process ends."""
         self.closing = True
 
     def close(self, replicas: Replicas, broker_epoch: int, then: Callable[[Any], None]) -> None:
-        """The last flush of a clean stop, then the checkpoints and the mark; `then(None)` or `then(DiskFailed)`."""
+        """Make the last flush of a clean stop, then write the checkpoints and the mark. `then(None)` or
+        `then(DiskFailed)` is called at the end."""
         if self.in_use:
             self._clean_stop.used(replicas, broker_epoch, then)
         else:
@@ -109,8 +111,8 @@ class LogManager:
     # ---- partitions
 
     def open(self, topic: str, topic_id: bytes, number: int) -> tuple[PartitionLog, TopicSettings, int] | None:
-        """The log of a partition that metadata assigns to this broker, its settings, its checkpointed high watermark. None:
-        its files are in a directory that is offline, or cannot be read."""
+        """Open the log of a partition that metadata assigns to this broker. Returns (log, settings, checkpointed high
+        watermark). None: its files are in a directory that is offline, or cannot be read."""
         settings = self._cache.settings(topic)
         claimed, futures = self.claims.claim(topic, topic_id, number, settings)
         if claimed is None:
@@ -140,7 +142,8 @@ class LogManager:
         return self.checkpoints.lost(topic, topic_id, number, before=before)
 
     def configure(self, partition: Partition) -> None:
-        """Settings have changed; where only what is on the disk counts from now on, what is not yet goes there."""
+        """Take over changed settings of a partition. If only what is on the disk counts from now on, the rest is
+        flushed."""
         partition.configure(self._cache.settings(partition.topic))
         partition.log.configure(partition.settings)
         future = self.futures.by_partition.get(partition)
@@ -151,20 +154,21 @@ class LogManager:
             self.written.look_again(partition)
 
     def delete(self, partition: Partition) -> None:
-        """A partition, which was removed from the replicas, has no files here any more."""
+        """Remove the files of a partition that was removed from the replicas."""
         self.futures.drop(partition)
         self.retired.drop(partition, partition.log)
 
     def set_aside(self, partition: Partition) -> None:
-        """A partition was removed from the replicas, and its files are kept under another name."""
+        """Keep the files of a partition that was removed from the replicas, under another name."""
         self.futures.drop(partition)
         self.retired.set_aside(partition, partition.log)
 
     # ---- a turn
 
     def tick(self, now: Now, replicas: Replicas) -> None:
-        """Checkpoints, retention and silent producers when they are due, and whether there is room again. Not before the
-        partitions follow the image: until then they are not here, and the checkpoints would forget them."""
+        """Write checkpoints, retain logs and forget silent producers when that is due, and look whether there is room
+        again. Not before the partitions follow the image: until then they are not here, and the checkpoints would
+        forget them."""
         if self.directories.full.lacks:
             self.directories.look_for_room()
         if now.mono_ms >= self._checkpoint_ms:
@@ -182,14 +186,14 @@ class LogManager:
                 partition.log.producers.expire(now.wall_ms, silence_ms)
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         due = self._checkpoint_ms if self._checkpoint_ms < self._retention_ms else self._retention_ms
         due = due if due < self._expiration_ms else self._expiration_ms
         full = self.directories.full
         return min(due, full.deadline_ms()) if full.lacks else due
 
     def end(self, replicas: Replicas) -> None:
-        """End of a turn: flush what the settings want flushed."""
+        """End the turn of the logs: flush what the settings want flushed."""
         refusals = replicas.cluster.without_room
         if refusals:
             for disk, why in refusals.items():

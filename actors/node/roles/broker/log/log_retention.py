@@ -26,7 +26,7 @@ class LogRetention:
         self._written = written
 
     def retain(self, partition: Partition) -> None:
-        """Look at one log."""
+        """Delete the segments that one log need not keep."""
         log, retired = partition.log, self._retired
         retired.unlink_later(partition, log.left_over())
         if not log.segments:

@@ -12,7 +12,7 @@ from actors.node.roles.broker.log.offset_checkpoints import OffsetCheckpoints
 from actors.node.runtime.runtime import Runtime
 
 LOOKS = 256
-"""Replicas whose files are looked for at each checkpoint, in turn."""
+"""The number of replicas whose files are looked for at each checkpoint, in turn."""
 
 
 class MissingFiles:
@@ -30,7 +30,7 @@ class MissingFiles:
         self._failures = failures
         self._checkpoints = checkpoints
         self._looked = 0
-        """Replicas that have been looked for, over and over."""
+        """The number of replicas that have been looked for, over and over."""
 
     def look(self, replicas: Replicas) -> None:
         """Look for the first and the last segment of the next LOOKS replicas."""

@@ -35,18 +35,18 @@ class OffsetCheckpoints:
         self._failures = failures
         self._losses: Losses
         self._lost: dict[tuple[str, int], bytes] = {}
-        """Topic ids by (topic, number) of replicas that are lost."""
+        """The topic ids of replicas that are lost, by (topic, number)."""
         self._written: object = None
 
     def read(self) -> None:
-        """Read what the directories say of replicas that they had. Start-up only; raises DiskFailed."""
+        """Read what the directories say of replicas that they had. Start-up only. Raises DiskFailed."""
         self._losses = Losses(list(self._directories), self._directories.ids)
 
     # ---- what is lost
 
     def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
-        """Whether a replica without files had some, which is noted then. `before`: it was assigned before this process
-        began."""
+        """Whether a replica without files had some. If so, it is noted as lost. `before`: it was assigned before this
+        process began."""
         if not (self._losses.listed(topic, number, topic_id) or (before and self._losses.anything)):
             return False
         if (topic, number) not in self._lost:
@@ -54,19 +54,19 @@ class OffsetCheckpoints:
         return True
 
     def note_lost(self, topic: str, topic_id: bytes, number: int) -> None:
-        """A replica is lost."""
+        """Note that a replica is lost."""
         self._lost[topic, number] = topic_id
         self._written = None
 
     def give_up_lost(self, topic: str, number: int) -> None:
-        """What was lost there counts no longer: it is fetched anew, or has no replica here any more."""
+        """Forget a lost replica: it is fetched anew, or has no replica here any more."""
         if self._lost.pop((topic, number), None) is not None:
             self._written = None
 
     # ---- when it is written
 
     def write(self, replicas: Replicas) -> None:
-        """Write to the directories that are online, if something has changed since the last call."""
+        """Write the checkpoints of the directories that are online, if something has changed since the last call."""
         if self._changed(replicas):
             for directory in self._directories:
                 if not self._directories.failed(directory.disk):
@@ -109,12 +109,12 @@ class OffsetCheckpoints:
         self._runtime.sync([], self.replacements(replicas, disk), written)
 
     def behind_a_cut(self, replicas: Replicas, disk: Disk) -> list[Replacement]:
-        """The files of one directory, to be written behind a cut of a log in it."""
+        """The checkpoint files of one directory, to be written behind a cut of a log in it."""
         self._written = None
         return self.replacements(replicas, disk)
 
     def forget(self) -> None:
-        """What was to be written may not have been."""
+        """Note that what was to be written may not have been."""
         self._written = None
         self._losses.forget_written()
         for directory in self._directories:
@@ -123,7 +123,7 @@ class OffsetCheckpoints:
     # ---- what is written
 
     def replacements(self, replicas: Replicas, only: Disk | None = None) -> list[Replacement]:
-        """The files of the directories that are online, or of one of them."""
+        """The checkpoint files of the directories that are online, or of one of them."""
         found: list[Replacement] = []
         for directory in self._directories.online():
             if only not in (None, directory.disk):

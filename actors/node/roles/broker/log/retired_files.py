@@ -21,7 +21,7 @@ from actors.settings.topics import TopicSettings
 
 
 class RetiredFiles:
-    """The way of files out of a broker's log directories."""
+    """Takes files out of a broker's log directories."""
 
     def __init__(self, runtime: Runtime, directories: LogDirectories) -> None:
         self._runtime = runtime
@@ -30,7 +30,7 @@ class RetiredFiles:
     # ---- whole logs
 
     def drop(self, partition: Partition, log: PartitionLog) -> None:
-        """A log of a partition goes, with its files."""
+        """Remove a log of a partition, with its files."""
         log.forget_indexes()
         self._directories.count(log.disk, -1)
         if self.there(log):
@@ -43,7 +43,7 @@ class RetiredFiles:
     def retire(
         self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings, log: PartitionLog | None = None
     ) -> None:
-        """A partition's directory goes (rule 1). `log`: what has its files open."""
+        """Take a partition's directory away (rule 1). `log`: the log that has its files open."""
         retired = retired_name(topic, number, "delete", self._runtime.random.uuid())
         if not self._directories.rename(disk, name, retired):
             return  # the next start on the repaired disk finds files that nobody claims
@@ -62,7 +62,7 @@ class RetiredFiles:
     # ---- what stays under another name
 
     def set_aside(self, partition: Partition, log: PartitionLog) -> None:
-        """A log of a partition goes, and its files stay under another name."""
+        """Close a log of a partition, and keep its files under another name."""
         log.forget_indexes()
         self._directories.count(log.disk, -1)
         if self.there(log):
@@ -71,7 +71,8 @@ class RetiredFiles:
         self._runtime.waiting.timers.at(later_ms, log.release)
 
     def keep_stray(self, disk: Disk, name: str, topic: str, number: int) -> None:
-        """Files stay that are of no replica of this broker: who says what there is does not say what was deleted."""
+        """Keep files that are of no replica of this broker, under another name: a controller that says what there is
+        does not say what was deleted."""
         stray = self.stray(disk, name, topic, number)
         if stray is not None:
             self._runtime.log.warning(
@@ -80,9 +81,9 @@ class RetiredFiles:
             )
 
     def keep_unknown(self, disk: Disk, found: PartitionDirectory) -> None:
-        """Files stay that do not say which topic they are of: a power cut came before their first flush, or
-        partition.metadata is damaged. A topic that was deleted may have had that name, so nobody reads them; nobody removes
-        them either."""
+        """Keep files that do not say which topic they are of: a power cut came before their first flush, or
+        partition.metadata is damaged. A topic that was deleted may have had that name, so they are neither read nor
+        removed. A topic that was deleted may have had that name, so nobody reads them; nobody removes them either."""
         stray = self.stray(disk, found.name, found.topic, found.number)
         if stray is not None:
             self._runtime.log.warning(
@@ -90,14 +91,15 @@ class RetiredFiles:
             )
 
     def stray(self, disk: Disk, name: str, topic: str, number: int) -> str | None:
-        """Rename a partition's directory to one that nobody uses; its name, or None: that has failed."""
+        """Rename a partition's directory to a name that is not used. Returns the new name; None: the rename has
+        failed."""
         stray = retired_name(topic, number, STRAY, self._runtime.random.uuid())
         return stray if self._directories.rename(disk, name, stray) else None
 
     # ---- segments
 
     def retire_segments(self, partition: Partition, segments: Iterable[Segment], jobs: Iterable[Job]) -> None:
-        """Segments that others have taken the place of: they are unlinked when nobody can be reading them any more."""
+        """Unlink segments whose place others have taken, when they cannot be read any more."""
         disk, unlinking = partition.log.disk, list(jobs)
 
         def later() -> None:
@@ -108,7 +110,7 @@ class RetiredFiles:
         self._runtime.waiting.timers.at(self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms, later)
 
     def unlink_later(self, partition: Partition, jobs: list[Job]) -> None:
-        """Readers may have the files open still: not before `file.delete.delay.ms`."""
+        """Run unlinking after `file.delete.delay.ms`: readers may have the files open still."""
         if jobs:
             disk, delay_ms = partition.log.disk, partition.settings.file_delete_delay_ms
             self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self.unlink(disk, jobs))
@@ -120,7 +122,7 @@ class RetiredFiles:
 
 
 def _each(jobs: list[Job]) -> None:
-    """Run all; what cannot be removed keeps nothing else. Raises DiskFull, DiskFailed, the first one's."""
+    """Run all jobs; a file that cannot be removed keeps no other. Raises DiskFull or DiskFailed, the first one met."""
     failed: list[OSError] = []
     for job in jobs:
         try:

@@ -57,19 +57,19 @@ from fastpath.records.indexes import SegmentIndex
 
 FAR_MS = 1 << 62
 QUIET_MS = 300_000
-"""After a start others need the disk."""
+"""How long nothing is read after a start, when others need the disk."""
 LOOK_MS, IDLE_MS = 1_000, 60_000
 """How soon a look is repeated; the longer one where nothing was due."""
 CHECKPOINT_MS = 60_000
 FETCH_BYTES_MAX = 1 << 20
 FETCH_VERSION = 13
-"""Old enough for every broker that knows topic ids."""
+"""The version of Fetch with which other replicas are asked: old enough for every broker that knows topic ids."""
 TIMEOUT_MS = 10_000
 
 Array = np.ndarray[Any, Any]
 Result = Any
 Effect = Callable[[Callable[[Result], None]], None]
-"""Begins something; its result, or its exception, comes back."""
+"""A function that begins something; its result, or its exception, comes back."""
 Steps = Generator[Effect, Result, Any]
 
 
@@ -87,24 +87,25 @@ class Reading:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.known = False
-        """Its checkpoint has been read."""
+        """Whether its checkpoint has been read."""
         self.began_ms = self.completed_ms = 0
-        """Wall clock; 0: never."""
+        """Wall clock time at which the reading began, and at which the last one was done; 0: never."""
         self.at: tuple[str, int, int] | None = None
-        """Topic, partition and offset to which it has come; None: it is not under way."""
+        """Topic, partition and offset to which the reading has come; None: it is not under way."""
 
     def due(self, now: Now, interval_ms: int) -> bool:
-        """Whether it is to go on, or to begin."""
+        """Whether the reading is to go on, or to begin."""
         return self.at is not None or not 0 <= now.wall_ms - self.began_ms < interval_ms
 
     def content(self) -> bytes:
-        """Of the checkpoint, as Apache Kafka's are: when the reading began and the one before was done, wall clock, ms (0:
-        none); then, while it is under way, the topic, partition and offset to which it has come."""
+        """The content of its checkpoint, in the form of Apache Kafka's: when the reading began and the one before was
+        done, wall clock, ms (0: none); then, while it is under way, the topic, partition and offset to which it has
+        come."""
         at = [] if self.at is None else ["{} {} {}".format(*self.at)]
         return text([f"{self.began_ms} {self.completed_ms}", *at])
 
     def learn(self, content: bytes) -> None:
-        """Raises ValueError."""
+        """Take over the content of its checkpoint. Raises ValueError if it has another form."""
         found = [line.split(" ") for line in lines(content)]
         began_ms, completed_ms = map(int, found[0])
         at = None if len(found) == 1 else (found[1][0], int(found[1][1]), int(found[1][2]))
@@ -136,21 +137,22 @@ class Scrubber:
         self._next_ms = -1
         """When to look whether a reading is due; -1: not known yet."""
         self._off = True
-        """Nothing is to be read, as far as the last look knows. While it is off nobody is woken to look."""
+        """Whether nothing is to be read, as far as the last look knows. While that is so, no turn is planned for a
+        look."""
         self._free_ms = 0
-        """When what has been read is within the limit again."""
+        """Monotonic time at which what has been read is within the limit again."""
         self._written_ms = 0
         self._unfit: int | None = None
         """The replica that has the damaged offsets sound, but not in the same batch."""
         self.bytes_read = self.faults_found = self.faults_repaired = 0
-        """Since the start. All damage between two sound batches is one fault, and so is a small file."""
+        """The numbers since the start. All damage between two sound batches is one fault, and so is a small file."""
         self.damaged: dict[str, str] = {}
-        """By path: what was found and could not be mended."""
+        """What was found damaged and could not be mended, by path."""
 
     # ---- what the broker's turn calls
 
     def tick(self, now: Now) -> None:
-        """Begin what is due."""
+        """Begin the reading that is due."""
         if now.mono_ms < self._next_ms:
             return
         value = self._cache.value
@@ -170,13 +172,12 @@ class Scrubber:
         self._next_ms = now.mono_ms + IDLE_MS
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         return FAR_MS if self._steps is not None or self._off else self._next_ms
 
     @property
     def completed_ms(self) -> int:
-        """Wall clock: when the last whole reading of the directory ended that has waited longest; 0: one has never had
-        any."""
+        """Wall clock time of the oldest last whole reading among the directories; 0: one has never had any."""
         online = [disk for _, disk in self._directories.paths() if not self._directories.failed(disk)]
         return min((self._readings[disk].completed_ms if disk in self._readings else 0 for disk in online), default=0)
 
@@ -199,7 +200,8 @@ class Scrubber:
             effect(self._go_on)
 
     def _job(self, job: Callable[[], Any], size: int = 0) -> Effect:
-        """Run that outside the loop, when the bytes read so far allow it. `size`: what it reads, as far as that is known."""
+        """Run a job outside the loop, when the bytes read so far allow it. `size`: the bytes that it reads, as far as
+        that is known."""
 
         def begin(then: Callable[[Result], None]) -> None:
             self._spend(size)
@@ -269,7 +271,7 @@ class Scrubber:
         reading.known = True
 
     def _keep(self, reading: Reading, *, now: bool = False) -> Steps:
-        """Write down where it is, about once a minute."""
+        """Write down where the reading is, about once a minute."""
         if (now or self._runtime.now.mono_ms >= self._written_ms) and not self._directories.failed(reading.disk):
             self._written_ms = self._runtime.now.mono_ms + CHECKPOINT_MS
             try:
@@ -296,7 +298,8 @@ class Scrubber:
                     yield one
 
     def _one(self, reading: Reading, partition: Partition) -> Steps:
-        """Read one partition from where the reading has come to. False: that was turned off before the end."""
+        """Read one partition from where the reading has come to. Returns False if scrubbing was turned off before the
+        end."""
         assert reading.at is not None
         offset = reading.at[2] if reading.at[:2] == (partition.topic, partition.number) else 0
         log = partition.log
@@ -328,7 +331,7 @@ class Scrubber:
 
     @staticmethod
     def _segment(log: PartitionLog, offset: int) -> Segment | None:
-        """The first sealed segment from that offset on which is durable and not deleted."""
+        """The first sealed segment from an offset on which is durable and not deleted."""
         for place, segment in enumerate(log.segments[:-1]):
             end = log.segments[place + 1].base_offset
             if segment.base_offset >= offset and end > log.log_start_offset:
@@ -373,7 +376,7 @@ class Scrubber:
         yield from self._indexes(partition, log, segment, found)
 
     def _scrub(self, partition: Partition, log: PartitionLog, segment: Segment, rebuild: bool) -> Steps:
-        """Read it once; None: it is not what it was when that began."""
+        """Read a segment once. Returns None if it is not what it was when that began."""
         aborted = segment.aborted
         found = SegmentScrub(
             log.disk,
@@ -407,9 +410,9 @@ class Scrubber:
     # ---- damaged batches
 
     def _restore(self, partition: Partition, log: PartitionLog, segment: Segment, faults: list[Fault]) -> Steps:
-        """Put back what others have, the first damage first: how many batches. What lies behind damage that is not filled
-        exactly is not where it is thought to be, so the segment is to be read again first. A batch that would change sound
-        bytes is another one: a replica may have been cleaned of which this one does not know."""
+        """Put back what others have, the first damage first. Returns how many batches. What lies behind damage that is
+        not filled exactly is not where it is thought to be, so the segment is to be read again first. A batch that
+        would change sound bytes is another one: a replica may have been cleaned of which this one does not know."""
         restored, before = 0, (log.generation, log.layout)
         for fault in faults:
             if not log.sparse and not (yield from self._fills(partition, log, fault)):
@@ -439,8 +442,8 @@ class Scrubber:
         return restored
 
     def _fills(self, partition: Partition, log: PartitionLog, fault: Fault) -> Steps:
-        """Whether what others have is as long as the damage. Asked before anything is written: a shorter batch would make
-        the sound one behind it pass for damage."""
+        """Whether the batches that others have are as long as the damage. Asked before anything is written: a shorter
+        batch would make the sound one behind it pass for damage."""
         position, offset = fault.position, fault.first_offset
         while position < fault.position + fault.size:
             given = yield from self._ask(partition, log, offset)
@@ -453,7 +456,7 @@ class Scrubber:
         return True
 
     def _put_back(self, segment: Segment, position: int, differs: Array, data: memoryview) -> Steps:
-        """Write what differs. Raises DiskFull, DiskFailed."""
+        """Write the bytes that differ. Raises DiskFull, DiskFailed."""
         if differs.any():
             first, behind = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
             segment.log.overwrite(position + first, data[first:behind])
@@ -463,7 +466,7 @@ class Scrubber:
         return fault.first_offset < partition.high_watermark
 
     def _ask(self, partition: Partition, log: PartitionLog, offset: int) -> Steps:
-        """The batch that begins at that offset, as another replica has it; in a log with gaps the first one from there
+        """The batch that begins at an offset, as another replica has it; in a log with gaps the first one from there
         on."""
         for source in self._sources(partition):
             wanted = max(offset, log.log_start_offset)
@@ -478,7 +481,7 @@ class Scrubber:
         return None
 
     def _sources(self, partition: Partition) -> Iterator[int]:
-        """Who is asked: the leader, then who is in sync, then the rest. Each at the time when its turn comes."""
+        """The brokers to ask: the leader, then the ISR, then the rest. Each is yielded when its turn comes."""
         me, isr = self._cache.me, partition.isr.isr
         order = [partition.leader, *(one for one in partition.replicas if one in isr), *partition.replicas]
         for one in dict.fromkeys(order):
@@ -580,7 +583,7 @@ class Scrubber:
             self._mended(log, one.path)
 
     def _flushed(self, partition: Partition) -> Steps:
-        """What the log wants to write again is durable."""
+        """Go on when what the log wants to write again is durable."""
         result = yield lambda then: self._logs.flushes.flush(self._replicas, [partition], then)
         if isinstance(result, Exception):
             raise result
@@ -623,7 +626,8 @@ class Scrubber:
 
 
 def _first(log: PartitionLog, reply: Any, offset: int) -> tuple[Header, memoryview] | None:
-    """The batch at that offset in an answer, which is checked as any peer's is; None: it has none, or another one."""
+    """The batch at an offset in an answer, which is checked as any peer's is; None: the answer has none, or another
+    one."""
     records = b""
     for topic in reply.responses if reply is not None else ():
         for one in topic.partitions:
@@ -640,13 +644,13 @@ def _first(log: PartitionLog, reply: Any, offset: int) -> tuple[Header, memoryvi
 
 
 def _same(stored: Buffer, data: Buffer) -> bool:
-    """Whether the damaged bytes were this batch: they have its checksum, or all that the checksum is of."""
+    """Whether the damaged bytes were a given batch: they have its checksum, or all that the checksum is of."""
     old, new = bytes(stored), bytes(data)
     return len(old) == len(new) and (old[17:21] == new[17:21] or old[21:] == new[21:])
 
 
 def _differs(stored: Buffer, data: Buffer) -> Array:
-    """Per byte of `data` whether it is another one; those that are not stored are."""
+    """Whether each byte of `data` differs from the stored one; bytes that are not stored do."""
     old, new = np.frombuffer(stored, np.uint8), np.frombuffer(data, np.uint8)
     differs = np.ones(len(new), bool)
     np.not_equal(old, new[: len(old)], out=differs[: len(old)])
@@ -654,7 +658,7 @@ def _differs(stored: Buffer, data: Buffer) -> Array:
 
 
 def _harms(differs: Array, position: int, faults: list[Fault]) -> bool:
-    """Whether one of these bytes, the first of which is at `position`, is not damaged and would change."""
+    """Whether one of the bytes that would change, the first of which is at `position`, is not damaged."""
     sound = differs.copy()
     for fault in faults:
         sound[max(0, fault.position - position) : max(0, fault.position + fault.size - position)] = False
@@ -662,7 +666,7 @@ def _harms(differs: Array, position: int, faults: list[Fault]) -> bool:
 
 
 def _end(log: PartitionLog, segment: Segment) -> int:
-    """Where the segment behind it begins; -1: it is not a sealed one of this log any more."""
+    """The offset at which the segment behind one begins; -1: it is not a sealed one of this log any more."""
     place = log.segments.index(segment) + 1 if segment in log.segments else len(log.segments)
     return log.segments[place].base_offset if place < len(log.segments) else -1
 

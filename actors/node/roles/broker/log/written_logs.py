@@ -20,26 +20,26 @@ class WrittenLogs:
         self._held = futures.held
         self._written: dict[Partition, None] = {}
         self.compacted = False
-        """There has been a log that can be cleaned: of a compacted topic, with a segment that is sealed."""
+        """Whether there has been a log that can be cleaned: of a compacted topic, with a segment that is sealed."""
 
     def add(self, partition: Partition) -> None:
-        """A log has grown."""
+        """Note that a log has grown."""
         self._written[partition] = None
         self.note_compacted(partition.log)
         if self._full_disks.lacks:
             self._full_disks.taken(partition.log.disk)
 
     def look_again(self, partition: Partition) -> None:
-        """A log may have to be flushed, though nothing was appended."""
+        """Note that a log may have to be flushed, though nothing was appended."""
         self._written[partition] = None
 
     def note_compacted(self, log: PartitionLog) -> None:
-        """A log was opened, has grown or has other settings."""
+        """Note that a log was opened, has grown or has other settings."""
         if log.settings.compact and len(log.segments) > 1:
             self.compacted = True
 
     def due(self, now_ms: int) -> list[Partition]:
-        """Take out what is to be flushed now, and what needs no flush."""
+        """Take out the partitions that are to be flushed now, and those that need no flush."""
         if not self._written:
             return []
         due: list[Partition] = []

@@ -25,7 +25,7 @@ class ImageDeltas:
         self._replicas = replicas
 
     def of(self, touched: Delta) -> MetadataDelta:
-        """What one op has changed."""
+        """The change that one op has made."""
         image, rows = self._cache.image, touched.partitions
         return MetadataDelta(
             [(id, image.broker(id)) for id in touched.brokers],
@@ -39,7 +39,7 @@ class ImageDeltas:
         )
 
     def whole(self) -> MetadataDelta:
-        """Everything that the image says."""
+        """The whole content of the image."""
         image = self._cache.image
         return MetadataDelta(
             [(broker.id, broker) for broker in image.brokers()], self._led_here(image), partitions=self._here(image)

@@ -30,7 +30,7 @@ from actors.node.runtime.runtime import Runtime
 
 
 class MetadataApplier:
-    """From deltas of the metadata to partitions of this broker."""
+    """Makes the replicas of this broker follow deltas of the metadata."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class MetadataApplier:
         self._gathered = gathered
         self._throttles = throttles
         self._opened = False
-        """What was assigned before this process began has been opened."""
+        """Whether what was assigned before this process began has been opened."""
         self._registered = False
-        """Rule 2: the registration in the metadata is of this process."""
+        """Whether the registration in the metadata is of this process (rule 2)."""
 
     @property
     def caught_up(self) -> bool:
-        """Rule 1: partitions follow the metadata."""
+        """Whether partitions follow the metadata (rule 1)."""
         return self._logs.in_use
 
     def catch_up(self, whole: Callable[[], MetadataDelta]) -> None:
@@ -81,7 +81,7 @@ class MetadataApplier:
         self._opened = True
 
     def loaded(self, whole: Callable[[], MetadataDelta]) -> None:
-        """All that was known of the metadata has been replaced by `whole`."""
+        """Compare everything, since all that was known of the metadata has been replaced by `whole`."""
         if self.caught_up:
             self._throttles.configure()
             self._apply_whole(whole())
@@ -90,7 +90,7 @@ class MetadataApplier:
             self._heartbeats.use_interval()
 
     def apply(self, delta: MetadataDelta) -> None:
-        """One change. Only once `caught_up`."""
+        """Carry out one change of the metadata. Only once `caught_up`."""
         replicas = self._replicas
         for id, registration in delta.brokers:
             self._apply_broker(id, registration, delta.led_here)
@@ -189,17 +189,18 @@ class MetadataApplier:
         return why is not None
 
     def forget_topic(self, name: str, topic_id: bytes) -> None:
-        """A topic is deleted; who has replicas of it hears of them by themselves."""
+        """Forget a topic that is deleted; the replicas of it are removed on their own."""
         self._groups.topic_deleted(name, topic_id)
         self._share_state.topic_deleted(topic_id)
 
     def set_aside(self, partition: Partition) -> None:
-        """This broker has no replica of it any more, and nobody has said that its data may go."""
+        """Remove a partition of which this broker has no replica any more, and keep its files: the controller has not
+        said that its data may go."""
         self._replicas.remove(partition)
         self._logs.set_aside(partition)
 
     def drop(self, partition: Partition) -> None:
-        """This broker has no replica of it any more."""
+        """Remove a partition of which this broker has no replica any more, with its files."""
         self._replicas.remove(partition)
         self._logs.delete(partition)
 

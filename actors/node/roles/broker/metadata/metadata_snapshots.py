@@ -19,14 +19,14 @@ class BrokerSnapshots(Snapshotting):
     def __init__(self, runtime: Runtime, quorum: Quorum, storage: Storage) -> None:
         super().__init__(runtime, quorum, storage)
         self._own = "controller" not in runtime.config.roles and storage.family == "drafts"
-        """Whether this role takes any; nothing writes the released family."""
+        """Whether this role takes any snapshots; nothing writes the released family."""
         self._bytes_max = runtime.config.value("metadata.log.max.record.bytes.between.snapshots")
         self._interval_ms = runtime.config.value("metadata.log.max.snapshot.interval.ms")
         self._since_ms = -1
-        """When the newest one began, or when this process first looked."""
+        """Monotonic time at which the newest snapshot began, or at which this process first looked."""
 
     def tick(self, image: Image, now: Now) -> None:
-        """Begin one if it is due. `image` ends where a batch does."""
+        """Begin a snapshot if one is due. `image` ends where a batch does."""
         if self._since_ms < 0:
             self._since_ms = now.mono_ms
         store = self._quorum.store

@@ -58,24 +58,24 @@ if TYPE_CHECKING:
 
 FULL = 2
 OFFSET_MAX = 1 << 62
-"""Beyond any log: the image counts on from there."""
+"""An offset beyond any log: the image counts on from there."""
 DELETED, UNKNOWN_EPOCH = -2, -1
 """Leader epochs of StopReplica that are no epochs."""
 
 
 class Told(NamedTuple):
-    """One partition of a LeaderAndIsr, and what is known here."""
+    """One partition of a LeaderAndIsr, with what is known of it here."""
 
     topic: str
     topic_id: bytes
     number: int
     assignment: Assignment
     known: Assignment | None
-    """What it was told before."""
+    """The assignment that this broker was told before; None: it was told none."""
 
 
 class PushedMetadata:
-    """What one broker has been told by controllers that push."""
+    """The metadata that one broker has been told by controllers that push."""
 
     def __init__(
         self,
@@ -99,13 +99,13 @@ class PushedMetadata:
         self._told_leader = told_leader
         self._count_partitions = count_partitions
         self.controller_epoch = -1
-        """The highest that was heard."""
+        """The highest controller epoch that was heard."""
         self._newest = (-1, -1)
         """(controller epoch, connection): the newest connection of the newest controller that has asked (rule 6)."""
         self._image_is_whole = False
-        """UpdateMetadata has said everything once."""
+        """Whether UpdateMetadata has said everything once."""
         self._coming: Image | None = None
-        """Everything, as far as it has come (rule 4)."""
+        """The new image, as far as it has come, while everything is being told (rule 4)."""
         self._told: dict[tuple[bytes, int], PartitionState] = {}
         """What LeaderAndIsr said last of each replica here, by topic id and number."""
 
@@ -122,7 +122,7 @@ class PushedMetadata:
         return False
 
     def refused(self, request: "LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest") -> ErrorCode | None:
-        """Why a request is not obeyed, whatever it says; None: it is (R291-68)."""
+        """Why a request is not obeyed, whatever it says; None: it is obeyed (R291-68)."""
         if request.broker_epoch != -1 and request.broker_epoch < self._lifecycle.epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if request.controller_epoch < self.controller_epoch:
@@ -131,7 +131,7 @@ class PushedMetadata:
         return None
 
     def update_metadata(self, request: "UpdateMetadataRequest") -> ErrorCode:
-        """What the cluster is: brokers, topics, partitions, settings, levels of features (R291-71)."""
+        """Take over what the cluster is: brokers, topics, partitions, settings, levels of features (R291-71)."""
         code = self.refused(request)
         if code is not None:
             return code
@@ -168,7 +168,7 @@ class PushedMetadata:
         return ErrorCode.NONE
 
     def leader_and_isr(self, request: "LeaderAndIsrRequest") -> "LeaderAndIsrResponse":
-        """Which part this broker has in which partition (R291-69). The reply."""
+        """Take over which part this broker has in which partition (R291-69). Returns the reply."""
         response = message("LeaderAndIsrResponse")
         everything = request.type == FULL
         code = self.refused(request)
@@ -209,7 +209,8 @@ class PushedMetadata:
         return response(topics=topics, partition_errors=flat)
 
     def stop_replica(self, request: "StopReplicaRequest") -> "StopReplicaResponse":
-        """Partitions of which this broker has no replica any more, or is to stop what it does for them (R291-70)."""
+        """Stop partitions of which this broker has no replica any more, or for which it is to do nothing now
+        (R291-70)."""
         response = message("StopReplicaResponse")
         code = self.refused(request)
         if code is not None:
@@ -242,7 +243,7 @@ class PushedMetadata:
         )
 
     def _judge(self, told: Told) -> ErrorCode | None:
-        """The answer to one partition that is not obeyed; None: it is."""
+        """The answer to one partition that is not obeyed; None: it is obeyed."""
         for _, holds, code in JUDGED:
             if holds(self, told):
                 return code
@@ -284,8 +285,8 @@ class PushedMetadata:
         return same and known is not None and told.assignment.partition_epoch <= known.partition_epoch
 
     def _leave_unnamed(self, request: "LeaderAndIsrRequest") -> None:
-        """What is named is all that this broker has (rule 5). Before what is named is judged: a topic that was deleted may
-        have left its name to another one."""
+        """Leave partitions that are not named: what is named is all that this broker has (rule 5). Before what is named
+        is judged: a topic that was deleted may have left its name to another one."""
         named = {
             (topic.topic_id, state.partition_index)
             for topic in request.topic_states
@@ -353,7 +354,7 @@ class PushedMetadata:
         self._gathered.run()
 
     def _replace(self, image: Image, offset: int) -> None:
-        """Everything has come: it takes the place of what was known."""
+        """Put a new image, which is complete, in the place of what was known."""
         image.next_offset = offset
         old, self._cache.image = self._cache.image, image
         self._image_is_whole = True
@@ -367,7 +368,7 @@ class PushedMetadata:
             self._gathered.run()
 
     def _whole(self, image: Image) -> MetadataDelta:
-        """Everything that is known, for the applier."""
+        """A delta with everything that is known, for the applier."""
         brokers: list[tuple[int, Broker | None]] = [(broker.id, broker) for broker in image.brokers()]
         return MetadataDelta(brokers, self._led_here(), partitions=list(self._told.values()))
 
@@ -385,11 +386,11 @@ JUDGED: tuple[tuple[str, Callable[[PushedMetadata, Told], bool], ErrorCode], ...
     ("no replica is to be here", PushedMetadata._is_elsewhere, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ("known already", PushedMetadata._is_known, ErrorCode.NONE),
 )
-"""Why a partition of a LeaderAndIsr is not obeyed; the first row that holds gives the answer (R291-69)."""
+"""The reasons why a partition of a LeaderAndIsr is not obeyed; the first row that holds gives the answer (R291-69)."""
 
 
 class _Touched:
-    """What an UpdateMetadata has changed."""
+    """The changes that an UpdateMetadata has made."""
 
     def __init__(self) -> None:
         self.brokers: list[tuple[int, Broker | None]] = []

@@ -35,15 +35,15 @@ class Unreadable:
         """Damaged partitions for which a heartbeat was sent at once."""
 
     def give_up(self) -> None:
-        """At the end of a turn: what cannot be read since then, or may be thrown away now."""
+        """Give up, at the end of a turn, what cannot be read since then, or may be thrown away now."""
         if self._replicas.failed_reads or self._logs.directories.failing:
             self._directories()
         if self._replicas.unreadable:
             self._damaged()
 
     def _directories(self) -> None:
-        """Directories whose device fails in reads or in jobs go offline like those in which nothing can be written. Where
-        this broker cannot go on without one, it gives up only the replicas that it cannot read."""
+        """Take directories offline whose device fails in reads or in jobs, like those in which nothing can be written.
+        Where this broker cannot go on without one, it gives up only the replicas that it cannot read."""
         failed = self._replicas.failed_reads | self._logs.directories.failing
         self._replicas.failed_reads = {}
         self._logs.directories.failing.clear()
@@ -51,7 +51,7 @@ class Unreadable:
             self._logs.failures.fail(self._replicas, disk, error)
 
     def _damaged(self) -> None:
-        """What is damaged here and has left the ISR is thrown away whole; a new process fetches it anew.
+        """Throw a damaged replica away whole once it has left the ISR; a new process fetches it anew.
 
         A new one, because the leader still knows how far this replica was: only another broker epoch, under which
         nothing was fetched yet, keeps the empty log from being taken for that one.

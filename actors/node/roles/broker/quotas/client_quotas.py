@@ -25,17 +25,17 @@ from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Charged, Limits, u
 from actors.quotas.rates import Rate, Window
 
 KIND = "quota"
-"""What the metadata calls them, among users, rules and tokens."""
+"""The name of quotas in the metadata, among users, rules and tokens."""
 PERCENT_A_NS = 100 / 1_000_000_000
-"""What a nanosecond of the thread adds to a rate in percent."""
+"""The percentage that a nanosecond of the thread adds to a rate."""
 
 
 class Verdict(NamedTuple):
-    """What becomes of an answer with records."""
+    """The answer to a consumer's request, under its quota."""
 
     throttle_ms: int
     withheld: bool
-    """It is given without records."""
+    """Whether the answer is given without records."""
 
 
 class ClientQuotas:
@@ -49,15 +49,16 @@ class ClientQuotas:
         self.window = Window(value("quota.window.num"), 1000 * value("quota.window.size.seconds"))
         self.limits = Limits()
         self.active = False
-        """Whether a user or a client id has a quota: requests are charged."""
+        """Whether a user or a client id has a quota: then requests are charged."""
         self.spent_ns: Callable[[], int] = lambda: 0
-        """How long the request that runs has kept the thread; set by who runs it, while `active`."""
+        """A function that says how long the request that runs has kept the thread; set by the dispatcher, while
+        `active`."""
         self.accounts = {key: Accounts(lambda: Rate(self.window)) for key in (PRODUCER, CONSUMER, REQUEST)}
         self._addresses = Accounts(lambda: Rate(self.window))
         self._changed = False
 
     def changed(self) -> None:
-        """The metadata has other quotas."""
+        """Note that the metadata has other quotas."""
         self._changed = True
 
     def refresh(self) -> None:
@@ -71,12 +72,12 @@ class ClientQuotas:
     # ---- what is charged
 
     def produced(self, call: Call, size: int) -> int:
-        """Charge a producer's bytes; how long it has to wait."""
+        """Charge a producer's bytes. Returns how long it has to wait."""
         account = self._account(PRODUCER, call)
         return 0 if account is None else self._charge(account, size)
 
     def worked(self, call: Call, *, enforced: bool = True) -> int:
-        """Charge the time of the request that runs; how long its client has to wait."""
+        """Charge the time of the request that runs. Returns how long its client has to wait."""
         account = self._account(REQUEST, call)
         if account is None:
             return 0
@@ -84,7 +85,7 @@ class ClientQuotas:
         return min(throttle_ms, self.window.sample_ms) if enforced else 0
 
     def fetched(self, call: Call, size: int) -> Verdict:
-        """Charge a consumer the bytes of an answer, and the time of its request; whether it gets the answer."""
+        """Charge a consumer the bytes of an answer, and the time of its request. Returns whether it gets the answer."""
         time_ms, bytes_ms, withheld = self.worked(call), 0, False
         account = self._account(CONSUMER, call)
         if account is not None:
@@ -97,14 +98,14 @@ class ClientQuotas:
         return Verdict(max(time_ms, bytes_ms), withheld or time_ms > 0)
 
     def room(self, call: Call) -> float:
-        """More bytes than this in one answer are over the quota for certain."""
+        """The number of bytes above which one answer is over the quota for certain."""
         limit = self.limits.find(CONSUMER, user_of(call.principal), call.client_id)
         if limit is None:
             return math.inf
         return limit.bound * (self.window.samples - 1) * self.window.sample_ms / 1000
 
     def _connected(self, host: str) -> int:
-        """Charge a connection to its address; how long it waits before it is closed, 0: it is served."""
+        """Charge a connection to its address. Returns how long it waits before it is closed, 0: it is served."""
         bound = self.limits.connections_of(host)
         if bound is None:
             return 0

@@ -19,6 +19,6 @@ class Throttles:
         self.configure()
 
     def configure(self) -> None:
-        """Settings of this broker, or of all brokers, may have changed."""
+        """Take over settings of this broker, or of all brokers, that may have changed."""
         self._cluster.leader_throttle.limit(self._cache.value(LEADER))
         self._cluster.follower_throttle.limit(self._cache.value(FOLLOWER))

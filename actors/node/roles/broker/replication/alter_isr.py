@@ -38,7 +38,7 @@ class AlterIsr:
         self._gathered = gathered
         self.meters = {name: Meter() for name in METERS}
         self._counted = 0
-        """The sum of their counts."""
+        """The sum of the counts of ISR changes at the last look."""
 
     def end_turn(self) -> None:
         """Count what has changed, and send what is queued."""
@@ -47,7 +47,7 @@ class AlterIsr:
             self.send()
 
     def count(self) -> None:
-        """Mark the changes since the last turn (R497-49)."""
+        """Count the changes since the last turn (R497-49)."""
         replicas = self._replicas
         counted = replicas.isr_expands + replicas.isr_shrinks + replicas.isr_failures
         if counted == self._counted:
@@ -59,7 +59,7 @@ class AlterIsr:
                 of.mark(count - of.count, self._runtime.now.mono_ms)
 
     def send(self) -> None:
-        """Send what is queued, if nothing is under way."""
+        """Send the queued proposals, if no request is under way."""
         sender = self._replicas.proposals
         if not self._lookups.serving:
             return

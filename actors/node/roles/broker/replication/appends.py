@@ -22,7 +22,7 @@ HAND_OVER_AGAIN_MS = 60_000
 
 
 class Appends:
-    """The way into a log."""
+    """Appends to logs, and what follows from an append."""
 
     def __init__(
         self, runtime: Runtime, replicas: Replicas, logs: LogManager, lifecycle: Lifecycle, lookups: Lookups
@@ -34,8 +34,8 @@ class Appends:
         self._lookups = lookups
 
     def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
-        """`Partition.append`, after which `grown` is due. Raises Refused; once this process
-        ends, always: the last flush of its logs has begun, or there is none."""
+        """Append as `Partition.append`; `grown` is due then. Raises Refused, and always once this process ends: the
+        last flush of its logs has begun, or there is none."""
         if self._logs.closing:
             raise _stops()
         try:
@@ -55,7 +55,7 @@ class Appends:
         coordinator_epoch: int,
         transaction_version: int,
     ) -> Appended:
-        """`Partition.end_transaction`, as acks=all; the rest as `append`."""
+        """Append a transaction's marker as `Partition.end_transaction`, with acks=all; the rest as `append`."""
         if self._logs.closing:
             raise _stops()
         partition.admit(-1)
@@ -73,7 +73,7 @@ class Appends:
             raise self._failed(partition, error) from None
 
     def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
-        """What a failed append means for this broker; the refusal for its client."""
+        """Handle a failed append. Returns the refusal for its client."""
         if isinstance(error, DiskFailed):
             self._logs.failures.append_failed(self._replicas, partition, error)
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
@@ -82,7 +82,7 @@ class Appends:
         return error
 
     def grown(self, partition: Partition) -> None:
-        """A led partition has taken in a batch."""
+        """Note that a led partition has taken in a batch."""
         self._logs.written.add(partition)
         self._replicas.appended(partition, self._runtime.now.mono_ms)
 
@@ -104,8 +104,9 @@ class Appends:
         then: Callable[[ErrorCode], None],
         timeout_setting: str = "offsets.commit.timeout.ms",
     ) -> None:
-        """Append one batch as acks=all, without a client's limits; `then` gets NONE when it is committed, else why not. Of
-        one partition in order. `timeout_setting`: says how long it may take until all replicas have it."""
+        """Append one batch as acks=all, without a client's limits. `then` gets NONE when it is committed, else why not.
+        Batches of one partition stay in order. `timeout_setting`: the setting that says how long it may take until all
+        replicas have it."""
         runtime = self._runtime
         partition = self._replicas.get(topic, number)
         try:
@@ -147,8 +148,9 @@ class Appends:
             again(False)
 
     def _no_room(self, partition: Partition) -> None:
-        """A led partition cannot grow here: the next heartbeat, sent at once, asks for another leader of its ISR. Not again
-        within a minute: where no member has room, the leadership would go round and round."""
+        """Ask for another leader of a led partition that cannot grow here: the next heartbeat, sent at once, asks for
+        one out of its ISR. Not again within a minute: where no member has room, the leadership would go round and
+        round."""
         replicas, now_ms = self._replicas, self._runtime.now.mono_ms
         asked_ms = replicas.handed_over_ms.get(partition)
         if len(partition.isr.isr) > 1 and (asked_ms is None or now_ms - asked_ms >= HAND_OVER_AGAIN_MS):

@@ -40,16 +40,16 @@ from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch
 
 ANSWER_BYTES, PARTITION_BYTES = 16, 58
-"""About how long an answer is beside its partitions, and what a partition takes beside its records."""
+"""The size of an answer beside its partitions, and of a partition beside its records, about."""
 
 MayRead = Callable[[Entry], bool]
-"""Whether the fetcher may read a partition. It is asked at each look: rules may change."""
+"""A function that says whether the fetcher may read a partition. It is asked at each look: rules may change."""
 Respond = Callable[["DelayedFetch", Sequence[Look], int], Generator[None, None, Any]]
-"""Makes the response of (the fetch, what was found, throttle time in ms), in slices."""
+"""A function that makes the response of (the fetch, what was found, throttle time in ms), in slices."""
 
 
 class Fetches:
-    """What the fetches of a broker share."""
+    """The state that the fetches of a broker share."""
 
     __slots__ = (
         "appends", "bytes_max", "cluster", "connections", "lookups", "quotas", "replicas", "runtime", "sessions",
@@ -78,7 +78,7 @@ class Fetches:
 
 
 class DelayedFetch:
-    """One request, from its first look to its answer."""
+    """One Fetch request, from its first look to its answer."""
 
     __slots__ = (
         "_bytes_max",
@@ -110,22 +110,24 @@ class DelayedFetch:
         may_read: MayRead | None,
         respond: Respond,
     ) -> None:
-        """`charged`: the client may have a quota; then it is given no more than that allows at once. `may_read` None: the
-        fetcher may read everything."""
+        """A fetch that has not looked yet. `charged`: the client may have a quota; then it is given no more than that
+        allows at once. `may_read` None: the fetcher may read everything."""
         assert opened.session is not None
         self._fetches = fetches
         self.session = session = opened.session
         self._epoch = session.epoch
         self._incremental = opened.incremental
         self._found: dict[Entry, Warm] = {}
-        """What has been read for this answer by the time a job for another partition had to be waited for."""
+        """The batches that have been read for this answer by the time a job for another partition had to be waited
+        for."""
         self._reader = reader
         self._call = call
         self._charged = charged
         self._may_read = may_read
         self._respond = respond
         self._sent: list[Entry] = []
-        """What is dirty again behind the rest: until the fetcher names its new position, it may have thrown this away."""
+        """The entries that are dirty again behind the rest: until the fetcher names its new position, it may have
+        thrown this away."""
         if bytes_max > fetches.bytes_max:
             bytes_max = fetches.bytes_max
         if charged and (room := fetches.quotas.room(call)) < bytes_max:
@@ -146,7 +148,7 @@ class DelayedFetch:
         return go_on(self._steps(False))
 
     def begin_long(self, wanted: Iterator[Wanted], forgotten: Iterator[Key]) -> Answer:
-        """`begin`, of a request that may be longer."""
+        """Begin as `begin`, with a request that may be longer."""
         self._overtake()
         return go_on(self._long(wanted, forgotten))
 
@@ -154,7 +156,7 @@ class DelayedFetch:
 
     @property
     def overtaken(self) -> bool:
-        """The session has ended or gone on: nobody is told anything of it."""
+        """Whether the session has ended or gone on: then this request tells nothing of it."""
         return self.session.epoch != self._epoch
 
     def told(self, looks: Iterable[Look]) -> list[Look]:
@@ -175,14 +177,14 @@ class DelayedFetch:
         return told
 
     def leaves(self) -> None:
-        """All is told, and the answer leaves."""
+        """Note that all is told, and the answer leaves."""
         for entry in self._sent:
             self.session.dirty[entry] = None
 
     # ---- inside
 
     def _overtake(self) -> None:
-        """A request that is parked in this session is answered now: this one takes its place."""
+        """Answer a request that is parked in this session now: this one takes its place."""
         if self._incremental:
             self._fetches.runtime.waiting.signal(self.session.key)
 
@@ -194,7 +196,8 @@ class DelayedFetch:
             replicas.attach(entry)
 
     def _long(self, wanted: Iterator[Wanted], forgotten: Iterator[Key]) -> Steps:
-        """A session that ends, or goes on, between two slices takes in no more."""
+        """Take in a long request, slice by slice. A session that ends, or goes on, between two slices takes in no
+        more."""
         fetches = self._fetches
         while portion := list(islice(wanted, ENTRIES_A_SLICE)):
             self._want(portion)
@@ -212,11 +215,11 @@ class DelayedFetch:
         return (yield from self._steps(False))
 
     def _again(self, expired: bool) -> Answer:
-        """Look at whatever is dirty; answer, or wait."""
+        """Look at whatever is dirty. Returns the answer, or waits."""
         return go_on(self._steps(expired))
 
     def _steps(self, expired: bool) -> Steps:
-        """`_again`, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
+        """Look again, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
         session, fetches, replica = self.session, self._fetches, self._reader.replica >= 0
         if not replica and not fetches.lookups.serving:
             return Close("this broker is fenced")
@@ -283,7 +286,8 @@ class DelayedFetch:
         return ANSWER_BYTES + PARTITION_BYTES * told
 
     def _withhold(self) -> None:
-        """The answer has no partitions. Its client asks again, as if it had not asked."""
+        """Give up the session that an answer without partitions would have begun: its client asks again, as if it had
+        not asked."""
         session, fetches = self.session, self._fetches
         if not self._incremental and session.id:
             fetches.sessions.close(session)
@@ -291,7 +295,8 @@ class DelayedFetch:
             session.id = 0
 
     def _due_ms(self, over_rate: bool, looks: Iterable[Look]) -> int:
-        """When to answer at the latest: a follower that is held back need not wait longer than that lasts."""
+        """The time at which to answer at the latest: a follower that is held back need not wait longer than that
+        lasts."""
         if not over_rate or not any(found.left_out for found in looks):
             return self._deadline_ms
         throttle = self._fetches.cluster.leader_throttle
@@ -331,8 +336,8 @@ class DelayedFetch:
         return Later(cold.cold, self._warming(cold.entry, expired, promised), seen=seen)
 
     def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
-        """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
-        another one has its name."""
+        """Take in what a cold read has brought, and look again. It counts unless the session has gone on, or the
+        partition was deleted meanwhile, and another one has its name."""
         partition, offset, log_to = entry.partition, entry.fetch_offset, self._fetches.runtime.log
         assert partition is not None
         layout = partition.log.layout

@@ -30,13 +30,13 @@ class Awaited(NamedTuple):
     """Whether the batch waits for this broker's disk alone: acks=1 with flush.messages=1."""
 
     def verdict(self) -> ErrorCode | None:
-        """How it ended; None: not yet."""
+        """The error or NONE with which it ended; None: it has not ended yet."""
         judge = self.partition.flushed_verdict if self.flushed else self.partition.verdict
         return judge(self.required_offset, self.leader_epoch)
 
 
 def awaited(topic: bytes | str, partition: Partition, appended: Appended, acks: int) -> Awaited | None:
-    """What a batch that was just appended waits for; None: nothing."""
+    """The partition that a batch which was just appended waits for; None: it waits for nothing."""
     if acks == -1 or appended.duplicate:
         required = appended.last_offset + 1
         if partition.verdict(required, partition.leader_epoch) is not NONE:
@@ -47,7 +47,7 @@ def awaited(topic: bytes | str, partition: Partition, appended: Appended, acks: 
 
 
 class DelayedProduce:
-    """A request with partitions that are not committed yet."""
+    """A Produce request with partitions that are not committed yet."""
 
     __slots__ = ("_deadline_ms", "_failed", "_lookups", "_respond", "_waiting")
 
@@ -58,8 +58,8 @@ class DelayedProduce:
         deadline_ms: int,
         respond: Callable[[list[tuple[Any, ErrorCode]]], Answer],
     ) -> None:
-        """`waiting`: each with what the response has for it; `respond` is given that back with the error of those that
-        failed."""
+        """A request that waits. `waiting`: each partition with what the response has for it; `respond` is given that
+        back with the error of those that failed."""
         self._lookups = lookups
         self._waiting = waiting
         self._deadline_ms = deadline_ms

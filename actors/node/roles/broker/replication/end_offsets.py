@@ -21,16 +21,17 @@ LATEST = -1
 CONSUMER = -1
 TIMEOUT_MS = 10_000
 VERSION = 9
-"""Older than the newest, so that a leader of earlier software answers too."""
+"""The version of ListOffsets in which leaders are asked: older than the newest, so that a leader of earlier software
+answers too."""
 Place = tuple[str, int]
-"""Topic and partition."""
+"""The name of a partition: (topic, number)."""
 Ends = Mapping[Place, int | ErrorCode]
 """The offset behind the last record that is committed, or why it is not known."""
 CODES = {int(code): code for code in ErrorCode}
 
 
 class EndOffsets:
-    """What one broker asks of leaders."""
+    """The requests of one broker for the ends of partitions."""
 
     def __init__(self, runtime: Runtime, channels: Channels, cache: MetadataCache) -> None:
         self._channels = channels
@@ -38,7 +39,7 @@ class EndOffsets:
         self._listener = runtime.config.inter_broker_listener
 
     def ask(self, places: Iterable[Place], then: Callable[[Ends], None]) -> None:
-        """Find the ends of these partitions; `then` is called once, at once only where there is nobody to ask."""
+        """Find the ends of partitions. `then` is called once, at once only where there is no leader to ask."""
         found: dict[Place, int | ErrorCode] = {}
         by_leader: dict[int, list[Place]] = {}
         for place in dict.fromkeys(places):

@@ -42,9 +42,9 @@ class Gathered:
         self._appends = appends
         self._coordinators = coordinators
         self._told_offline = 0
-        """How many partitions were offline when a heartbeat was hurried last."""
+        """The number of partitions that were offline when a heartbeat was hurried last."""
         self._syncing: dict[Partition, int] = {}
-        """Followed partitions and how many syncs of each are under way: its leader is asked after the last."""
+        """The number of syncs under way of each followed partition: its leader is asked after the last."""
 
     def run(self) -> None:
         """Carry out everything that has gathered."""
@@ -105,8 +105,8 @@ class Gathered:
         self._logs.flushes.flush(self._replicas, [flush.partition], durable)
 
     def _sync_opened(self) -> None:
-        """What the process before this one had not synced may be in memory only, and counts where the settings want it on
-        the disk. What the start has cut is durable before anything is appended."""
+        """Sync partitions that were opened. What the process before this one had not synced may be in memory only, and
+        counts where the settings want it on the disk. What the start has cut is durable before anything is appended."""
         opened, self._replicas.opened = self._replicas.opened, []
         behind = [
             one

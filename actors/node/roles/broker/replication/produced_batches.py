@@ -59,11 +59,11 @@ JUDGED = frozenset(
         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     )
 )
-"""The log itself refused the batch: the answer says where it starts."""
+"""The errors with which the log itself refused a batch: the answer says where the log starts."""
 
 
 class Candidate(NamedTuple):
-    """A batch that may be appended, by what was known when it was looked up."""
+    """A batch that may be appended, as far as was known when it was looked up."""
 
     partition: Partition
     settings: TopicSettings
@@ -75,7 +75,8 @@ class Candidate(NamedTuple):
 
 
 class Judged:
-    """What is known of a request's batches before the first one is appended, by the id of a batch's part of the request."""
+    """The facts about a request's batches that are known before the first one is appended, by the id of a batch's part
+    of the request."""
 
     __slots__ = ("candidates", "check", "verdicts")
 
@@ -85,11 +86,11 @@ class Judged:
         """The inspection of each batch that is or gets compressed, or why it was refused before. An inspection that could
         not be finished has no verdict."""
         self.check: Check | None = None
-        """What the coordinator was asked; None: nothing."""
+        """The check that the coordinator was asked for; None: it was asked nothing."""
 
 
 class Produces:
-    """What the Produce requests of a broker share."""
+    """The state that the Produce requests of a broker share."""
 
     __slots__ = ("_appends", "_lookups", "_replicas", "_runtime", "order", "verification")
 
@@ -111,7 +112,7 @@ class Produces:
 
     @property
     def serving(self) -> bool:
-        """Clients are served now."""
+        """Whether clients are served now."""
         return self._lookups.serving
 
     @property
@@ -141,8 +142,8 @@ class Produces:
         topic: bytes | str,
         one: "ProduceRequest.PartitionProduceData",
     ) -> tuple[Partition, Claims]:
-        """The partition, if it may be appended to, and what the batch claims, if it has the right form and size. Raises
-        Refused."""
+        """The partition, if it may be appended to, and the claims of the batch, if it has the right form and size.
+        Raises Refused."""
         acks = request.acks
         if not -1 <= acks <= 1:
             raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -162,7 +163,7 @@ class Produces:
         topic: bytes | str,
         one: "ProduceRequest.PartitionProduceData",
     ) -> Candidate:
-        """`admit`, for an append that comes later."""
+        """The batch as `admit` finds it, for an append that comes later. Raises Refused."""
         partition, claims = self.admit(request, version, topic, one)
         return Candidate(partition, partition.settings, claims)
 
@@ -221,8 +222,8 @@ class Produces:
         claims: Claims,
         judged: Judged | None,
     ) -> None:
-        """Raises Refused: the partition is not in the transaction. What the coordinator refuses is no judgement of this log,
-        save that another batch has to come first."""
+        """Check that a partition is in the transaction. Raises Refused if it is not. What the coordinator refuses is no
+        judgement of this log, save that another batch has to come first."""
         check = judged.check if judged is not None else None
         try:
             self.verification.admit(question(one, partition, claims), check, client(version))
@@ -233,8 +234,8 @@ class Produces:
 
 
 class ProduceAttempt:
-    """A request whose compressed batches are looked at first, and whose partitions must be in a transaction, if the batches
-    are of one; when all are judged, it is appended."""
+    """A Produce request that cannot be appended at once. Its compressed batches are looked at first, and its partitions
+    must be in a transaction, if the batches are of one; when all are judged, it is appended."""
 
     __slots__ = ("_append", "_connection", "_judged", "_produces", "_request", "_version")
 
@@ -246,7 +247,7 @@ class ProduceAttempt:
         connection: int,
         append: Callable[[Judged], Steps],
     ) -> None:
-        """`append`: appends all batches, in slices, and answers."""
+        """A request that has not begun. `append`: appends all batches, in slices, and answers."""
         self._produces = produces
         self._request = request
         self._version = version
@@ -283,8 +284,9 @@ class ProduceAttempt:
         return (yield from self._finish())
 
     def _look(self) -> Generator[None, None, list[Inspection]]:
-        """Admit every batch that something must be known of; look at those that are or get compressed, as far as the turn
-        allows, and ask the coordinator about those of a transaction. The inspections that a thread has to finish."""
+        """Admit every batch that something must be known of; look at batches that are or get compressed, as far as the
+        turn allows, and ask the coordinator about those of a transaction. The inspections that a thread has to
+        finish."""
         produces, request, version, judged = self._produces, self._request, self._version, self._judged
         left: list[Inspection] = []
         questions: list[Question] = []
@@ -332,7 +334,7 @@ class ProduceAttempt:
         return go_on(self._finish())
 
     def _finish(self) -> Steps:
-        """All batches are judged; a job that failed has left some without a verdict."""
+        """Append, since all batches are judged; a job that failed has left some without a verdict."""
         try:
             if not self._produces.serving:
                 return Close("this broker is fenced")
@@ -342,17 +344,17 @@ class ProduceAttempt:
 
 
 def question(one: "ProduceRequest.PartitionProduceData", partition: Partition, claims: Claims) -> Question:
-    """What the coordinator is asked about a batch."""
+    """The question to the coordinator about a batch."""
     return Question(id(one), partition, claims.producer_id, claims.producer_epoch, claims.base_sequence)
 
 
 def client(version: int) -> Client:
-    """What a version of Produce says of its client."""
+    """The abilities of a client, by its version of Produce."""
     return Client(adds=version >= ADDS_FROM, aborts=version >= ABORTABLE_FROM)
 
 
 def _judged(refused: Refused, log: PartitionLog) -> Refused:
-    """The refusal of a batch by its log, which says where that starts. Any other stays as it is."""
+    """The refusal of a batch by its log, with the log's start. Any other refusal stays as it is."""
     if refused.code in JUDGED:
         refused.log_start_offset = log.log_start_offset
     return refused

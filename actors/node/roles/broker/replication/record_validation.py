@@ -26,22 +26,24 @@ from fastpath.records.inspection import Rules, TooLarge, inspect
 from fastpath.records.recompression import Outgrown, Recompression, Target
 
 BATCH_COST_MAX = 512 << 10
-"""The cost of one batch in the turn: below a millisecond."""
+"""The most cost of one batch in the turn: below a millisecond."""
 TURN_FACTOR_MAX, TURN_BYTES_MAX = 16, 16 << 10
-"""Where a batch gets another form in the turn: its compression is no dearer, and as it came it is no larger."""
+"""The bounds for giving a batch another form in the turn: its compression is no dearer, and as it came it is no
+larger."""
 TURN_COST_MAX = 4 << 20
-"""The cost of all batches in the turn."""
+"""The most cost of all batches in the turn."""
 CODEC_BYTE, CODEC = 22, 0x07
 
 REQUEST_BYTES_MAX = 100 << 20
-"""The bytes of all batches of a request that get another form, in that form."""
+"""The most bytes of all batches of a request that get another form, in that form."""
 WAITING_BYTES_MAX = 64 << 20
-"""The bytes of such batches of all requests that wait for a thread. One request alone may have more."""
+"""The most bytes of recompressed batches of all requests that wait for a thread. One request alone may have more."""
 ROOM = ("room for recompressed batches",)
-"""Waiting key: one of them is done."""
+"""Waiting key: a recompressed batch is done."""
 
 Verdict = int | bytearray | Refused
-"""Largest timestamp of the records, or the batch in the form that its topic wants, or why it is refused."""
+"""The result of an inspection: the largest timestamp of the records, or the batch in the form that its topic wants, or
+why it is refused."""
 
 
 class Room:
@@ -54,12 +56,13 @@ class Room:
 
 
 class Inspection:
-    """One batch that is compressed, or is to be. `verdict` is None until all its records were looked at."""
+    """The inspection of one batch that is compressed, or is to be. `verdict` is None until all its records were looked
+    at."""
 
     __slots__ = ("_codec", "_data", "_factor", "_recompression", "_records", "_room", "_settings", "_target", "verdict")
 
     def __init__(self, data: Any, rules: Rules, settings: TopicSettings, target: Target | None, room: Room) -> None:
-        """`target`: the form that the topic wants; None: as it is."""
+        """An inspection that has not begun. `target`: the form that the topic wants; None: the batch stays as it is."""
         self._data = data
         self._codec = data[CODEC_BYTE] & CODEC
         self._settings = settings
@@ -88,7 +91,7 @@ class Inspection:
         return len(self.verdict) if isinstance(self.verdict, bytearray) else self._target.bytes_max
 
     def go_on(self, cost_max: int) -> int:
-        """Look at more of the batch; what that cost."""
+        """Look at more of the batch. Returns what that cost."""
         spent = BATCH_COST
         while spent < cost_max:
             try:
@@ -141,7 +144,7 @@ def rest(inspections: list[Inspection]) -> Sliced[None]:
 
 
 class Order:
-    """Which Produce request of each connection is next, and how much of the turn is left."""
+    """The order of the Produce requests of each connection, and how much of the turn is left."""
 
     def __init__(self, runtime: Runtime, requests: RequestChannel) -> None:
         self._runtime = runtime
@@ -151,7 +154,7 @@ class Order:
         self._turn: object = None
         self._left = 0
         self._reserved: dict[int, int] = {}
-        """Connection -> bytes of the recompressed batches of its request that waits for a thread."""
+        """The bytes of the recompressed batches of a connection's request that waits for a thread, by connection."""
 
     def budget(self) -> int:
         """The cost that is left in this turn for batches of any request."""
@@ -160,12 +163,12 @@ class Order:
         return self._left
 
     def spend(self, cost: int) -> None:
-        """Take so much off the budget of this turn."""
+        """Take a cost off the budget of this turn."""
         self._left -= cost
 
     def reserve(self, connection: int, size: int) -> bool:
-        """Make room for what the first request of a connection has in new forms, until it leaves. False: it must wait for
-        `ROOM`."""
+        """Make room for what the first request of a connection has in new forms, until it leaves. Returns False if it
+        must wait for `ROOM`."""
         if size and self._reserved and sum(self._reserved.values()) + size > WAITING_BYTES_MAX:
             return False
         if size and connection in self._waiting:  # else it is closed, and nobody would give the room back
@@ -181,7 +184,7 @@ class Order:
         return connection not in self._waiting
 
     def enter(self, connection: int, request: object) -> None:
-        """A request waits, behind all others of its connection."""
+        """Put a waiting request behind all others of its connection."""
         waiting = self._waiting.get(connection)
         if waiting is None:
             waiting = self._waiting[connection] = deque()
@@ -194,7 +197,8 @@ class Order:
         return waiting is not None and waiting[0] is request
 
     def leave(self, connection: int, request: object) -> None:
-        """The first request is appended; the one behind it is next. Nothing is left of a connection that is closed."""
+        """Take the first request of a connection, which is appended, out of the line; the one behind it is next.
+        Nothing is left of a connection that is closed."""
         waiting = self._waiting.get(connection)
         if waiting is None:
             return

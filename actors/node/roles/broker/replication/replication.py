@@ -22,7 +22,8 @@ NO_ADDRESS_MS = 100
 FAR_MS = 1 << 62
 FETCH_VERSION = 17
 FETCH_VERSIONS = range(12, FETCH_VERSION + 1)
-"""What leaders in ZooKeeper mode may be asked in: from 12 on they tell where logs diverge (KIP-595)."""
+"""The versions of Fetch in which leaders in ZooKeeper mode may be asked: from 12 on they tell where logs diverge
+(KIP-595)."""
 
 
 class Replication:
@@ -50,12 +51,12 @@ class Replication:
         self._listener = runtime.config.inter_broker_listener
         self._timeout_ms = runtime.config.value("replica.socket.timeout.ms") + replicas.limits.wait_ms
         self._retry_ms: dict[int, int] = {}
-        """When to look for the address of a source again that has none."""
+        """When to look again for the address of a source that has none."""
         self.due_ms = 0
         """When a fetcher has something to ask next, as of the end of the last turn."""
 
     def broker_changed(self, broker: int) -> None:
-        """A broker's registration has changed: it may have an address now."""
+        """Note that a broker's registration has changed: it may have an address now."""
         self._retry_ms.pop(broker, None)
 
     def end_turn(self) -> None:
@@ -65,7 +66,7 @@ class Replication:
             self.due_ms = min(self.due_ms, self._fetch(fetcher, now_ms))
 
     def _fetch(self, fetcher: Fetcher, now_ms: int) -> int:
-        """Ask one broker for what is to be asked of it; when there may be more."""
+        """Ask one broker for what is to be asked of it. Returns when there may be more."""
         if self._logs.closing or not len(fetcher) or self._gathered.syncs_from(fetcher.source):
             return FAR_MS
         retry_ms = self._retry_ms.get(fetcher.source, 0)

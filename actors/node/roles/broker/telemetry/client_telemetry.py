@@ -28,16 +28,17 @@ LOOK_MS = 1000
 EXPIRE_MS = 10_000
 PAYLOAD_BYTES_MAX = 16 << 20
 FIELD_COST = 1000
-"""What a field costs beside a byte that is decompressed."""
+"""The cost of reading a field, beside a byte that is decompressed."""
 READINGS_MAX = 16
-"""Payloads that are being read, or wait for it. The thread that reads them has a third of a second for each at most."""
+"""The most payloads that are being read, or wait for it. The thread that reads them has a third of a second for each at
+most."""
 ATTRIBUTE_MAX = 256
-"""Characters of a name that a client gives itself; what is more is not looked at."""
+"""The most characters of a name that a client gives itself; what is more is not looked at."""
 NAME = "telemetry"
 
 
 class ClientTelemetry:
-    """What clients of this broker push."""
+    """The metrics that clients of this broker push."""
 
     def __init__(self, runtime: Runtime, requests: RequestChannel, cache: MetadataCache) -> None:
         value = runtime.config.value
@@ -50,13 +51,13 @@ class ClientTelemetry:
         self._requests = requests
         self._cache = cache
         self._software: dict[int, tuple[str, str]] = {}
-        """Connection -> name and version of the client's software."""
+        """The name and the version of a client's software, by connection."""
         self._seen_offset = self._look_ms = -1
         self._given: dict[str, dict[str, str]] = {}
         """The subscriptions as they were set, by name."""
         self._timed = False
         self.readings = 0
-        """Payloads that are being read, or wait for it."""
+        """The number of payloads that are being read, or wait for it."""
 
     @property
     def busy(self) -> bool:
@@ -64,12 +65,12 @@ class ClientTelemetry:
         return self.readings >= READINGS_MAX
 
     def introduced(self, connection: int, name: str, version: str) -> None:
-        """A client has said in ApiVersions what software it is."""
+        """Note what software a client is, as it has said in ApiVersions."""
         self._software[connection] = name[:ATTRIBUTE_MAX], version[:ATTRIBUTE_MAX]
         self._requests.when_closed(connection, NAME, lambda: self._closed(connection))
 
     def attributes(self, call: Call) -> Mapping[str, str]:
-        """What the expressions of a subscription are matched with, save the client instance id."""
+        """The attributes with which the expressions of a subscription are matched, save the client instance id."""
         found = {"client_source_address": call.client_host}
         connection = self._requests.connections.get(call.connection)
         if connection is not None and connection.peer_port:
@@ -82,7 +83,7 @@ class ClientTelemetry:
         return {name: value[:ATTRIBUTE_MAX] for name, value in found.items()}
 
     def refresh(self, connection: int) -> None:
-        """A client comes: the subscriptions that it finds are those of now."""
+        """Look whether the subscriptions have changed, when a client comes."""
         self._requests.when_closed(connection, NAME, lambda: self._closed(connection))
         if not self._timed:
             self._timed = True
@@ -114,7 +115,7 @@ class ClientTelemetry:
 
 
 def points(codec: int, payload: bytes) -> Sliced[list[Point]]:
-    """A job that reads what a payload holds, outside the loop and in slices. It raises CompressionError, Malformed."""
+    """A job that reads a payload's points, outside the loop and in slices. It raises CompressionError, Malformed."""
     return Sliced(_reading(codec, payload))
 
 

@@ -11,7 +11,7 @@ from actors.wire.messages import message
 
 
 class ProducerIdBlocks:
-    """Fills `ids`, of which InitProducerId takes."""
+    """Fills `ids`, from which InitProducerId takes producer ids."""
 
     def __init__(self, runtime: Runtime, channels: Channels, lifecycle: Lifecycle) -> None:
         self._runtime = runtime

@@ -22,7 +22,7 @@ from actors.ports import Now
 
 
 class TransactionCoordinator(CoordinatorHost[Coordinator]):
-    """Transactional ids whose partition of `__transaction_state` this broker leads."""
+    """The coordinator of the transactional ids whose partition of `__transaction_state` this broker leads."""
 
     def __init__(
         self,
@@ -46,23 +46,23 @@ class TransactionCoordinator(CoordinatorHost[Coordinator]):
         self.markers = TransactionMarkers(runtime, channels, cache, machine, self.drain)
 
     def tick(self, now: Now) -> None:
-        """Time."""
+        """Handle what is due: transactions that are over their time, and ids that have expired."""
         self.machine.tick(now)
         self.drain()
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         return self.machine.deadline_ms()
 
     # ---- what it does besides
 
     def loaded(self, partition: Partition, epoch: int) -> None:
-        """All that the log says is in the machine."""
+        """Let a partition serve: all that the log says is in the machine."""
         self.machine.loaded(partition.number, epoch)
         self._runtime.log.info(f"loaded the transactions of {partition!r}")
 
     def carry_out(self) -> bool:
-        """Send the markers of what was ended."""
+        """Send the markers of the transactions that were ended."""
         endings = self.machine.endings
         if not endings:
             return False

@@ -40,7 +40,7 @@ WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, E
 
 
 class _Sending:
-    """One end. `left`: partitions that have no marker yet."""
+    """One ended transaction whose markers are being sent. `left`: partitions that have no marker yet."""
 
     __slots__ = ("ending", "given_up", "left")
 
@@ -64,7 +64,7 @@ class TransactionMarkers:
         machine: Coordinator,
         drain: Callable[[], None],
     ) -> None:
-        """`drain`: carry out what the machine has decided."""
+        """Markers of a broker that has sent none. `drain`: carry out what the machine has decided."""
         self._runtime = runtime
         self._channels = channels
         self._cache = cache
@@ -72,17 +72,17 @@ class TransactionMarkers:
         self._drain = drain
         self._listener = runtime.config.inter_broker_listener
         self._queues: dict[int, deque[_Part]] = {}
-        """By broker, what it is to be asked for next. Invariant: no queue is empty."""
+        """The parts that a broker is to be asked for next, by broker. Invariant: no queue is empty."""
         self._asked: set[int] = set()
         """Brokers with a request under way."""
         self._again: list[_Part] = []
-        """What is tried again; a timer runs while there is something."""
+        """The parts that are tried again; a timer runs while there is one."""
         self._due: deque[_Part] = deque()
-        """What is tried now, a slice a turn."""
+        """The parts that are tried now, a slice a turn."""
         self._retry_ms = RETRY_MS
 
     def begin(self, ending: Ending) -> None:
-        """Each partition of a prepared end is to have its marker."""
+        """Begin to write a marker to each partition of a prepared end."""
         sending = _Sending(ending)
         parts = [(sending, one) for one in sorted(sending.left)]
         self._place(parts[:PARTS_A_TURN])

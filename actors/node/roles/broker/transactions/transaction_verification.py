@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 VERSION = 5
 VERSIONS = range(4, VERSION + 1)
 ADDED_BY_LEADERS = 2
-"""Transaction version of clients that leave it to leaders to add partitions."""
+"""The transaction version of clients that leave it to leaders to add partitions."""
 QUESTIONS_A_REQUEST = 10_000
 TIMEOUT_MS = 30_000
 FIRST_RETRY_MS = 2
 CODES = {int(code): code for code in ErrorCode}
 PERMISSION_MS = 120_000
-"""A permission that was not used for so long belonged to a request that is gone."""
+"""How long a permission is kept that was not used, ms: then its request is gone."""
 PERMISSIONS_MAX = 100_000
-"""Above it the oldest goes: its batch is refused for a moment, and sent again."""
+"""The most permissions. Above it the oldest goes: its batch is refused for a moment, and sent again."""
 TRANSIENT = frozenset(
     (
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -67,16 +67,17 @@ TRANSIENT = frozenset(
         ErrorCode.OPERATION_NOT_ATTEMPTED,
     )
 )
-"""The coordinator cannot tell now. UNKNOWN_TOPIC_OR_PARTITION: its metadata is behind the leader's."""
+"""The errors with which the coordinator cannot tell now. UNKNOWN_TOPIC_OR_PARTITION: its metadata is behind the
+leader's."""
 
 
 class Client(NamedTuple):
-    """What the version of a client's request says of it."""
+    """The abilities of a client, by the version of its request."""
 
     adds: bool
-    """The partition is to be added, not only verified (Produce 12, TxnOffsetCommit 5)."""
+    """Whether the partition is to be added, not only verified (Produce 12, TxnOffsetCommit 5)."""
     aborts: bool
-    """It knows TRANSACTION_ABORTABLE (Produce 11, TxnOffsetCommit 4)."""
+    """Whether the client knows TRANSACTION_ABORTABLE (Produce 11, TxnOffsetCommit 4)."""
 
 
 class Question(NamedTuple):
@@ -87,28 +88,29 @@ class Question(NamedTuple):
     producer_id: int
     producer_epoch: int
     sequence: int = 0
-    """The first of the batch; of offsets, which have none, 0."""
+    """The first sequence number of the batch; of offsets, which have none, 0."""
 
 
 class Check:
-    """What was asked for one request. `refused`: by id of the question. `left`: questions without an answer."""
+    """The questions that were asked for one request. `refused`: by id of the question. `left`: questions without an
+    answer."""
 
     __slots__ = ("key", "left", "refused")
 
     def __init__(self, key: object) -> None:
         self.key = key
-        """Waiting key: all are answered."""
+        """Waiting key: all questions are answered."""
         self.left = 0
         self.refused: dict[int, Refused] = {}
 
 
 _Guard = tuple[bytes, int, int]
-"""(topic id, number, producer id)"""
+"""The key of a permission: (topic id, number, producer id)."""
 
 
 class _Permission:
-    """Of one producer to open a transaction in one partition. `given`: the coordinator has said so. `sequence`: the lowest
-    that was asked about under this epoch."""
+    """The permission of one producer to open a transaction in one partition. `given`: the coordinator has said so.
+    `sequence`: the lowest that was asked about under this epoch."""
 
     __slots__ = ("adds", "epoch", "given", "leader_epoch", "sequence", "since_ms")
 
@@ -123,7 +125,7 @@ class _Permission:
             self.sequence = min(self.sequence, before.sequence)
 
     def holds(self, question: Question) -> bool:
-        """Whether it was given for this batch, in the present leadership."""
+        """Whether the permission was given for this batch, in the present leadership."""
         asked = question.producer_epoch, question.partition.leader_epoch
         return self.given and (self.epoch, self.leader_epoch) == asked
 
@@ -140,12 +142,12 @@ class _Ask(NamedTuple):
 
     @property
     def transaction(self) -> tuple[str, int, int, bool]:
-        """What it may share in a request."""
+        """The fields that questions about one transaction have in common in a request."""
         return self.transactional_id, self.question.producer_id, self.question.producer_epoch, self.client.adds
 
 
 _Queue = OrderedDict[str, deque[_Ask]]
-"""What one coordinator is to be asked, by transactional id. Invariant: no id is without a question, and all of an id are
+"""The questions for one coordinator, by transactional id. Invariant: no id is without a question, and all of an id are
 about one transaction."""
 
 
@@ -155,7 +157,7 @@ class TransactionVerification:
     def __init__(
         self, runtime: Runtime, channels: Channels, cache: MetadataCache, transactions: TransactionCoordinator
     ) -> None:
-        """`transactions`: the coordinator that this broker is itself."""
+        """A verification with nothing asked. `transactions`: the coordinator that this broker is itself."""
         self._runtime = runtime
         self._transactions = transactions
         self._channels = channels
@@ -166,14 +168,15 @@ class TransactionVerification:
         self._listener = runtime.config.inter_broker_listener
         self._next_key = 0
         self._permissions: OrderedDict[_Guard, _Permission] = OrderedDict()
-        """Asked for and not used yet, oldest first."""
+        """The permissions that were asked for and not used yet, oldest first."""
         self._queues: dict[int, _Queue] = {}
-        """By coordinating broker, what it is to be asked next. Invariant: no queue is empty."""
+        """The questions for each coordinating broker. Invariant: no queue is empty."""
         self._asked: set[int] = set()
         """Brokers with a request under way."""
 
     def begin(self, transactional_id: str, client: Client, questions: Sequence[Question]) -> Check | None:
-        """Ask what is to be asked; None: nothing is. `Check.key` is signalled when `Check.left` has become 0."""
+        """Ask the coordinator about partitions; None: nothing is to be asked. `Check.key` is signalled when
+        `Check.left` has become 0."""
         wanted = [one for one in questions if self._needed(one, client)]
         if not wanted:
             return None
@@ -195,7 +198,7 @@ class TransactionVerification:
         return check
 
     def admit(self, question: Question, check: Check | None, client: Client) -> None:
-        """Use the permission of a batch, right before it is appended. Raises Refused: why there is none."""
+        """Use the permission of a batch, right before it is appended. Raises Refused if there is none."""
         if check is not None and (refused := check.refused.get(question.id)) is not None:
             raise refused
         if not self._needed(question, client):
@@ -210,8 +213,9 @@ class TransactionVerification:
             )
 
     def transaction_ended(self, partition: Partition, producer_id: int, producer_epoch: int) -> None:
-        """A marker of that producer was written: what was verified before holds no more. Where the partition is added, the
-        marker of the transaction before may come in between: it has the epoch of the next one, not a higher one."""
+        """Forget the permission of a producer when its marker was written: what was verified before holds no more.
+        Where the partition is added, the marker of the transaction before may come in between: it has the epoch of the
+        next one, not a higher one."""
         guard = partition.topic_id, partition.number, producer_id
         permission = self._permissions.get(guard)
         if permission is not None and not (permission.adds and producer_epoch <= permission.epoch):
@@ -244,7 +248,7 @@ class TransactionVerification:
             self._enqueue(self._queues.setdefault(leader, OrderedDict()), ask)
 
     def _enqueue(self, queue: _Queue, ask: _Ask) -> None:
-        """One more question for a coordinator, beside those about the same transaction."""
+        """Add a question for a coordinator to those about the same transaction."""
         present = queue.get(ask.transactional_id)
         if present is None:
             queue[ask.transactional_id] = deque((ask,))
@@ -265,7 +269,7 @@ class TransactionVerification:
                 self._drop(one)
 
     def _ask_own(self, asks: Sequence[_Ask]) -> None:
-        """This broker coordinates that transaction."""
+        """Put questions to this broker's own coordinator."""
         first, machine = asks[0], self._transactions.machine
         id, producer = first.transactional_id, (first.question.producer_id, first.question.producer_epoch)
         places = [(ask.question.partition.topic, ask.question.partition.number) for ask in asks]
@@ -292,7 +296,7 @@ class TransactionVerification:
             self._ask(broker)
 
     def _take(self, broker: int) -> dict[str, list[_Ask]]:
-        """What goes into the next request to a broker, by transactional id, oldest first."""
+        """The questions for the next request to a broker, by transactional id, oldest first."""
         queue, taken, room = self._queues[broker], dict[str, list[_Ask]](), QUESTIONS_A_REQUEST
         while queue and room:
             id, asks = queue.popitem(last=False)
@@ -372,7 +376,7 @@ def _guard(question: Question) -> _Guard:
 
 
 def _check_order(question: Question, client: Client, permission: _Permission) -> None:
-    """Raises Refused for a batch that another one has to come before."""
+    """Check that no other batch has to come before. Raises Refused if one has."""
     unknown = question.producer_id not in question.partition.log.producers.by_id
     first = 0 if client.adds and unknown else permission.sequence
     if question.sequence > first:
@@ -421,7 +425,7 @@ def _request(taken: dict[str, list[_Ask]]) -> "AddPartitionsToTxnRequest":
 
 
 def _codes(reply: "AddPartitionsToTxnResponse | ChannelError") -> Callable[[_Ask], ErrorCode]:
-    """What an answer says of each question."""
+    """The error of each question in an answer."""
     if isinstance(reply, ChannelError) and reply.reason == "unsupported":
         return lambda ask: ErrorCode.UNSUPPORTED_VERSION if ask.client.adds else ErrorCode.NONE
     if isinstance(reply, ChannelError):

@@ -29,7 +29,7 @@ from actors.wire.errors import ErrorCode
 
 
 class ShareCoordinator(CoordinatorHost[ShareStateCoordinator]):
-    """Share partitions whose partition of `__share_group_state` this broker leads."""
+    """The coordinator of the share partitions whose partition of `__share_group_state` this broker leads."""
 
     timeout_setting = "share.coordinator.write.timeout.ms"
 
@@ -51,12 +51,12 @@ class ShareCoordinator(CoordinatorHost[ShareStateCoordinator]):
         self._prune_interval_ms = value("share.coordinator.state.topic.prune.interval.ms")
         self._prune_ms = -1
         self.pruned: dict[int, int] = {}
-        """Partition of the topic -> below which offset its log was deleted last."""
+        """The offset below which the log of a partition of the topic was deleted last, by partition."""
 
     # ---- requests
 
     def answer(self, asks: Sequence[Callable[[Told], None]], reply: Callable[[list[Verdict]], Any]) -> Answer:
-        """Have each begun; answer when all have ended, with their verdicts in the same order."""
+        """Begin each of several requests, and answer when all have ended, with their verdicts in the same order."""
         verdicts = [Verdict(ErrorCode.NONE)] * len(asks)
         left = len(asks)
 
@@ -76,12 +76,12 @@ class ShareCoordinator(CoordinatorHost[ShareStateCoordinator]):
     # ---- hooks of the broker
 
     def topic_deleted(self, topic_id: bytes) -> None:
-        """A topic is gone, and what is remembered of its share partitions."""
+        """Forget the share partitions of a topic that is deleted."""
         self.machine.forget_topic(topic_id)
         self.drain()
 
     def tick(self, now: Now) -> None:
-        """Time."""
+        """Handle what is due: timers of the machine, and the log that is not needed any more."""
         if self.machine.deadline_ms() <= now.mono_ms:
             self.machine.tick(now)
             self.drain()
@@ -90,13 +90,13 @@ class ShareCoordinator(CoordinatorHost[ShareStateCoordinator]):
             self._prune()
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         return min(self.machine.deadline_ms(), max(0, self._prune_ms))
 
     # ---- what it does besides
 
     def loaded(self, partition: Partition, epoch: int) -> None:
-        """All that the log says is in the machine."""
+        """Let a partition serve: all that the log says is in the machine."""
         image = self._cache.image
         # Whoever had something written for a topic knew of it before this leadership began: the image is not behind that.
         self.machine.loaded(partition.number, epoch, lambda topic_id: image.topic_by_id(topic_id) >= 0)

@@ -49,7 +49,7 @@ CODES = {int(code): code for code in ErrorCode}
 
 
 class LedSharePartition:
-    """One share partition here, and its partition.
+    """One share partition here, and the partition that it belongs to.
 
     `key`: waiting key, signalled when something may be acquired or was stored, and when it is over. `reading`: a member's
     fetch reads from the disk for it; other fetches wait meanwhile, since they would read the same."""
@@ -69,7 +69,7 @@ class LedSharePartition:
 
 
 class SharePartitions:
-    """All of them, and the sessions of members."""
+    """All share partitions of this broker, and the sessions of their members."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class SharePartitions:
         self._held: dict[SharePartitionKey, LedSharePartition] = {}
         self._connections: dict[int, set[Owner]] = {}
         self._locks: list[tuple[int, int, LedSharePartition]] = []
-        """When locks may end; the number keeps the order of arrival."""
+        """The times when locks may end; the number keeps the order of arrival."""
         self._sequence = 0
         self._gathered: list[LedSharePartition] = []
-        """What has something to be stored."""
+        """The share partitions that have something to be stored."""
         self._reports: dict[tuple[str, str, int], list[str]] = {}
-        """(group, what fails, error code) -> the first sentence of the turn, and the partitions that it is about."""
+        """The first sentence of the turn, and the partitions that it is about, by (group, what fails, error code)."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -107,7 +107,7 @@ class SharePartitions:
     # ---- sessions
 
     def begin(self, owner: Owner, connection: int, principal: str) -> ShareSession:
-        """A new session in the place of an old one; what its member had acquired it keeps. Raises Refused."""
+        """Begin a new session in the place of an old one; what its member had acquired it keeps. Raises Refused."""
         old = self.sessions.by_owner.get(owner)
         if old is not None and self._end(old):
             for held in self._of(old):
@@ -120,12 +120,12 @@ class SharePartitions:
         return session
 
     def forget(self, session: ShareSession, named: Iterable[Named]) -> None:
-        """A member does not fetch some partitions any more. What it has of them it may still acknowledge."""
+        """Note that a member does not fetch some partitions any more. What it has of them it may still acknowledge."""
         for topic_id, number in self.sessions.forget(session, named):
             self._drop_idle(SharePartitionKey(session.owner.group, topic_id, number))
 
     def end(self, session: ShareSession) -> None:
-        """A member's session is over, and others get what it has."""
+        """End a member's session; other members get what it has."""
         if self._end(session):
             limits = self.settings.limits(session.owner.group)
             for held in self._of(session):
@@ -155,12 +155,12 @@ class SharePartitions:
     # ---- share partitions
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
-        """One that is here."""
+        """A share partition that is here; None: it is not."""
         return self._held.get(key)
 
     def open(self, group: str, partition: Partition) -> LedSharePartition:
-        """That of a group and a partition that this broker leads; it may not be loaded yet, and `share.fenced` says why it
-        could not be."""
+        """The share partition of a group and a partition that this broker leads, which is begun if it is not here. It
+        may not be loaded yet; `share.fenced` says why it could not be."""
         key = SharePartitionKey(group, partition.topic_id, partition.number)
         held = self._held.get(key)
         if held is None:
@@ -169,7 +169,8 @@ class SharePartitions:
         return held
 
     def gather(self, held: LedSharePartition) -> None:
-        """Something may have to be stored of it, and its locks may end at another time."""
+        """Note that something may have to be stored of a share partition, and that its locks may end at another
+        time."""
         if not held.gathered:
             held.gathered = True
             self._gathered.append(held)
@@ -180,17 +181,17 @@ class SharePartitions:
             heapq.heappush(self._locks, (due_ms, self._sequence, held))
 
     def release_reading(self, held: LedSharePartition) -> None:
-        """A fetch has read what it wanted of it."""
+        """Note that a fetch has read what it wanted of a share partition."""
         held.reading = False
         self._runtime.waiting.signal(held.key)
 
     # ---- leaderships
 
     def became_leader(self, topic: str, number: int, epoch: int) -> None:
-        """Share partitions are loaded when somebody fetches."""
+        """Do nothing: share partitions are loaded when a member fetches from them."""
 
     def resigned(self, topic: str, number: int) -> None:
-        """This broker leads a partition no more."""
+        """Fence the share partitions of a partition that this broker leads no more."""
         for held in list(self._held.values()):
             partition = held.partition
             if partition.number == number and partition.topic == topic and not partition.leads:
@@ -199,7 +200,7 @@ class SharePartitions:
     # ---- time
 
     def tick(self, now: Now) -> None:
-        """Locks that have ended."""
+        """End the locks whose time is over."""
         while self._locks and self._locks[0][0] <= now.mono_ms:
             due_ms, _, held = heapq.heappop(self._locks)
             if due_ms != held.watched_ms:
@@ -211,7 +212,7 @@ class SharePartitions:
                 self.gather(held)
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """The monotonic time at which `tick` is due."""
         return self._locks[0][0] if self._locks else FAR_MS
 
     @property
@@ -220,7 +221,7 @@ class SharePartitions:
         return bool(self._gathered or self._reports)
 
     def end_turn(self) -> None:
-        """What has come up in the turn is to be stored."""
+        """Store what has come up in the turn."""
         gathered, self._gathered = self._gathered, []
         for held in gathered:
             held.gathered = False
@@ -277,7 +278,7 @@ class SharePartitions:
         self._persister.read(held.share.key, held.share.leader_epoch, read)
 
     def _reset(self, held: LedSharePartition, result: "ReadShareGroupStateResponse.PartitionResult") -> None:
-        """Nothing was stored: begin where the group's settings say."""
+        """Begin a share partition of which nothing was stored where the group's settings say."""
         partition, reset = held.partition, self.settings.begins(held.share.key.group)
         if reset.name == EARLIEST:
             self._loaded(held, partition.log.log_start_offset, result)
@@ -333,12 +334,12 @@ class SharePartitions:
         self._runtime.waiting.signal(held.key)
 
     def _drop_idle(self, key: SharePartitionKey) -> None:
-        """Let it go where nobody fetches from it (rule 1)."""
+        """Drop a share partition from which no member fetches (rule 1)."""
         held = self._held.get(key)
         if held is None or key in self.sessions.uses or held.reading or not held.share.idle or held.share.acquired:
             return
         self._fence(held, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _report(self, held: LedSharePartition, what: str, code: ErrorCode, why: str) -> None:
-        """An operator is told at the end of the turn: rule 6."""
+        """Note what an operator is to be told at the end of the turn (rule 6)."""
         self._reports.setdefault((held.share.key.group, what, code), [why]).append(repr(held.partition))

@@ -38,7 +38,7 @@ RETRY_MS, RETRY_MS_MAX = 20, 1_000
 GIVEN_UP_MS = 30_000
 TIMEOUT_MS = 30_000
 ENTRIES_A_REQUEST = 10_000
-"""A partition is one entry, and each of its state batches."""
+"""The most entries of a request: a partition is one entry, and each of its state batches."""
 TRANSIENT = frozenset(
     (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -48,21 +48,24 @@ TRANSIENT = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     )
 )
-"""The coordinator cannot tell now. UNKNOWN_TOPIC_OR_PARTITION: its metadata is behind this broker's."""
+"""The errors with which the coordinator cannot tell now. UNKNOWN_TOPIC_OR_PARTITION: its metadata is behind this
+broker's."""
 
 Wanted = Callable[[], bool]
-"""Whether the caller still wants what it has asked for."""
+"""A function that says whether the caller still wants what it has asked for."""
 Then = Callable[[Any], None]
-"""Told the `PartitionResult` of the answer, or one that this broker has made: with an error code and its text."""
+"""A function that gets the `PartitionResult` of the answer, or one that this broker has made: with an error code and
+its text."""
 
 
 class _Api(NamedTuple):
-    """How the entries of one API are called in its request."""
+    """One API of share coordinators: how its entries are called in its request."""
 
     name: str
     topic: str
     line: str
-    """APIs of one line are asked about a share partition in the order in which they came up, one at a time."""
+    """The name of the APIs that share a line: they are asked about a share partition in the order in which they came
+    up, one at a time."""
 
     def request(self, group: str, asks: "Sequence[_Ask]") -> Any:
         """One request for several share partitions of a group."""
@@ -74,7 +77,7 @@ class _Api(NamedTuple):
         return kind(group_id=group, topics=[data(topic_id=id, partitions=found) for id, found in topics.items()])
 
     def failed(self, number: int, code: ErrorCode, why: str) -> Any:
-        """The result of a share partition of which no coordinator has said anything."""
+        """The result of a share partition if no coordinator has said anything of it."""
         return message(f"{self.name}Response").PartitionResult(partition=number, error_code=code, error_message=why)
 
 
@@ -105,11 +108,11 @@ class _Ask:
 
 
 _Line = tuple[int, _Api, str]
-"""(broker, API, group)"""
+"""The key of a line of requests: (broker, API, group)."""
 
 
 class SharePersister:
-    """What one broker asks of share coordinators."""
+    """The requests of one broker to share coordinators."""
 
     def __init__(
         self,
@@ -118,22 +121,23 @@ class SharePersister:
         cache: MetadataCache,
         create: Callable[[Iterable[str]], None],
     ) -> None:
-        """`create`: have the controller make topics."""
+        """A persister with nothing asked. `create`: have the controller make topics."""
         self._runtime = runtime
         self._channels = channels
         self._cache = cache
         self._create = create
         self._listener = runtime.config.inter_broker_listener
         self._waiting: dict[tuple[str, SharePartitionKey], deque[_Ask]] = {}
-        """By the API's line and the key, the one that is under way and those behind it. Invariant: none is empty."""
+        """The entries that wait, by the API's line and the key: the one that is under way and those behind it.
+        Invariant: none is empty."""
         self._lines: dict[_Line, deque[_Ask]] = {}
-        """What a broker is asked next. Invariant: none is empty."""
+        """The entries that a broker is asked next. Invariant: none is empty."""
         self._asked: set[_Line] = set()
-        """Of these a request is under way."""
+        """The lines of which a request is under way."""
         self._due: list[_Ask] = []
-        """What is placed at the end of the turn."""
+        """The entries that are placed at the end of the turn."""
         self._again: dict[int, list[_Ask]] = {}
-        """What is tried again, by time. A timer runs for each."""
+        """The entries that are tried again, by time. A timer runs for each time."""
 
     # ---- what callers ask
 
@@ -147,7 +151,8 @@ class SharePersister:
         self._ask(INITIALIZE, key, data, 1, then, wanted)
 
     def read(self, key: SharePartitionKey, leader_epoch: int, then: Then) -> None:
-        """Its whole state, for the leader of that epoch: the coordinator refuses earlier leaders from then on."""
+        """Read the whole state of a share partition, for the leader of that epoch: the coordinator refuses earlier
+        leaders from then on."""
         data = message("ReadShareGroupStateRequest").PartitionData(partition=key.number, leader_epoch=leader_epoch)
         self._ask(READ, key, data, 1, then)
 
@@ -161,7 +166,8 @@ class SharePersister:
         batches: Sequence[StateBatch],
         then: Then,
     ) -> None:
-        """What has changed since the last write. Errors that end a leadership: FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH."""
+        """Write what has changed of a share partition since the last write. Errors that end a leadership:
+        FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH."""
         kind = message("WriteShareGroupStateRequest")
         data = kind.PartitionData(
             partition=key.number,
@@ -179,7 +185,7 @@ class SharePersister:
         self._ask(DELETE, key, data, 1, then, wanted)
 
     def summary(self, key: SharePartitionKey, leader_epoch: int, then: Then, wanted: Wanted = lambda: True) -> None:
-        """Its epochs, start offset and count of completed deliveries."""
+        """Read the epochs of a share partition, its start offset and its count of completed deliveries."""
         data = message("ReadShareGroupStateSummaryRequest").PartitionData(
             partition=key.number, leader_epoch=leader_epoch
         )
@@ -208,7 +214,7 @@ class SharePersister:
         return bool(self._due)
 
     def end_turn(self) -> None:
-        """What has come up in the turn leaves."""
+        """Send what has come up in the turn."""
         if self._due:
             due, self._due = self._due, []
             for ask in due:
@@ -270,7 +276,7 @@ class SharePersister:
         )
 
     def _take(self, line: _Line) -> list[_Ask]:
-        """The next of a line that are still wanted."""
+        """The next entries of a line that are still wanted."""
         queue, entries = self._lines[line], 0
         taken: list[_Ask] = []
         while queue and (not taken or entries + queue[0].entries <= ENTRIES_A_REQUEST):

@@ -10,18 +10,18 @@ from actors.broker.groups.share.delivery.share_partition import Limits
 from actors.settings.groups import OffsetReset, offset_reset
 
 SettingsOf = Callable[[str], Mapping[str, Any]]
-"""Every setting of a group, by its id."""
+"""A function that returns every setting of a group, by its id."""
 LATEST = OffsetReset("latest", None)
 
 
 class ShareSettings:
-    """What of a group's settings bounds its records in flight, and where it begins."""
+    """The settings of groups that bound their records in flight, and say where they begin."""
 
     def __init__(self, settings_of: SettingsOf) -> None:
         self._settings_of = settings_of
 
     def limits(self, group: str) -> Limits:
-        """What bounds the records in flight of a group."""
+        """The bounds of a group's records in flight."""
         of = self._settings_of(group)
         return Limits(
             lock_duration_ms=of["share.record.lock.duration.ms"],
@@ -32,5 +32,5 @@ class ShareSettings:
         )
 
     def begins(self, group: str) -> OffsetReset:
-        """Where a share partition begins that has not begun."""
+        """The place where a share partition begins that has not begun."""
         return offset_reset(self._settings_of(group)["share.auto.offset.reset"]) or LATEST

@@ -28,7 +28,7 @@ REASON_CHARACTERS_MAX = 500
 
 
 class StreamsTopics:
-    """Such topics on their way into being."""
+    """Internal topics of streams groups that the controller was asked for."""
 
     def __init__(self, runtime: Runtime, channels: Channels) -> None:
         self._runtime = runtime
@@ -36,11 +36,11 @@ class StreamsTopics:
         self.creating: dict[str, None] = {}
         """Topics that the controller was asked to make, until it has answered."""
         self._failed: dict[str, tuple[str, int]] = {}
-        """Topic -> why it was not made, and until when it is not asked for."""
+        """Why a topic was not made, and until when it is not asked for, by name."""
 
     def create(self, topics: Iterable[NewTopic], pause_ms: int, call: Call) -> dict[str, str]:
-        """Have topics made that are not on their way already, in the name of the member that asks with `call`. Why some
-        could not be made lately, by name; `pause_ms`: how long such a reason counts."""
+        """Have topics made that are not on their way already, in the name of the member that asks with `call`. Returns
+        why some could not be made lately, by name; `pause_ms`: how long such a reason counts."""
         topics = list(topics)
         now_ms = self._runtime.now.mono_ms
         known = {one.name: self._failed[one.name] for one in topics if one.name in self._failed}
