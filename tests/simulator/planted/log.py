@@ -205,11 +205,11 @@ def batch_between_two_others_not_stored() -> Sequence[Patch]:
     """A follower that gets three batches at once stores only the first and the last."""
     append = PartitionLog.append_fetched
 
-    def gappy(log: PartitionLog, data: Any, now_ms: int) -> Any:
+    def gappy(log: PartitionLog, data: Any, now_ms: int, **more: Any) -> Any:
         headers = batches.headers(data)
         if len(headers) > 2:
             second = headers[1].position
             data = bytes(data[:second]) + bytes(data[second + headers[1].size :])
-        return append(log, data, now_ms)
+        return append(log, data, now_ms, **more)
 
     return [instead(PartitionLog, "append_fetched", gappy)]
