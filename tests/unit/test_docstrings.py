@@ -21,7 +21,6 @@ WORDS_MIN = 3
 """The fewest words of a first sentence: two name a thing again and say nothing of it."""
 LATER = (
     "actors/broker/coordinators",
-    "actors/broker/groups",
     "actors/broker/telemetry",
     "actors/client",
     "actors/command",

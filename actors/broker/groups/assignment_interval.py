@@ -7,7 +7,7 @@ Nobody waits for the one to catch up with the other.
 
 
 def left_ms(made_wall_ms: int, interval_ms: int, wall_ms: int) -> int:
-    """Milliseconds from `wall_ms` until the interval is over, 0 to `interval_ms`. `made_wall_ms`: when the last assignment
-    was made; 0: none was."""
+    """The milliseconds from `wall_ms` until the interval is over, 0 to `interval_ms`. `made_wall_ms`: when the last
+    assignment was made; 0: none was."""
     left = made_wall_ms + interval_ms - wall_ms
     return left if made_wall_ms and 0 < left <= interval_ms else 0

@@ -24,11 +24,11 @@ class JoinRequest(NamedTuple):
     protocols: Sequence[tuple[str, bytes]]
     fresh_id: str
     principal: str = NODES
-    """To whom the member is charged."""
+    """The principal to which the member is charged."""
 
 
 class SyncRequest(NamedTuple):
-    """A SyncGroup request. `protocol_type`, `protocol`: None: the client does not say."""
+    """A SyncGroup request. `protocol_type`, `protocol`: None if the client does not say."""
 
     member_id: str
     instance_id: str | None
@@ -39,7 +39,7 @@ class SyncRequest(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Answer to a join. `members`: (id, instance id, metadata) for the leader only."""
+    """The answer to a JoinGroup request. `members`: (id, instance id, metadata) for the leader only."""
 
     error: ErrorCode
     member_id: str = ""
@@ -52,7 +52,7 @@ class Joined(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """Answer to a sync."""
+    """The answer to a SyncGroup request."""
 
     error: ErrorCode
     protocol_type: str | None = None

@@ -42,12 +42,13 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 KEYS_A_TICK = 4_000
-"""Of offsets that are looked at, removed or made visible in one turn: about a millisecond."""
+"""The number of offsets that are looked at, removed or made visible in one turn: about a millisecond."""
 NO_LIMIT = 1 << 62
 
 
 class MarkerPlace(NamedTuple):
-    """Where a marker stands in the log of a partition. `order`: of what was written before it (`TransactionalOffsets`)."""
+    """The place of a marker in the log of a partition. `order`: of what was written before it
+    (`TransactionalOffsets`)."""
 
     leader_epoch: int
     order: int
@@ -64,15 +65,16 @@ class _Removal:
         self.shard = shard
         self.group = group
         self.records = records
-        """Those that remove the group itself: behind its offsets, so that who asks again finds it."""
+        """The records that remove the group itself: behind its offsets, so that a removal that is tried again finds
+        it."""
         self.then = then
         self.portions = shard.portions(group.id)
         self.seen: set[Key] = set()
         self.error = ErrorCode.NONE
-        """Why a portion could not be written."""
+        """Why a portion could not be written; NONE: all could be."""
 
     def next(self) -> list[Key] | None:
-        """The next keys to remove; None: those were the last."""
+        """The next keys to remove; None: there are no more."""
         for keys in self.portions:
             if found := [key for key in keys if key not in self.seen]:
                 self.seen.update(found)
@@ -81,23 +83,23 @@ class _Removal:
 
 
 class Coordinator(Coordination[Shard]):
-    """All shards of one broker."""
+    """The group coordinator of one broker: all partitions of `__consumer_offsets` that it leads."""
 
     def __init__(self, settings: GroupSettings, topics: Topics, members: Account | None = None) -> None:
-        """`members`: to which members of classic groups are charged."""
+        """A coordinator without shards. `members`: the account to which members of classic groups are charged."""
         super().__init__(settings.partitions, Shard)
         self.settings = settings
         self.answers: list[tuple[int, Any]] = []
-        """(ticket, verdict): a kind's own words."""
+        """The answers that are not handed over yet: (ticket, verdict), a verdict in its kind's own words."""
         self.kinds: Kinds = kinds(self, settings, topics, members)
         self._by_type: dict[str, Kind[Any]] = {kind.type: kind for kind in self.kinds}
         self._readers = {number: kind.read for kind in self.kinds for number in kind.numbers}
         self._keys_left = KEYS_A_TICK
-        """Offsets that may still be looked at in this turn, for whether their topic is gone."""
+        """The number of offsets that may still be looked at in this turn, for whether their topic is gone."""
         self._walking: dict[Shard, None] = {}
-        """Shards in which there is more to look at."""
+        """The shards in which there is more to look at."""
         self._removals: deque[_Removal] = deque()
-        """Groups whose removal takes longer than a turn."""
+        """The groups whose removal takes longer than a turn."""
         self._expiring: Iterator[int] | None = None
         """The look for offsets that have expired; it gives how many were looked at."""
         self._owners: dict[int, Kind[Any]] = {number: kind for kind in self.kinds for number in kind.numbers}
@@ -112,7 +114,7 @@ class Coordinator(Coordination[Shard]):
         return read(self._readers, key, value)
 
     def _take(self, shard: Shard, key: bytes, line: Any, producer_id: int) -> str:
-        """A sentence is told about each group that is foreign."""
+        """Take in one record. Returns a sentence if it makes a group foreign."""
         if isinstance(line, Line):
             shard.known(line.group, key)
             self._owners[int.from_bytes(key[:2], "big")].replay(shard, line)
@@ -142,10 +144,9 @@ class Coordinator(Coordination[Shard]):
             self._end(shard, producer_id, commit, shard.transactional.order)
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
-        """The whole log has been replayed. The shard serves, and its members' sessions begin now.
-
-        `exists`: whether a topic of that name exists. Offsets of other topics were left by a coordinator that ended
-        before it could remove them."""
+        """Let a shard serve, since the whole log has been replayed; its members' sessions begin now. `exists`: whether
+        a topic of that name exists. Offsets of other topics were left by a coordinator that ended before it could
+        remove them."""
         shard = self._serve(partition, epoch)
         if shard is None:
             return
@@ -161,7 +162,7 @@ class Coordinator(Coordination[Shard]):
     # ---- membership
 
     def join(self, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """JoinGroup. The verdict appears in `answers`, now or later."""
+        """Handle a JoinGroup request. The verdict appears in `answers`, now or later."""
         shard = self.shard_of(group_id)
         error: ErrorCode | None = None
         if not group_id:
@@ -196,7 +197,8 @@ class Coordinator(Coordination[Shard]):
         assignments: Sequence[tuple[str, bytes]],
         now: Now,
     ) -> None:
-        """SyncGroup. The verdict appears in `answers`, for all members once the leader's assignment is written."""
+        """Handle a SyncGroup request. The verdict appears in `answers`, for all members once the leader's assignment is
+        written."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         group = None if isinstance(shard, ErrorCode) else shard.find(group_id)
         if isinstance(shard, ErrorCode) or group is None:
@@ -210,7 +212,7 @@ class Coordinator(Coordination[Shard]):
         self.kind_of(group).classic_sync(shard, group, ticket, request, now)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
-        """Heartbeat."""
+        """Handle Heartbeat of a classic member. Returns the error of the answer."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             # Kafka's clients go on and ask again after this: a load must not end their membership.
@@ -227,8 +229,8 @@ class Coordinator(Coordination[Shard]):
         now: Now,
         then: Callable[[ErrorCode], None] = lambda error: None,
     ) -> ErrorCode | list[ErrorCode]:
-        """LeaveGroup: one code for each member, or one for all. `then` is called when what they say is committed, or with
-        the error of its write."""
+        """Handle a LeaveGroup request. Returns one code for each member, or one for all. `then` is called when what
+        they say is committed, or with the error of its write."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         group = None if isinstance(shard, ErrorCode) else shard.find(group_id)
         if isinstance(shard, ErrorCode) or group is None:
@@ -248,8 +250,8 @@ class Coordinator(Coordination[Shard]):
         *,
         transactional: bool = False,
     ) -> ErrorCode:
-        """Whether (member, generation) may commit for the group. `transactional`: a producer does, for a member that it may
-        name (KIP-447); one that names none is believed."""
+        """NONE if (member, generation) may commit for the group, else the error. `transactional`: a producer commits,
+        for a member that it may name (KIP-447); if it names none, it is believed."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -269,14 +271,14 @@ class Coordinator(Coordination[Shard]):
         return self.kind_of(group).held_since(group, member_id, epoch, topic, partition)
 
     def stale_error(self, group_id: str, member_id: str) -> ErrorCode:
-        """What a member is told that commits in an earlier epoch, and may not."""
+        """The error for a member that commits in an earlier epoch, and may not."""
         group = self.find(group_id)
         if group is None or isinstance(group, ErrorCode):
             return ErrorCode.STALE_MEMBER_EPOCH
         return self.kind_of(group).stale_error(group, member_id)
 
     def fetch_error(self, group_id: str, member_id: str, epoch: int) -> ErrorCode:
-        """Whether a member that names itself may read the group's offsets."""
+        """NONE if a member that names itself may read the group's offsets, else the error."""
         group = self.find(group_id)
         if group is None or isinstance(group, ErrorCode):
             return ErrorCode.NONE
@@ -289,8 +291,8 @@ class Coordinator(Coordination[Shard]):
         then: Callable[[ErrorCode], None],
         records: Sequence[Record] | None = None,
     ) -> None:
-        """Write offsets. Once they are committed, they are visible and `then` is called. `records`: theirs, if they are
-        encoded already."""
+        """Write offsets of a group. Once they are committed, they are visible and `then` is called. `records`: their
+        records, if they are encoded already."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -308,9 +310,9 @@ class Coordinator(Coordination[Shard]):
         then: Callable[[ErrorCode], None],
         records: Sequence[Record] | None = None,
     ) -> None:
-        """Write offsets in the transaction of a producer (id, epoch). `then` is called once they are committed to the log;
-        they are visible when the transaction is committed, see `transaction_ended`. `records`: theirs, if they are encoded
-        already."""
+        """Write offsets in the transaction of a producer (id, epoch). `then` is called once they are committed to the
+        log; they are visible when the transaction is committed, see `transaction_ended`. `records`: theirs, if they are
+        encoded already."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -338,13 +340,14 @@ class Coordinator(Coordination[Shard]):
         )
 
     def marker_place(self, partition: int) -> MarkerPlace | None:
-        """Where in the log a marker stands that is written to a partition now; None: the partition is not led here."""
+        """The place in the log at which a marker stands that is written to a partition now; None: the partition is not
+        led here."""
         shard = self.shards.get(partition)
         return None if shard is None else MarkerPlace(shard.epoch, shard.transactional.order)
 
     def transaction_ended(self, partition: int, producer_id: int, commit: bool, place: MarkerPlace) -> None:
-        """A marker is committed to a partition: what the producer has committed there in its transaction is visible, or
-        forgotten. Ignored where the partition is being loaded, or was loaded since: the log says it too."""
+        """Make what a producer has committed in a transaction visible, or forget it: a marker is committed to a
+        partition. Ignored where the partition is being loaded, or was loaded since: the log says it too."""
         shard = self.shards.get(partition)
         if shard is not None and shard.loaded and shard.epoch == place.leader_epoch:
             self._end(shard, producer_id, commit, place.order)
@@ -355,8 +358,8 @@ class Coordinator(Coordination[Shard]):
         return () if isinstance(shard, ErrorCode) else shard.transactional.unstable(group_id)
 
     def fetch(self, group_id: str) -> dict[tuple[str, int], CommittedOffset] | ErrorCode:
-        """Committed offsets of a group (empty if there is none); UNSUPPORTED_VERSION where one of them cannot be read: who
-        is told of no offset begins somewhere else."""
+        """The committed offsets of a group (empty if there is none); UNSUPPORTED_VERSION if one of them cannot be read:
+        a client that is told of no offset begins somewhere else."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -365,7 +368,7 @@ class Coordinator(Coordination[Shard]):
     def delete_offsets(
         self, group_id: str, partitions: Sequence[tuple[str, int]], then: Callable[[ErrorCode], None]
     ) -> None:
-        """Remove committed offsets."""
+        """Remove committed offsets of a group."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode) or group_id in shard.foreign:
             then(shard if isinstance(shard, ErrorCode) else ErrorCode.UNSUPPORTED_VERSION)
@@ -379,7 +382,7 @@ class Coordinator(Coordination[Shard]):
         return self._by_type[group.type]
 
     def find(self, group_id: str) -> Any:
-        """The group of whatever kind (an `AnyGroup`), None if there is none, or an ErrorCode: why that is not known here."""
+        """The group of whatever kind (an `AnyGroup`); None if there is none; an ErrorCode if that is not known here."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -423,8 +426,8 @@ class Coordinator(Coordination[Shard]):
         self._delete(shard, group, then)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: remove offsets committed for it, and those that are being written; what is more than a turn
-        can do, in the next ones."""
+        """Remove offsets committed for a topic that was deleted, and those that are being written; what is more than a
+        turn can do, in the next ones."""
         for shard in self.shards.values():
             if shard.loaded:
                 self._forget(shard, (topic,))
@@ -447,14 +450,14 @@ class Coordinator(Coordination[Shard]):
         self._expire_on()
 
     def deadline_ms(self) -> int:
-        """When `tick` has something to do."""
+        """The monotonic time at which `tick` has something to do."""
         if self._walking or self._removals or self._expiring is not None:
             return 0
         return min(kind.deadline_ms() for kind in self.kinds)
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
-        """Remove offsets whose time (offsets.retention.minutes) is over, as their group's kind says, and groups that go with
-        them.
+        """Remove offsets whose time (offsets.retention.minutes) is over, as their group's kind says, and groups that go
+        with them.
 
         Offsets for topics that do not exist are removed as well: their removal has failed, or this broker has learned
         of the deletion from a snapshot, which does not show it."""
@@ -474,21 +477,22 @@ class Coordinator(Coordination[Shard]):
     def become_classic(
         self, shard: Shard, group: AnyGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
     ) -> None:
-        """A group of another kind is classic from now on; see `Ports`."""
+        """Make a group of another kind classic; see `Ports`."""
         assert isinstance(group, Group)
         self.kinds.classic.adopt(shard, group, removed, now, rebalance_now=rebalance, then=then)
 
     def retire(self, shard: Shard, group: AnyGroup) -> list[Record]:
-        """A classic group goes on as another kind; see `Ports`."""
+        """Let a classic group go on as another kind; see `Ports`."""
         assert isinstance(group, Group)
         return self.kinds.classic.retire(group)
 
     def vacate(self, shard: Shard, group_id: str) -> list[Record] | None:
-        """Another kind takes over a name; see `Ports`."""
+        """Give a name to another kind; see `Ports`."""
         return self.kinds.classic.vacate(shard, group_id)
 
     def _one_kind_each(self, shard: Shard) -> None:
-        """A group is of one kind. Where the log has records of several, what has members counts, the others are removed."""
+        """Leave each name to one kind of group. Where the log has records of several, the one with members counts, the
+        others are removed."""
         for kind in self.kinds:
             for id in list(shard.of(kind.type)):
                 found = [(one, shard.of(one.type)[id]) for one in self.kinds if id in shard.of(one.type)]
@@ -499,7 +503,7 @@ class Coordinator(Coordination[Shard]):
                         self._write(shard, id, other.removal(group), lambda error, now: None)
 
     def _join_empty(self, shard: Shard, group: AnyGroup, ticket: int, request: JoinRequest, now: Now) -> None:
-        """A classic member comes to a group of another kind without members, which becomes a classic group first."""
+        """Let a classic member join a group of another kind without members, which becomes a classic group first."""
         kind = self.kind_of(group)
         error = kind.removal_error(group) if kind.gives_way else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if request.member_id:
@@ -591,7 +595,7 @@ class Coordinator(Coordination[Shard]):
             self._remove_last(one)
 
     def _remove_last(self, one: _Removal) -> None:
-        """All offsets of a group are on their way to be removed: the group goes behind them."""
+        """Remove a group, behind all its offsets, which are on their way to be removed."""
         kind = self.kind_of(one.group)
 
         def gone(error: ErrorCode, now: Now) -> None:
@@ -620,7 +624,8 @@ class Coordinator(Coordination[Shard]):
                 self._keys_left -= looked_at
 
     def _expiry(self, now: Now) -> Iterator[int]:
-        """Look at every group once, and at `PORTION_KEYS` of its offsets in one go; how many, before it looks."""
+        """Look at every group once, and at `PORTION_KEYS` of its offsets in one go. Yields how many, before it
+        looks."""
         for shard in list(self.shards.values()):
             for kind in self.kinds:
                 for id in list(shard.of(kind.type)) if shard.loaded else ():
@@ -628,8 +633,9 @@ class Coordinator(Coordination[Shard]):
                     yield from self._expiry_of(shard, kind, id, now)
 
     def _expiry_of(self, shard: Shard, kind: Kind[Any], id: str, now: Now) -> Iterator[int]:
-        """Remove what has expired of one group: portion by portion, or the whole group at the end if that is all and nothing
-        has been committed meanwhile. It is asked anew before each portion, since the group goes on meanwhile."""
+        """Remove what has expired of one group: portion by portion, or the whole group at the end if that is all and
+        nothing has been committed meanwhile. It is asked anew before each portion, since the group goes on
+        meanwhile."""
         keys, order, expired, whole = list(shard.offsets_of(id)), shard.transactional.order, 0, False
         busy = self.is_written(shard, id)
         for start in range(0, max(1, len(keys)), PORTION_KEYS):
@@ -648,7 +654,7 @@ class Coordinator(Coordination[Shard]):
             yield from self._expire_some(shard, kind, id, keys, now)
 
     def _expire_some(self, shard: Shard, kind: Kind[Any], id: str, keys: Sequence[Key], now: Now) -> Iterator[int]:
-        """Some offsets of a group that could go as a whole have expired. It stays, until a later look finds none."""
+        """Remove some expired offsets of a group that could go as a whole. It stays, until a later look finds none."""
         for start in range(0, len(keys), PORTION_KEYS):
             portion = keys[start : start + PORTION_KEYS]
             yield len(portion)
@@ -658,12 +664,13 @@ class Coordinator(Coordination[Shard]):
             self._forget_of(shard, id, _old(shard, id, portion, found))
 
     def _expiry_now(self, shard: Shard, kind: Kind[Any], id: str, now: Now, *, busy: bool) -> Expiry | None:
-        """What of a group has expired; None: nothing, or it is not here any more."""
+        """The expired offsets of a group; None: there are none, or the group is not here any more."""
         group = shard.of(kind.type).get(id) if self.shards.get(shard.partition) is shard else None
         return None if group is None else kind.expiry(shard, group, now, self.settings.retention_ms, busy=busy)
 
     def _forget_missing(self, shard: Shard, exists: Callable[[str], bool]) -> None:
-        """Look for offsets of topics that do not exist: at once as far as the turn allows, and then in the next ones."""
+        """Look for offsets of topics that do not exist: at once as far as the turn allows, and then in the next
+        ones."""
         shard.look_for(Missing(exists))
         self._walking[shard] = None
         self._walk(shard)
@@ -685,7 +692,7 @@ class Coordinator(Coordination[Shard]):
             self._keys_left -= self._end_some(shard, PORTION_KEYS)
 
     def _end_some(self, shard: Shard, keys_max: int) -> int:
-        """The same for so many keys; how many there were."""
+        """Take in at most so many keys of what was committed in ended transactions. Returns how many there were."""
         looked_at, visible = shard.transactional.take_in(keys_max)
         for group_id, key, order, committed in visible:
             shard.set(group_id, key, committed)
@@ -695,7 +702,8 @@ class Coordinator(Coordination[Shard]):
         return looked_at
 
     def _forget(self, shard: Shard, topics: Collection[str]) -> None:
-        """Remove the offsets of topics that are gone: at once as far as the turn allows, and the rest in the next ones."""
+        """Remove the offsets of topics that are gone: at once as far as the turn allows, and the rest in the next
+        ones."""
         if topics:
             shard.forget_topics(topics)
             self._walking[shard] = None
@@ -722,7 +730,7 @@ class Coordinator(Coordination[Shard]):
             self._remove_offsets(shard, group_id, gone, lambda error: None)
 
     def _before_commit(self, shard: Shard, group_id: str, offsets: Sequence[tuple[str, int, CommittedOffset]]) -> None:
-        """The group commits these offsets: what it has of their keys for topics that are gone is removed before that."""
+        """Remove what a group has of keys that it is about to commit, for topics that are gone."""
         for walk in shard.walks:
             gone = walk.gone(group_id, [(topic, number) for topic, number, _ in offsets])
             self._forget_of(shard, group_id, [key for key in gone if shard.holds_key(group_id, key)])
@@ -759,8 +767,8 @@ class Coordinator(Coordination[Shard]):
 
 
 def _old(shard: Shard, id: str, keys: Sequence[Key], found: Expiry) -> list[Key]:
-    """Those keys of a group that have expired. One that is being written, also in an open transaction, has not, since its
-    removal would stand behind the new value in the log."""
+    """The keys of a group that have expired, out of `keys`. A key that is being written, also in an open transaction,
+    has not, since its removal would stand behind the new value in the log."""
     offsets, unsettled, unstable = shard.offsets_of(id), shard.unsettled_of(id), shard.transactional.unstable(id)
     return [
         key
@@ -773,6 +781,6 @@ def _old(shard: Shard, id: str, keys: Sequence[Key], found: Expiry) -> list[Key]
 
 
 def _note(removal: _Removal, error: ErrorCode) -> None:
-    """A portion of a group's removal has ended."""
+    """Note that the write of a portion of a group's removal has ended."""
     if error is not ErrorCode.NONE:
         removal.error = error

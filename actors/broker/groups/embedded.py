@@ -15,19 +15,19 @@ from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 
 CONSUMER = "consumer"
-"""The protocol type of all that is in here."""
+"""The protocol type of the groups whose bytes are read here."""
 NEWEST = 3
 _SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
 Partitions = Mapping[str, frozenset[int]]
-"""Topic -> partitions."""
+"""The partitions of each topic."""
 
 
 class CustomAssignor(Exception):
-    """An assignment has bytes that only the assignor of its group knows."""
+    """The assignment has bytes that only the assignor of its group knows."""
 
 
 class Subscribed(NamedTuple):
-    """What a member says of itself. `owned`: what it has, none where its version does not say."""
+    """The subscription of a classic member. `owned`: what it has, none where its version does not say."""
 
     topics: tuple[str, ...]
     owned: Partitions

@@ -11,17 +11,17 @@ EPOCH_MAX = (1 << 31) - 1
 
 
 def next_generation(generation: int) -> int:
-    """The generation behind that one; never 0, which a group has that was never joined."""
+    """The generation behind another one; never 0, which a group has that was never joined."""
     return 1 if generation >= EPOCH_MAX else generation + 1
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch behind that one; behind the last there is none, so that it stays."""
+    """The epoch behind another one; the last one stays, since none is behind it."""
     return min(epoch + 1, EPOCH_MAX)
 
 
 def spent(group_id: str, epoch: int) -> str | None:
-    """What to tell a member of a group that has no epoch left for what the member may ask; None: it has."""
+    """The sentence for a member of a group that has no epoch left for what the member may ask; None: it has one."""
     if epoch < EPOCH_MAX:
         return None
     return f"Group {group_id} has used up its epochs ({EPOCH_MAX}): stop all of its members, delete it and start them anew."

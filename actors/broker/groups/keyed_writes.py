@@ -17,13 +17,13 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 K = TypeVar("K")
-"""Which record of a group."""
+"""The key of a record inside its group."""
 WRITE_BYTES_MAX = 1 << 18
-"""Of the records of one write."""
+"""The most bytes of the records of one write."""
 
 
 class _Flight(Generic[K]):
-    """A write that is under way. `spoiled`: an earlier one of the group has failed."""
+    """A write that is under way. `spoiled`: an earlier write of the group has failed."""
 
     __slots__ = ("keys", "spoiled", "thens")
 
@@ -34,8 +34,8 @@ class _Flight(Generic[K]):
 
 
 class KeyedWrites(Generic[K]):
-    """The writes of one group. They are not remembered: the next coordinator begins anew, with all keys of which it is not
-    sure `behind`."""
+    """The writes of one group. They are not remembered: the next coordinator begins anew, with all keys of which it is
+    not sure `behind`."""
 
     __slots__ = ("_flights", "behind")
 
@@ -49,8 +49,8 @@ class KeyedWrites(Generic[K]):
         return not (self.behind or self._flights)
 
     def unsettled(self) -> list[K]:
-        """Keys of which the log may have another value than the one that is committed: they are being written, or such a
-        write has failed."""
+        """The keys of which the log may have another value than the one that is committed: they are being written, or
+        such a write has failed."""
         return [*(key for flight in self._flights.values() for key in flight.keys), *self.behind]
 
     def commit(
@@ -60,8 +60,8 @@ class KeyedWrites(Generic[K]):
         write: Callable[[Sequence[Record], Then], int],
         then: Callable[[ErrorCode], None] | None = None,
     ) -> None:
-        """Write what is touched; `then` when it is committed, and all that was under way before. `record`: what the group
-        says for a key now. `write`: begins one write, and gives its token."""
+        """Write what is touched. `then` is called when it is committed, and all that was under way before. `record`:
+        the record of a key as the group is now. `write`: begins one write, and gives its token."""
         keys = {**self.behind, **touched}
         self.behind.clear()
         if not keys:

@@ -25,15 +25,15 @@ G = TypeVar("G", bound=AnyGroup)
 
 
 class Job(NamedTuple):
-    """Work outside the loop. `run` gives what `then` is called with, or an exception."""
+    """A job outside the loop. `run` gives what `then` is called with, or an exception."""
 
     run: Callable[[], Any]
     then: Callable[[Any, Now], None]
 
 
 class Committer(NamedTuple):
-    """Who commits offsets. `epoch`: of the member, or its generation; -1: it names none. `transactional`: a producer does,
-    for a member that it may name (KIP-447); one that names none is believed."""
+    """The member or producer that commits offsets. `epoch`: of the member, or its generation; -1: it names none.
+    `transactional`: a producer commits, for a member that it may name (KIP-447); if it names none, it is believed."""
 
     member_id: str
     instance_id: str | None
@@ -42,56 +42,58 @@ class Committer(NamedTuple):
 
 
 class Expiry(NamedTuple):
-    """Which committed offsets of a group have expired. `whole`: the group goes if all have."""
+    """The committed offsets of a group that have expired. `whole`: the group goes if all have."""
 
     old: Callable[[Key, CommittedOffset], bool]
     whole: bool = False
 
 
 class Ports(Protocol):
-    """The coordinator, as a kind sees it."""
+    """The coordinator, as far as a kind of group reaches it."""
 
     answers: list[tuple[int, Any]]
-    """(ticket, verdict): what a kind answers. It is another list after a while: append to the one that is here now."""
+    """The answers of a kind: (ticket, verdict). It is another list after a while: append to the one that is here
+    now."""
 
     def shard_of(self, name: str) -> Shard | ErrorCode:
         """The loaded shard of a group's name, or why there is none."""
         ...
 
     def write(self, shard: Shard, group_id: str, records: Sequence[Record], then: Then) -> int:
-        """Begin a write of one group; its token. `then` is told when it is committed, or has failed."""
+        """Begin a write of one group. Returns its token. `then` is called when it is committed, or has failed."""
         ...
 
     def vacate(self, shard: Shard, group_id: str) -> list[Record] | None:
-        """Another kind takes over a name: the records that remove what the log has of a classic group without members, which
-        are to be written with the first ones of the new group; `shard.forget` is called then. None: the name is taken."""
+        """Give a name to another kind. Returns the records that remove what the log has of a classic group without
+        members, which are to be written with the first ones of the new group; `shard.forget` is called then. None: the
+        name is taken."""
         ...
 
     def become_classic(
         self, shard: Shard, group: AnyGroup, removed: Sequence[bytes], now: Now, *, rebalance: bool, then: Then
     ) -> None:
-        """A group is classic from now on. `removed`: keys of what the log has of it in its former kind. `rebalance`: its
-        members join anew. `then` is told when all that is written."""
+        """Make a group classic. `removed`: keys of what the log has of it in its former kind. `rebalance`: its members
+        join anew. `then` is called when all that is written."""
         ...
 
     def retire(self, shard: Shard, group: AnyGroup) -> list[Record]:
-        """A classic group goes on as another kind: who waits in it is told to join anew. The records that remove what the
-        log has of it."""
+        """Let a classic group go on as another kind: members that wait in it are told to join anew. Returns the records
+        that remove what the log has of it."""
         ...
 
 
 class Kind(Protocol[G]):
-    """One kind of group. What a kind does not say holds as it stands here."""
+    """One kind of group. A method that a kind does not replace does what stands here."""
 
     type: ClassVar[str]
-    """Its name in ListGroups."""
+    """The name of the kind in ListGroups."""
     numbers: ClassVar[Collection[int]]
-    """Of the keys of its records."""
+    """The numbers of the keys of its records."""
     gives_way: ClassVar[bool] = False
-    """Whether an empty group of it becomes a classic one when a classic member comes."""
+    """Whether an empty group of this kind becomes a classic one when a classic member comes."""
     ports: Ports
     jobs: list[Job]
-    """To be taken and run."""
+    """The jobs outside the loop, to be taken and run."""
 
     def groups(self, shard: Shard) -> dict[str, G]:
         """The groups of this kind in a shard, by id."""
@@ -100,25 +102,26 @@ class Kind(Protocol[G]):
     # ---- the log
 
     def read(self, number: int, key: bytes, value: bytes | None) -> Line:
-        """Decode a record whose key has one of its `numbers`. Raises WireError: then the group is foreign here."""
+        """Decode a record whose key has one of its `numbers`. Raises WireError if that cannot be done: then the group
+        is foreign here."""
         ...
 
     def replay(self, shard: Shard, line: Line) -> None:
-        """Take in what the log says. Nothing is answered, written or timed before `loaded`."""
+        """Take in a record of the log. Nothing is answered, written or timed before `loaded`."""
         ...
 
     def loaded(self, shard: Shard, now: Now) -> None:
-        """The whole log of a shard was read. Sessions begin now."""
+        """Let sessions begin, since the whole log of a shard was read. Sessions begin now."""
         ...
 
     def unload(self, shard: Shard) -> None:
-        """Another broker leads: answer who waits for something in the shard. Writes are told by themselves."""
+        """Answer every request that waits in the shard, since another broker leads it. Writes end on their own."""
         ...
 
     # ---- time
 
     def deadline_ms(self) -> int:
-        """When `tick` has something to do."""
+        """The monotonic time at which `tick` has something to do."""
         ...
 
     def tick(self, now: Now) -> None:
@@ -128,7 +131,7 @@ class Kind(Protocol[G]):
     # ---- who may commit and read offsets
 
     def commit_error(self, group: G, committer: Committer, now: Now) -> ErrorCode:
-        """Whether offsets may be committed. STALE_MEMBER_EPOCH: for what `held_since` allows."""
+        """NONE if offsets may be committed, else the error. STALE_MEMBER_EPOCH: `held_since` decides."""
         ...
 
     def held_since(self, group: G, member_id: str, epoch: int, topic: str, partition: int) -> bool:
@@ -136,34 +139,35 @@ class Kind(Protocol[G]):
         return False
 
     def stale_error(self, group: G, member_id: str) -> ErrorCode:
-        """What a member is told that commits in an earlier epoch, and may not."""
+        """The error for a member that commits in an earlier epoch, and may not."""
         return ErrorCode.STALE_MEMBER_EPOCH
 
     def fetch_error(self, group: G, member_id: str, epoch: int) -> ErrorCode:
-        """Whether a member that names itself may read the group's offsets."""
+        """NONE if a member that names itself may read the group's offsets, else the error."""
         return ErrorCode.NONE
 
     # ---- what is told of a group, and when it goes
 
     def listed(self, group: G) -> tuple[str, str]:
-        """Its protocol type and its state, as ListGroups has them."""
+        """The group's protocol type and its state, as ListGroups has them."""
         ...
 
     def size(self, group: G) -> int:
-        """How many members it has."""
+        """The number of members of a group."""
         return len(group.members)
 
     def subscribes(self, group: G) -> Callable[[str], bool]:
-        """Whether some member subscribes to a topic, or may do so: committed offsets of such a topic are not deleted."""
+        """Whether some member subscribes to a topic, or may do so: committed offsets of such a topic are not
+        deleted."""
         ...
 
     def offset_delete_error(self, group: G) -> ErrorCode:
-        """Whether committed offsets may be deleted at all (OffsetDelete)."""
+        """NONE if committed offsets may be deleted at all (OffsetDelete), else the error."""
         return ErrorCode.NONE
 
     def expiry(self, shard: Shard, group: G, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
-        """Which offsets' time is over; None: of none. It looks at no offset. `busy`: something of the group is being
-        written."""
+        """The offsets of a group whose time is over; None: there are none. It looks at no offset. `busy`: something of
+        the group is being written."""
         return None
 
     def removal_error(self, group: G) -> ErrorCode:
@@ -171,32 +175,33 @@ class Kind(Protocol[G]):
         ...
 
     def before_removal(self, shard: Shard, group: G, then: Callable[[ErrorCode], None]) -> None:
-        """Something must go before the group: `then` is told when it has, or why it cannot."""
+        """Remove what must go before the group. `then` is called when it has gone, or with the error."""
         then(ErrorCode.NONE)
 
     def removal(self, group: G) -> list[Record]:
-        """The records that remove the group, a removal of every key of which the log may have a value. The group is dead
-        from now on."""
+        """The records that remove the group, a removal of every key of which the log may have a value. The group is
+        dead from now on."""
         ...
 
     def revive(self, group: G) -> None:
-        """The removal could not be written: the group lives, and the log may have the removal or not."""
+        """Take a group back whose removal could not be written: the log may have the removal or not."""
         ...
 
     # ---- requests of classic members
 
     def classic_join(self, shard: Shard, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """JoinGroup for a group of this kind which has members. The verdict, a `Joined`, appears in the answers."""
+        """Handle JoinGroup for a group of this kind which has members. The verdict, a `Joined`, appears in the
+        answers."""
         self.ports.answers.append((ticket, Joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
 
     def classic_sync(self, shard: Shard, group: G, ticket: int, request: SyncRequest, now: Now) -> None:
-        """SyncGroup. The verdict, a `Synced`, appears in the answers."""
+        """Handle a SyncGroup request. The verdict, a `Synced`, appears in the answers."""
         self.ports.answers.append((ticket, Synced(ErrorCode.UNKNOWN_MEMBER_ID)))
 
     def classic_heartbeat(
         self, shard: Shard, group: G, member_id: str, instance_id: str | None, generation: int, now: Now
     ) -> ErrorCode:
-        """Heartbeat."""
+        """Handle Heartbeat of a classic member. Returns the error of the answer."""
         return ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(
@@ -207,7 +212,8 @@ class Kind(Protocol[G]):
         then: Callable[[ErrorCode], None],
         now: Now,
     ) -> ErrorCode | list[ErrorCode]:
-        """LeaveGroup, which is also how an administrator takes members out, by member or instance id: a code for each, or
-        one for all. `then` is called when what they say is committed, or with the error of its write."""
+        """Handle LeaveGroup, which is also how an administrator takes members out, by member or instance id. Returns a
+        code for each, or one for all. `then` is called when what they say is committed, or with the error of its
+        write."""
         then(ErrorCode.NONE)
         return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)

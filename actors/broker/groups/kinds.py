@@ -20,7 +20,8 @@ from actors.ledger import Account
 
 
 class GroupSettings(NamedTuple):
-    """The broker's `offsets.*` and `group.*`. `partitions`: how many `__consumer_offsets` will have at first."""
+    """The broker's settings of groups, `offsets.*` and `group.*`. `partitions`: how many `__consumer_offsets` will have
+    at first."""
 
     partitions: int
     policy: Policy
@@ -34,7 +35,8 @@ class GroupSettings(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "GroupSettings":
-        """Out of the broker's settings, by name. `settings_of`: every setting of a group, by its id."""
+        """The settings, taken out of the broker's settings by name. `settings_of`: every setting of a group, by its
+        id."""
         return cls(
             partitions=value("offsets.topic.num.partitions"),
             policy=Policy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
@@ -58,7 +60,7 @@ class Kinds(NamedTuple):
 
 
 def kinds(ports: Ports, settings: GroupSettings, topics: Topics, members: Account | None = None) -> Kinds:
-    """The kinds of one coordinator. `members`: to which members of classic groups are charged."""
+    """The kinds of one coordinator. `members`: the account to which members of classic groups are charged."""
     return Kinds(
         consumer=ConsumerGroups(ports, settings.consumer, topics),
         share=ShareGroups(ports, settings.share, topics),

@@ -1,4 +1,5 @@
-"""What groups of the three newer protocols have in common: consumer, share and streams groups (KIP-848, KIP-932, KIP-1071).
+"""What groups of the three newer protocols have in common: consumer, share and streams groups (KIP-848, KIP-932,
+KIP-1071).
 
 The coordinator makes the target assignment, and each member comes to its part of it with heartbeats. This file alone decides
 the order of each change: the group is changed, the records that this touches are written (`keyed_writes.py`), and the member
@@ -32,12 +33,12 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 MEMBER, MEMBERS, ASSIGNMENT, REST = range(4)
-"""What a planned look is at: the times of one member, the sessions of all, whether a target assignment is to be made,
-whether the group may rest. Only consumer groups have the second and the last."""
+"""The subjects of planned looks: the times of one member, the sessions of all, whether a target assignment is to be
+made, whether the group may rest. Only consumer groups have the second and the last."""
 SettingsOf = Callable[[str], Mapping[str, Any]]
-"""All settings of a group, by its name."""
+"""A function that returns all settings of a group, by its name."""
 Look = tuple[int, int, str, str, int]
-"""(when, rank, group, member, at what). The member is "" where the look is not at one."""
+"""A planned look: (when, rank, group, member, at what). The member is "" where the look is not at one."""
 
 
 class GroupConfig(NamedTuple):
@@ -49,7 +50,7 @@ class GroupConfig(NamedTuple):
 
     @classmethod
     def of(cls, type: str, settings: Mapping[str, Any]) -> "GroupConfig":
-        """Out of all settings of a group, those of its type."""
+        """The settings of a type, taken out of all settings of a group."""
         names = "session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"
         return cls(*(settings[f"{type}.{name}"] for name in names))
 
@@ -89,10 +90,9 @@ W = TypeVar("W", bound=AnyWaiting)
 
 
 class InProgress:
-    """What is under way for a group. It is not remembered: the next coordinator begins anew.
-
-    `waiting`: heartbeats that wait for a target assignment. `assigning`: one is being made. `assign_due_ms`: when the next
-    may be; FAR_MS: no look for it is planned. `seen_version`: of the metadata that the group's `metadata_hash` is of."""
+    """The work in progress of one group. It is not remembered: the next coordinator begins anew. `waiting`: heartbeats
+    that wait for a target assignment. `assigning`: one is being made. `assign_due_ms`: when the next may be; FAR_MS: no
+    look for it is planned. `seen_version`: of the metadata that the group's `metadata_hash` is of."""
 
     __slots__ = ("assign_due_ms", "assigning", "seen_version", "waiting", "writes")
 
@@ -105,7 +105,8 @@ class InProgress:
 
 
 class MemberGroup(AnyGroup, Protocol):
-    """One group. `gone`: its removal is being written. `way`: what is in progress; None: the log is still being read."""
+    """One group of the newer protocols. `gone`: its removal is being written. `way`: what is in progress; None: the log
+    is still being read."""
 
     way: Any
     gone: bool
@@ -118,8 +119,8 @@ class MemberGroup(AnyGroup, Protocol):
 
 
 class Records(Protocol):
-    """The module that has the records of a kind (`consumer/records.py` and others). Each names a record by a key of its own;
-    `CURRENT` is where a member is."""
+    """The module that has the records of a kind (`consumer/records.py` and others). Each names a record by a key of its
+    own; `CURRENT` is the record of a member's state."""
 
     GROUP: int
     CURRENT: int
@@ -141,20 +142,20 @@ class MemberGroups(Kind[G]):
     beat: type[Any]
     """The answer to a heartbeat. It begins with the error code, and a sentence about that."""
     failure: ClassVar[str] = "No assignment could be made: {error!r}"
-    """What waiting members are told when an assignor fails. Kafka has a sentence of its own for streams groups."""
+    """The sentence for waiting members when an assignor fails. Kafka has a sentence of its own for streams groups."""
     ranked: ClassVar[bool] = False
-    """Looks of one millisecond are taken by what they are at, before the group: MEMBER first. Otherwise they are taken by
-    the group, an assignment first. Consumer groups do that, of which ten thousand may be loaded at once: what frees
-    partitions comes before what assigns them, and a look whether to rest last."""
+    """Whether looks of one millisecond are taken by what they are at, before the group: MEMBER first. Otherwise they
+    are taken by the group, an assignment first. Consumer groups do that, of which ten thousand may be loaded at once:
+    what frees partitions comes before what assigns them, and a look whether to rest last."""
 
     def __init__(self, ports: Ports, settings: AnySettings, topics: Topics) -> None:
         self.ports = ports
         self.settings = settings
         self.topics = topics
         self.jobs: list[Job] = []
-        """To be taken and run."""
+        """The jobs outside the loop, to be taken and run."""
         self.watched: list[Look] = []
-        """Looks that are planned."""
+        """The looks that are planned."""
         self._looks: dict[int, Callable[[Shard, G, str, int, Now], None]] = {
             MEMBER: self._look_at_member,
             ASSIGNMENT: self._look_at_assignment,
@@ -168,39 +169,39 @@ class MemberGroups(Kind[G]):
 
     @abstractmethod
     def _in_progress(self, group: G) -> InProgress:
-        """What a group has in progress when nothing is."""
+        """The work in progress of a group that has none."""
 
     @abstractmethod
     def _check(self, request: Any) -> None:
-        """Raises RequestRefused for what is wrong with a heartbeat whatever the group looks like."""
+        """Check what is wrong with a heartbeat whatever the group looks like. Raises RequestRefused."""
 
     @abstractmethod
     def _leave(self, shard: Shard, ticket: int, request: Any, now: Now) -> None:
-        """A member leaves. Raises RequestRefused."""
+        """Let a member leave. Raises RequestRefused."""
 
     @abstractmethod
     def _beat(self, shard: Shard, ticket: int, request: Any, now: Now) -> None:
-        """A member joins or goes on. Raises RequestRefused."""
+        """Let a member join or go on. Raises RequestRefused."""
 
     @abstractmethod
     def _resume(self, shard: Shard, group: G, now: Now) -> None:
-        """The log of a group was read: its members' sessions begin now."""
+        """Let sessions of a group's members begin, since its log was read."""
 
     @abstractmethod
     def _end_session(self, shard: Shard, group: G, member: Any, now: Now) -> None:
-        """A member is late: take it out."""
+        """Take out a member that is late."""
 
     @abstractmethod
     def _order(self, group: G) -> Any:
-        """What is to be assigned to whom, as a value."""
+        """The order for an assignor: what is to be assigned to whom, as a value."""
 
     @abstractmethod
     def _assignor(self, group: G) -> Callable[[Any], Any]:
-        """What makes a target assignment of that, outside the loop."""
+        """A function that makes a target assignment of an order, outside the loop."""
 
     @abstractmethod
     def _take_targets(self, group: G, epoch: int, order: Any, targets: Any, now: Now) -> dict[Any, None]:
-        """Make a target assignment hold for all members that are still there; the keys that it touches."""
+        """Make a target assignment hold for all members that are still there. Returns the keys that it touches."""
 
     @abstractmethod
     def _answer_member(self, shard: Shard, group: G, member: Any, one: Any, touched: dict[Any, None], now: Now) -> None:
@@ -211,7 +212,7 @@ class MemberGroups(Kind[G]):
         return bool(not group.way.assigning and group.members and group.epoch > group.target_epoch)
 
     def _assignment_due_ms(self, group: G, now: Now) -> int:
-        """When it may be made."""
+        """The time at which the next target assignment may be made."""
         interval_ms = self.settings.config(group.id).assignment_interval_ms
         return now.mono_ms + left_ms(group.target_wall_ms, interval_ms, now.wall_ms)
 
@@ -222,7 +223,7 @@ class MemberGroups(Kind[G]):
     # ---- requests
 
     def heartbeat(self, ticket: int, request: Any, now: Now) -> None:
-        """The heartbeat of a member. The answer comes under the ticket."""
+        """Handle the heartbeat of a member. The answer comes under the ticket."""
         try:
             self._check(request)
             shard = self._shard(request.group_id)
@@ -242,7 +243,7 @@ class MemberGroups(Kind[G]):
         return shard
 
     def _check_room(self, group: G, member_id: str) -> None:
-        """Raises RequestRefused where the group has no epoch or no place left."""
+        """Check that there is room for a member. Raises RequestRefused if the group has no epoch or no place left."""
         if (why := spent(group.id, group.epoch)) is not None:
             raise RequestRefused(ErrorCode.INVALID_REQUEST, why)
         size_max = self.settings.size_max
@@ -260,7 +261,7 @@ class MemberGroups(Kind[G]):
     # ---- the log
 
     def read(self, number: int, key: bytes, value: bytes | None) -> Line:
-        """Decode a record."""
+        """Decode a record of a group."""
         return self.records.read(number, key, value)
 
     def replay(self, shard: Shard, line: Line) -> None:
@@ -275,14 +276,15 @@ class MemberGroups(Kind[G]):
             self.records.replay(group, line.key, line.data)
 
     def loaded(self, shard: Shard, now: Now) -> None:
-        """The log of a shard was read: sessions begin now."""
+        """Let sessions begin, since the log of a shard was read."""
         for group in self.groups(shard).values():
             group.way = self._in_progress(group)
             group.way.writes.behind.update((self.records.Key(self.records.CURRENT, id), None) for id in group.index())
             self._resume(shard, group, now)
 
     def unload(self, shard: Shard) -> None:
-        """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
+        """Answer the members that wait for an assignment, since another broker leads the shard: they ask there. Writes
+        end on their own."""
         for group in self.groups(shard).values():
             if group.way is None:
                 continue  # the log was still being read
@@ -292,11 +294,12 @@ class MemberGroups(Kind[G]):
     # ---- time
 
     def deadline_ms(self) -> int:
-        """When `tick` has something to do."""
+        """The monotonic time at which `tick` has something to do."""
         return self.watched[0][0] if self.watched else FAR_MS
 
     def tick(self, now: Now) -> None:
-        """Take the looks that are due: at members that may be late, at target assignments, and what else the kind has."""
+        """Take the looks that are due: at members that may be late, at target assignments, and what else the kind
+        has."""
         due = []
         while self.watched and self.watched[0][0] <= now.mono_ms:
             due.append(heapq.heappop(self.watched))
@@ -324,7 +327,7 @@ class MemberGroups(Kind[G]):
             self._want_assignment(shard, group, now)
 
     def _touch(self, group: G, member: Any, now: Now) -> None:
-        """A member was heard of."""
+        """Begin a member's session anew, since it was heard of."""
         member.session_due_ms = now.mono_ms + self._session_ms(group, member)
         self._watch(group, member)
 
@@ -337,11 +340,11 @@ class MemberGroups(Kind[G]):
     # ---- what is told of a group, and when it goes
 
     def listed(self, group: G) -> tuple[str, str]:
-        """Its protocol type and its state."""
+        """The protocol type and the state of a group."""
         return self.type, group.state()
 
     def removal_error(self, group: G) -> ErrorCode:
-        """Only an empty group can be deleted."""
+        """NONE if a group can be deleted, else the error: only an empty group can."""
         if group.gone:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NON_EMPTY_GROUP if self.size(group) else ErrorCode.NONE
@@ -353,14 +356,15 @@ class MemberGroups(Kind[G]):
         return [self.records.record(group, key) for key in dict.fromkeys((*behind, *self.records.keys(group)))]
 
     def revive(self, group: G) -> None:
-        """The removal could not be written: the log may have it or not, so all is written with the next change."""
+        """Take a group back whose removal could not be written: the log may have it or not, so all is written with the
+        next change."""
         group.gone = False
         group.way.writes.behind.update(dict.fromkeys(self.records.keys(group)))
 
     # ---- target assignments
 
     def _want_assignment(self, shard: Shard, group: G, now: Now) -> bool:
-        """Have a target assignment made if one is needed, now or when it is time; whether now."""
+        """Have a target assignment made if one is needed, now or when it is time. Returns whether now."""
         way = group.way
         if not self._needs_assignment(group):
             return False
@@ -378,7 +382,7 @@ class MemberGroups(Kind[G]):
         return True
 
     def _assigned(self, shard: Shard, group: G, epoch: int, order: Any, result: Any, now: Now) -> None:
-        """A target assignment was made, or an exception says why not."""
+        """Take a target assignment that was made, or an exception that says why not."""
         way = group.way
         way.assigning = False
         waiting, way.waiting = way.waiting, []
@@ -426,7 +430,7 @@ class MemberGroups(Kind[G]):
         self.ports.answers.append((ticket, beat))
 
     def _once_written(self, ticket: int, request: Any, beat: Any) -> Callable[[ErrorCode], None]:
-        """What a write calls that an answer waits for."""
+        """A function for a write to call, which then sends the answer."""
 
         def written(error: ErrorCode) -> None:
             self._reply(ticket, request, beat if error is ErrorCode.NONE else self.beat(error, None))
@@ -436,7 +440,7 @@ class MemberGroups(Kind[G]):
     def _commit(
         self, shard: Shard, group: G, touched: Mapping[Any, None], then: Callable[[ErrorCode], None] | None = None
     ) -> None:
-        """Write what is touched; `then` when it is committed, and all that was under way before."""
+        """Write what is touched. `then` is called when it is committed, and all that was under way before."""
 
         def write(records: Sequence[Record], ended: Then) -> int:
             return self.ports.write(shard, group.id, records, ended)

@@ -9,7 +9,7 @@ from typing import Any
 
 PATTERN_CHARACTERS_MAX = 1000
 MEMORY_BYTES_MAX = 512 << 10
-"""Of one expression, with the states that it remembers while it is matched."""
+"""The most memory of one expression, with the states that it remembers while it is matched."""
 
 
 class PatternRefused(ValueError):
@@ -20,7 +20,7 @@ class Pattern:
     """A compiled expression."""
 
     def __init__(self, text: str) -> None:
-        """Raises PatternRefused."""
+        """Compile an expression. Raises PatternRefused."""
         import re2  # here, because a node without expressions does without its 2.5 MiB
 
         if len(text) > PATTERN_CHARACTERS_MAX:
@@ -37,5 +37,5 @@ class Pattern:
             ) from None
 
     def fullmatch(self, text: str) -> bool:
-        """Whether it matches the whole text; in a time that is linear in the text."""
+        """Whether the expression matches the whole text; in a time that is linear in the text."""
         return self._compiled.fullmatch(text) is not None

@@ -1,5 +1,5 @@
-"""What consumer and streams groups have in common: a member lets go of what others are to get, and commits offsets in its
-epoch (KIP-848, KIP-1071).
+"""What consumer and streams groups have in common: a member lets go of what others are to get, and commits offsets in
+its epoch (KIP-848, KIP-1071).
 
 What a member holds is a partition in a consumer group, and an active task in a streams group. This file alone decides, for
 both, how long a member has to let go, and what the member epoch means for committed offsets. Rules:
@@ -23,7 +23,7 @@ from actors.wire.errors import ErrorCode
 
 
 class ReconciledGroup(MemberGroup, Protocol):
-    """One group whose members let go."""
+    """One group whose members let go of what others are to get."""
 
     def epoch_of(self, id: str) -> int | None: ...
     def subscribes(self, topic: str) -> bool: ...
@@ -40,16 +40,18 @@ class ReconciledGroups(MemberGroups[G]):
 
     @abstractmethod
     def _held_as(self, group: G, topic: str) -> Any | None:
-        """What a member holds where it reads a topic: the topic's id, or a subtopology; None: there is no such topic."""
+        """The name of what a member holds where it reads a topic: the topic's id, or a subtopology; None: there is no
+        such topic."""
 
     def _past_error(self, group: G, committer: Committer, present: int) -> ErrorCode:
-        """What a commit hears that is in another epoch than the `present` one of its member."""
+        """The error for a commit in another epoch than the `present` one of its member."""
         return ErrorCode.STALE_MEMBER_EPOCH
 
     # ---- who may commit and read offsets
 
     def commit_error(self, group: G, committer: Committer, now: Now) -> ErrorCode:
-        """Whether a member may commit in its epoch; STALE_MEMBER_EPOCH for an older one, see `held_since`."""
+        """NONE if a member may commit in its epoch, else the error; STALE_MEMBER_EPOCH for an older one, see
+        `held_since`."""
         member_id, instance_id, epoch, transactional = committer
         if group.gone:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -71,7 +73,7 @@ class ReconciledGroups(MemberGroups[G]):
         return since is not None and since <= epoch
 
     def fetch_error(self, group: G, member_id: str, epoch: int) -> ErrorCode:
-        """A member reads offsets in its epoch alone."""
+        """NONE if a member may read offsets, else the error: it may only in its epoch."""
         present = group.epoch_of(member_id)
         if present is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -82,11 +84,12 @@ class ReconciledGroups(MemberGroups[G]):
         return group.subscribes
 
     def offset_delete_error(self, group: G) -> ErrorCode:
-        """Offsets of topics that no member reads can be deleted at any time."""
+        """The error for a deletion of offsets; NONE while the group is there: offsets of topics that no member reads
+        can be deleted at any time."""
         return ErrorCode.GROUP_ID_NOT_FOUND if group.gone else ErrorCode.NONE
 
     def expiry(self, shard: Shard, group: G, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
-        """Which committed offsets' time is over."""
+        """The committed offsets whose time is over."""
         if busy or group.gone or shard.transactional.unstable(group.id):
             return None
         oldest_ms, unsettled, subscribes = now.wall_ms - retention_ms, shard.unsettled_of(group.id), group.subscribes
@@ -107,7 +110,7 @@ class ReconciledGroups(MemberGroups[G]):
         touched: dict[Any, None],
         now: Now,
     ) -> bool:
-        """Bring a member one step nearer to its target, `step`. False: it is fenced, and was answered."""
+        """Bring a member one step nearer to its target, by `step`. Returns False if it is fenced, and was answered."""
         try:
             current = step()
         except Fenced as fenced:
@@ -121,7 +124,7 @@ class ReconciledGroups(MemberGroups[G]):
         return True
 
     def _time_revocation(self, group: G, member: Any, now: Now) -> None:
-        """Where a member has to let go of something, the time for that begins."""
+        """Begin the time for a member that has to let go of something."""
         member.rebalance_due_ms = FAR_MS
         if member.revokes:
             member.rebalance_due_ms = now.mono_ms + max(0, member.rebalance_timeout_ms)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 
 class AnyCurrent(Protocol):
-    """Where a member is."""
+    """The state of a member on its way."""
 
     @property
     def epoch(self) -> int: ...
@@ -19,7 +19,7 @@ class AnyCurrent(Protocol):
 
 
 class AnyQuestion(Protocol):
-    """One member and what it is to come to."""
+    """One member and the target that it is to reach."""
 
     @property
     def current(self) -> Any: ...
@@ -30,7 +30,7 @@ class AnyQuestion(Protocol):
 Q = TypeVar("Q", bound=AnyQuestion)
 C = TypeVar("C")
 Row = Sequence[tuple[Callable[[Q], bool], Callable[[Q], C]]]
-"""What is done, by the first condition that holds."""
+"""The steps of one state of a member, each with the condition for it; the first that holds counts."""
 
 
 class Fenced(Exception):
@@ -38,7 +38,7 @@ class Fenced(Exception):
 
 
 def next_step(steps: Mapping[Any, Row[Q, C]], question: Q, stays: C) -> C:
-    """Where the member is next; `stays` where nothing can be done yet. Raises Fenced."""
+    """The next state of the member; `stays` where nothing can be done yet. Raises Fenced."""
     for condition, step in steps[question.current.state]:
         if condition(question):
             return step(question)
@@ -46,10 +46,10 @@ def next_step(steps: Mapping[Any, Row[Q, C]], question: Q, stays: C) -> C:
 
 
 def always(question: AnyQuestion) -> bool:
-    """The last row of a table."""
+    """True: the condition of the last row of a table."""
     return True
 
 
 def behind(question: AnyQuestion) -> bool:
-    """The target assignment is of another epoch than the member."""
+    """Whether the target assignment is of another epoch than the member."""
     return bool(question.current.epoch != question.target_epoch)

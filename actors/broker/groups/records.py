@@ -17,7 +17,7 @@ from actors.wire.messages import decode, encode, message
 
 OFFSET_KEY, OFFSET_VALUE = 1, 3
 OFFSET_KEYS = (0, OFFSET_KEY)
-"""Very old versions of Apache Kafka wrote the first."""
+"""The numbers of the keys of offsets; very old versions of Apache Kafka wrote the first."""
 
 
 class CommittedOffset(NamedTuple):
@@ -39,7 +39,8 @@ class OffsetLine(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A decoded record of a group. `key`: which one of the group, in the words of its kind. `data` None: it was removed."""
+    """A decoded record of a group. `key`: which one of the group, in the words of its kind. `data` None: the record was
+    removed."""
 
     group: str
     key: Any
@@ -47,8 +48,8 @@ class Line(NamedTuple):
 
 
 class ForeignLine(NamedTuple):
-    """A record that cannot be read here, by what can be read of its key. `removed`: its removal. `offset`: of which topic
-    and partition, where it is one. `why`: a sentence."""
+    """A record that cannot be read here, by what can be read of its key. `removed`: it is a removal. `offset`: the
+    topic and partition, if it is an offset. `why`: a sentence."""
 
     group: str
     key: bytes
@@ -58,7 +59,8 @@ class ForeignLine(NamedTuple):
 
 
 Reader = Callable[[int, bytes, bytes | None], Line]
-"""Decodes a record of a kind of group, by the number of its key, its key and its value. Raises WireError."""
+"""A function that decodes a record of a kind of group, by the number of its key, its key and its value. Raises
+WireError."""
 
 
 def offset_record(group: str, topic: str, partition: int, committed: CommittedOffset | None) -> Record:
@@ -80,8 +82,8 @@ def offset_record(group: str, topic: str, partition: int, committed: CommittedOf
 def read(
     readers: Mapping[int, Reader], key: bytes | None, value: bytes | None
 ) -> OffsetLine | ForeignLine | Line | None:
-    """Decode a record. `readers`: by the numbers that they read. None for a record that names no group. Raises WireError on
-    a damaged key of a number that is known."""
+    """Decode a record. `readers`: by the numbers that they read. Returns None for a record that names no group. Raises
+    WireError on a damaged key of a number that is known."""
     if key is None or len(key) < 2:
         return None
     number = int.from_bytes(key[:2], "big")

@@ -13,10 +13,10 @@ class RequestRefused(Exception):
 
 
 def invalid(text: str) -> RequestRefused:
-    """The request makes no sense, whatever the group looks like."""
+    """The refusal of a request that makes no sense, whatever the group looks like."""
     return RequestRefused(ErrorCode.INVALID_REQUEST, text)
 
 
 def unknown_member(group_id: str, member_id: str) -> RequestRefused:
-    """A group has no member of that id."""
+    """The refusal of a request for a member that the group does not have."""
     return RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")

@@ -18,14 +18,14 @@ from actors.broker.groups.transactional_offsets import TransactionalOffsets
 from actors.wire.errors import ErrorCode
 
 Key = tuple[str, int]
-"""(topic, partition)"""
+"""The name of a partition: (topic, partition)."""
 NO_WRITE = 0
 PORTION_KEYS = 500
-"""Keys of a group that are looked at in one go for whether their topic is gone, and removed by one write."""
+"""The most keys of a group that are looked at in one go for whether their topic is gone, and removed by one write."""
 
 
 class AnyGroup(Protocol):
-    """A group of whatever kind. `type`: that of its kind (`kind.py`)."""
+    """A group of whatever kind. `type`: the name of its kind (`kind.py`)."""
 
     id: str
 
@@ -63,9 +63,9 @@ class Walk:
         self.topics = topics
         self._shard = shard
         self._portions: Iterator[tuple[str, list[Key]]] | None = None
-        """Those that are still to come; None: none was looked at."""
+        """The keys that are still to come; None: none was looked at."""
         self._seen: set[tuple[str, Key]] = set()
-        """Keys that were removed, or committed since."""
+        """The keys that were removed, or committed since."""
 
     @property
     def begun(self) -> bool:
@@ -73,13 +73,13 @@ class Walk:
         return self._portions is not None or bool(self._seen)
 
     def next(self) -> tuple[str, list[Key]] | None:
-        """The next keys of a group to look at, none twice and `PORTION_KEYS` at most; None: those were the last."""
+        """The next keys of a group to look at, none twice and `PORTION_KEYS` at most; None: there are no more."""
         if self._portions is None:
             self._portions = self._in_portions()
         return next(self._portions, None)
 
     def gone(self, group: str, keys: Iterable[Key]) -> list[Key]:
-        """Those keys of a group that are to be removed now. They are not told again."""
+        """The keys of a group that are to be removed now, out of `keys`. Each is returned once."""
         topics, seen = self.topics, self._seen
         found = []
         for key in keys:
@@ -95,8 +95,8 @@ class Walk:
 
 
 class Shard:
-    """One partition that this broker leads. Invariant: `offsets` has committed values only, and `unsettled` has none until
-    the shard is `loaded`: before that it only reads.
+    """One partition that this broker leads. Invariant: `offsets` has committed values only, and `unsettled` has none
+    until the shard is `loaded`: before that it only reads.
 
     `forgotten`: topics that were deleted before it was `loaded`."""
 
@@ -105,15 +105,15 @@ class Shard:
         self.epoch = epoch
         self.loaded = False
         self._groups: dict[str, dict[str, Any]] = {}
-        """Kind -> id -> group. Invariant: once `loaded`, an id is in one kind."""
+        """The groups by kind and id. Invariant: once `loaded`, an id is in one kind."""
         self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
         self.unsettled: dict[str, dict[Key, int]] = {}
-        """Group -> key -> token of the last write to it; NO_WRITE once that has failed."""
+        """The token of the last write to a key, by group and key; NO_WRITE once that has failed."""
         self.foreign: dict[str, set[bytes]] = {}
-        """Group -> keys of its records that cannot be read here. Invariant: no set is empty; once `loaded`, none of these
-        is a group of any kind."""
+        """The keys of a group's records that cannot be read here, by group. Invariant: no set is empty; once `loaded`,
+        none of these is a group of any kind."""
         self.unreadable: dict[str, set[bytes]] = {}
-        """Those of them that are offsets."""
+        """The keys in `foreign` that are offsets, by group."""
         self.forgotten: set[str] = set()
         self.walks: list[Walk] = []
         """Looks for offsets of topics that are gone, the present one first."""
@@ -127,14 +127,14 @@ class Shard:
         return found
 
     def find(self, id: str) -> Any:
-        """The group of that id, of whatever kind (an `AnyGroup`); None: there is none."""
+        """The group of an id, of whatever kind (an `AnyGroup`); None: there is none."""
         for groups in self._groups.values():
             if id in groups:
                 return groups[id]
         return None
 
     def forget(self, id: str) -> None:
-        """There is no group of that id; what it has committed stays."""
+        """Forget the group of an id; what it has committed stays."""
         for groups in self._groups.values():
             groups.pop(id, None)
 
@@ -144,23 +144,24 @@ class Shard:
         return found | dict.fromkeys(self.transactional.unstable(group))
 
     def keys_at_most(self, group: str) -> int:
-        """How many `keys` has, or more where one is in several places."""
+        """The number of `keys`, or more where one is in several places."""
         return len(self.offsets_of(group)) + len(self.unsettled_of(group)) + len(self.transactional.unstable(group))
 
     def portions(self, group: str) -> Iterator[list[Key]]:
-        """Every key of which the log may hold a value of this group, `PORTION_KEYS` at most in one go. One may come again,
-        and none is missed whose write ends meanwhile: such a one goes from one of the first two places to the third."""
+        """Every key of which the log may hold a value of this group, `PORTION_KEYS` at most in one go. A key may come
+        again, and none is missed whose write ends meanwhile: such a key goes from one of the first two places to the
+        third."""
         for keys in (self.transactional.unstable, self.unsettled_of, self.offsets_of):
             found = list(keys(group))
             for start in range(0, len(found), PORTION_KEYS):
                 yield found[start : start + PORTION_KEYS]
 
     def unsettled_of(self, group: str) -> Mapping[Key, int]:
-        """Keys of a group of which a write has not ended, or has failed. Not to be changed."""
+        """The keys of a group of which a write has not ended, or has failed. Not to be changed."""
         return self.unsettled.get(group, {})
 
     def offsets_of(self, group: str) -> Mapping[Key, CommittedOffset]:
-        """What a group has committed. Not to be changed."""
+        """The committed offsets of a group. Not to be changed."""
         return self.offsets.get(group, {})
 
     def holds_key(self, group: str, key: Key) -> bool:
@@ -176,11 +177,11 @@ class Shard:
         return group in self.offsets or group in self.unsettled or bool(self.transactional.unstable(group))
 
     def with_offsets(self) -> Iterator[str]:
-        """Groups of which the log may hold an offset, each once."""
+        """The groups of which the log may hold an offset, each once."""
         yield from dict.fromkeys((*self.offsets, *self.unsettled, *self.transactional.groups()))
 
     def set(self, group: str, key: Key, committed: CommittedOffset | None) -> None:
-        """A value is committed, or its removal (None)."""
+        """Take a value that is committed, or its removal (None)."""
         offsets = self.offsets.setdefault(group, {})
         if committed is None:
             offsets.pop(key, None)
@@ -190,7 +191,7 @@ class Shard:
             offsets[key] = committed
 
     def forget_topics(self, topics: Iterable[str]) -> None:
-        """Topics are gone, and what was committed for them is to be looked for."""
+        """Look for what was committed for topics that are gone."""
         last = self.walks[-1].topics if self.walks and not self.walks[-1].begun else None
         if isinstance(last, set):
             last.update(topics)
@@ -198,16 +199,16 @@ class Shard:
             self.walks.append(Walk(self, set(topics)))
 
     def look_for(self, missing: Missing) -> None:
-        """What was committed for topics that do not exist is to be looked for, unless that is done already."""
+        """Look for what was committed for topics that do not exist, unless that is done already."""
         if not any(isinstance(walk.topics, Missing) for walk in self.walks):
             self.walks.append(Walk(self, missing))
 
     def wrote(self, group: str, key: Key, token: int) -> None:
-        """A value, or its removal, has been written and is not committed yet."""
+        """Note that a value, or its removal, has been written and is not committed yet."""
         self.unsettled.setdefault(group, {})[key] = token
 
     def settled(self, group: str, key: Key, token: int, error: ErrorCode) -> None:
-        """The write `token` has ended. Later writes to the key have not."""
+        """Note that the write `token` has ended. Later writes to the key have not."""
         unsettled = self.unsettled.get(group, {})
         if unsettled.get(key) != token:
             return
@@ -219,7 +220,8 @@ class Shard:
             del self.unsettled[group]
 
     def take_foreign(self, line: ForeignLine) -> bool:
-        """A record of the log that cannot be read, or its removal. Whether it is the first of its group."""
+        """Take a record of the log that cannot be read, or its removal. Returns whether it is the first of its
+        group."""
         if line.removed:
             self.known(line.group, line.key)
             return False
@@ -230,7 +232,7 @@ class Shard:
         return first
 
     def known(self, group: str, key: bytes) -> None:
-        """What the log has of a key now can be read, or is its removal."""
+        """Note that what the log has of a key now can be read, or is its removal."""
         for keys in (self.foreign, self.unreadable):
             if group in keys:
                 keys[group].discard(key)
@@ -238,7 +240,8 @@ class Shard:
                     del keys[group]
 
     def drop(self, group: str, *, in_portions: bool = False) -> None:
-        """The group is deleted, with all its committed offsets. `in_portions`: these have been removed before."""
+        """Drop a group that is deleted, with all its committed offsets. `in_portions`: these have been removed
+        before."""
         self.forget(group)
         self.offsets.pop(group, None)
         self.unsettled.pop(group, None)

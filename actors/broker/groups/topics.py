@@ -13,10 +13,10 @@ class Topics(Protocol):
     """The topics of the cluster, as this broker knows them."""
 
     version: int
-    """Grows whenever a topic came, went or got partitions."""
+    """A number that grows whenever a topic came, went or got partitions."""
 
     def named(self, name: str) -> tuple[bytes, int] | None:
-        """Topic id and number of partitions; None: there is no such topic."""
+        """(topic id, number of partitions) of a topic; None: there is no such topic."""
         ...
 
     def name(self, topic_id: bytes) -> str | None:
@@ -24,12 +24,13 @@ class Topics(Protocol):
         ...
 
     def names(self) -> Iterable[str]:
-        """All of them."""
+        """The names of all topics."""
         ...
 
 
 def metadata_hash(topics: Topics, subscribed: Iterable[str]) -> int:
-    """A signed number of 64 bits that is another one when something of these topics has changed; 0: none of them exists."""
+    """A signed number of 64 bits that is another one when something of these topics has changed; 0: none of them
+    exists."""
     digest = hashlib.blake2b(digest_size=8)
     found = False
     for name in sorted(subscribed):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from actors.broker.groups.records import CommittedOffset
 
 Key = tuple[str, int]
-"""(topic, partition)"""
+"""The name of a partition: (topic, partition)."""
 
 
 class _Entry(NamedTuple):
@@ -39,7 +39,8 @@ class _Ending(NamedTuple):
 
 
 class TransactionalOffsets:
-    """Of one partition. `order` counts all offsets that are written to it, as they come in the log."""
+    """The offsets of open transactions in one partition. `order` counts all offsets that are written to it, as they
+    come in the log."""
 
     def __init__(self) -> None:
         self.order = 0
@@ -65,7 +66,7 @@ class TransactionalOffsets:
         entries[group, key] = _Entry(order, committed)
 
     def failed(self, producer_id: int, group: str, key: Key, order: int) -> None:
-        """That write has failed. The log may hold it, so the key stays unstable."""
+        """Note that a write has failed. The log may hold it, so the key stays unstable."""
         of_producer = [one.entries for one in self._endings if one.producer_id == producer_id]
         for entries in (self._open.get(producer_id, {}), *of_producer):
             entry = entries.get((group, key))
@@ -94,8 +95,8 @@ class TransactionalOffsets:
         return bool(self._endings)
 
     def take_in(self, keys_max: int) -> tuple[int, list[tuple[str, Key, int, CommittedOffset]]]:
-        """Go on with the transaction that has ended first: how many keys were looked at, `keys_max` at most, and what is
-        visible from now on, as (group, key, order, value). That is `set` before the next one is taken in."""
+        """Go on with the transaction that has ended first: how many keys were looked at, `keys_max` at most, and what
+        is visible from now on, as (group, key, order, value). That is `set` before the next one is taken in."""
         one, looked_at, visible = self._endings[0], 0, []
         while one.entries and looked_at < keys_max:
             place, entry = one.entries.popitem()

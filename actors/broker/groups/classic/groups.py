@@ -34,13 +34,13 @@ from actors.wire.errors import ErrorCode
 
 UNUSED_MAX = 20_000
 UNUSED_BYTES = 900
-"""What an id takes that was given out and not used, with its group if nothing else is in it."""
+"""The bytes that an id takes that was given out and not used, with its group if nothing else is in it."""
 FORMER_MAX = 1000
-"""Keys of a former kind that are removed in one write."""
+"""The most keys of a former kind that are removed in one write."""
 
 
 class ClassicGroupSettings(NamedTuple):
-    """The broker's `group.*` for classic groups."""
+    """The broker's settings of classic groups, `group.*`."""
 
     policy: Policy
     session_ms_min: int
@@ -55,27 +55,27 @@ class ClassicGroups(Kind[Group]):
     gives_way = True
 
     def __init__(self, ports: Ports, settings: ClassicGroupSettings, account: Account | None = None) -> None:
-        """`account`: to which members are charged."""
+        """The classic groups of a broker that has none. `account`: the one to which members are charged."""
         self.ports = ports
         self.account = account or Ledger().account("GroupMembers", NO_BOUND)
         self.settings = settings
         self.jobs: list[Job] = []
-        """Invariant: there are none."""
+        """The jobs outside the loop. Invariant: there are none."""
         self.deadlines: list[tuple[int, str]] = []
-        """(when, group): looks that are planned."""
+        """The looks at groups that are planned: (when, group)."""
         self._scheduled: dict[str, int] = {}
         self._unused: dict[tuple[str, str], None] = {}
-        """(group, member id) of ids that were given out, the oldest first. Some have lapsed."""
+        """Ids that were given out and not used, the oldest first: (group, member id). Some have lapsed."""
 
     @property
     def unused_bytes(self) -> int:
-        """What the ids take that were given out and not used."""
+        """The bytes of the ids that were given out and not used."""
         return UNUSED_BYTES * len(self._unused)
 
     # ---- the log
 
     def read(self, number: int, key: bytes, value: bytes | None) -> Line:
-        """Decode a record."""
+        """Decode a record of a classic group."""
         return records.read(number, key, value)
 
     def replay(self, shard: Shard, line: Line) -> None:
@@ -88,7 +88,7 @@ class ClassicGroups(Kind[Group]):
             line.data.recorded = True
 
     def loaded(self, shard: Shard, now: Now) -> None:
-        """The log of a shard was read: sessions begin now."""
+        """Let sessions begin, since the log of a shard was read."""
         for group in self.groups(shard).values():
             group.take_in(self.account)
             for member in group.members.values():
@@ -96,20 +96,20 @@ class ClassicGroups(Kind[Group]):
             self._schedule(group)
 
     def unload(self, shard: Shard) -> None:
-        """Another broker leads: who waits for the end of a phase asks there."""
+        """Answer the members that wait for the end of a phase, since another broker leads the shard: they ask there."""
         for group in self.groups(shard).values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.let_out()
             group.state = GroupState.DEAD
 
     def simple(self, shard: Shard, id: str) -> None:
-        """There are offsets of a group: it is one, if only that."""
+        """Make a group for a name that has offsets, if there is none: it is a classic group without members."""
         if shard.find(id) is None and id not in shard.foreign:
             self.groups(shard)[id] = Group(id, self.account)
 
     def vacate(self, shard: Shard, id: str) -> list[Record] | None:
-        """Another kind takes over a name. The records that remove a classic group without members, where the log has one;
-        None: the name is taken. The caller sees to it that they are written, and calls `shard.forget`."""
+        """Give a name to another kind. Returns the records that remove a classic group without members, where the log
+        has one; None: the name is taken. The caller sees to it that they are written, and calls `shard.forget`."""
         group = shard.find(id)
         if group is None:
             return []
@@ -120,11 +120,11 @@ class ClassicGroups(Kind[Group]):
     # ---- time
 
     def deadline_ms(self) -> int:
-        """When `tick` has something to do."""
+        """The monotonic time at which `tick` has something to do."""
         return self.deadlines[0][0] if self.deadlines else FAR_MS
 
     def tick(self, now: Now) -> None:
-        """End sessions, phases, and ids never used."""
+        """End sessions and phases, and ids that were never used."""
         due_now = []
         while self.deadlines and self.deadlines[0][0] <= now.mono_ms:
             due_now.append(heapq.heappop(self.deadlines))
@@ -146,7 +146,7 @@ class ClassicGroups(Kind[Group]):
     # ---- requests
 
     def classic_join(self, shard: Shard, id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """JoinGroup. The verdict appears in the answers, now or later."""
+        """Handle a JoinGroup request. The verdict appears in the answers, now or later."""
         groups = self.groups(shard)
         if request.member_id and id not in groups:
             self.ports.answers.append((ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)))
@@ -168,7 +168,8 @@ class ClassicGroups(Kind[Group]):
         self._after(shard, group, write, now, held)
 
     def classic_sync(self, shard: Shard, group: Group, ticket: int, request: SyncRequest, now: Now) -> None:
-        """SyncGroup. The verdict appears in the answers, for all members once the leader's assignment is written."""
+        """Handle a SyncGroup request. The verdict appears in the answers, for all members once the leader's assignment
+        is written."""
         write = rebalance.sync(group, ticket, request, now.mono_ms, self.ports.answers)
         if write:
             self._write(shard, group, self._stabilise(group))
@@ -177,7 +178,7 @@ class ClassicGroups(Kind[Group]):
     def classic_heartbeat(
         self, shard: Shard, group: Group, member_id: str, instance_id: str | None, generation: int, now: Now
     ) -> ErrorCode:
-        """Heartbeat."""
+        """Handle Heartbeat of a member. Returns the error of the answer."""
         return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
 
     def leave(
@@ -188,8 +189,8 @@ class ClassicGroups(Kind[Group]):
         then: Callable[[ErrorCode], None],
         now: Now,
     ) -> ErrorCode | list[ErrorCode]:
-        """LeaveGroup: one code for each member, or one for all. The log does not say who is a member before the next
-        generation is written, so nobody waits for it."""
+        """Handle a LeaveGroup request. Returns one code for each member, or one for all. The log does not say which
+        members there are before the next generation is written, so the answer does not wait for a write."""
         then(ErrorCode.NONE)
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -205,7 +206,7 @@ class ClassicGroups(Kind[Group]):
     # ---- who may commit offsets
 
     def commit_error(self, group: Group, committer: Committer, now: Now) -> ErrorCode:
-        """Whether a member may commit in its generation."""
+        """The error for a member that commits, NONE if it may do so in its generation."""
         member_id, instance_id, generation, transactional = committer
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -227,16 +228,18 @@ class ClassicGroups(Kind[Group]):
     # ---- what is told of a group, and when it goes
 
     def listed(self, group: Group) -> tuple[str, str]:
-        """Its protocol type and its state."""
+        """The protocol type and the state of a group."""
         return group.protocol_type or "", group.state.value
 
     def subscribes(self, group: Group) -> Callable[[str], bool]:
-        """Whether some member does. Members of which that is not known may do so, if they are consumers."""
+        """Whether some member subscribes to a topic. Members of which that is not known may do so, if they are
+        consumers."""
         topics = subscribed(group)
         return (lambda topic: group.protocol_type == CONSUMER) if topics is None else topics.__contains__
 
     def offset_delete_error(self, group: Group) -> ErrorCode:
-        """Offsets of a group that is no consumer group go with its last member only."""
+        """NONE if offsets of a group may be deleted, else the error: those of a group that is no consumer group go with
+        its last member only."""
         if group.state is GroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
@@ -244,9 +247,9 @@ class ClassicGroups(Kind[Group]):
         return ErrorCode.NONE
 
     def expiry(self, shard: Shard, group: Group, now: Now, retention_ms: int, *, busy: bool) -> Expiry | None:
-        """A stable group loses old offsets of topics to which no member subscribes. An empty one loses those that are old
-        when it has been empty for so long, and goes with the last. A group that is being written, or has given out an id,
-        is left for the next time."""
+        """The offsets of a group that have expired. A stable group loses old offsets of topics to which no member
+        subscribes. An empty one loses those that are old when it has been empty for so long, and goes with the last. A
+        group that is being written, or has given out an id, is left for the next time."""
         if group.state is GroupState.STABLE:
             return _unsubscribed(shard, group, now.wall_ms - retention_ms)
         if group.state is not GroupState.EMPTY or group.pending or busy or shard.transactional.unstable(group.id):
@@ -257,18 +260,18 @@ class ClassicGroups(Kind[Group]):
         )
 
     def removal_error(self, group: Group) -> ErrorCode:
-        """Only an empty group can be deleted."""
+        """NONE if a group can be deleted, else the error: only an empty group can."""
         if group.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
     def removal(self, group: Group) -> list[Record]:
-        """The removal of the group's record, if it was ever written. The group is dead from now on."""
+        """The record that removes the group's record, if it was ever written. The group is dead from now on."""
         group.state = GroupState.DEAD
         return _removal(group)
 
     def revive(self, group: Group) -> None:
-        """The removal could not be written."""
+        """Take a group back whose removal could not be written."""
         group.state = GroupState.EMPTY
 
     # ---- from another kind, and to one
@@ -276,7 +279,7 @@ class ClassicGroups(Kind[Group]):
     def adopt(
         self, shard: Shard, group: Group, removed: Sequence[bytes], now: Now, *, rebalance_now: bool, then: Then
     ) -> None:
-        """A group of another kind is classic from now on; see `Ports.become_classic`."""
+        """Take over a group of another kind, which is classic from now on; see `Ports.become_classic`."""
         shard.forget(group.id)
         self.groups(shard)[group.id] = group
         group.take_in(self.account)
@@ -289,7 +292,7 @@ class ClassicGroups(Kind[Group]):
         self._schedule(group)
 
     def retire(self, group: Group) -> list[Record]:
-        """A group goes on as another kind; see `Ports`."""
+        """Give up a group that goes on as another kind; see `Ports`."""
         self._dismiss(group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.let_out()
         group.state = GroupState.DEAD
@@ -369,7 +372,8 @@ def _removal(group: Group) -> list[Record]:
 
 
 def _unsubscribed(shard: Shard, group: Group, oldest_ms: int) -> Expiry | None:
-    """An offset that is being written is newer than the visible one: such a key stays."""
+    """The old offsets of topics to which no member subscribes; None: the topics are not known. An offset that is being
+    written is newer than the visible one: such a key stays."""
     unsettled, topics = shard.unsettled_of(group.id), subscribed(group)
     if topics is None:
         return None

@@ -34,13 +34,13 @@ from actors.wire.errors import ErrorCode
 REQUIRED_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 POSTPONED_MS_MIN = 1_000
-"""A join phase in which nobody has joined goes on for at least so long."""
+"""How long a join phase in which no member has joined goes on at least, ms."""
 SYNCING = (GroupState.COMPLETING, GroupState.STABLE)
-"""States in which members ask for their assignment."""
+"""The states in which members ask for their assignment."""
 
 
 class Rejoined(NamedTuple):
-    """A static member has taken its place again. Its answer leaves once the group is written."""
+    """The answer to a static member that has taken its place again. It leaves once the group is written."""
 
     ticket: int
     instance_id: str
@@ -60,7 +60,7 @@ class Policy(NamedTuple):
 
 
 def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held) -> bool:
-    """A member wants to join or rejoin. It is answered at once only with an error or the present generation."""
+    """Let a member join or rejoin. It is answered at once only with an error or the present generation."""
     if _is_full(group, request, policy):
         group.forget_id(request.member_id)
         group.remove(request.member_id)
@@ -86,7 +86,7 @@ def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: P
 
 
 def written(group: Group, held: Held, error: ErrorCode, out: Out) -> None:
-    """The group is written. If that failed, members that waited for it must ask again."""
+    """Answer members that have waited until the group is written. If that failed, they must ask again."""
     for ticket, instance_id, answer in held:
         if error is not ErrorCode.NONE:
             answer = Joined(error)
@@ -103,8 +103,8 @@ def sync(
     now_ms: int,
     out: Out,
 ) -> bool:
-    """A member asks for its assignment; the leader brings all assignments. True: the group must be written, then
-    `stabilise`."""
+    """Handle a member that asks for its assignment; the leader brings all assignments. Returns True if the group must
+    be written, then `stabilise`."""
     member_id, instance_id, generation, protocol_type, protocol, assignments = request
     error = member_error(group, member_id, instance_id, generation)
     if error is None and (
@@ -135,7 +135,7 @@ def sync(
 
 
 def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy: Policy, out: Out) -> None:
-    """The assignment is written. If that failed, all members must rejoin."""
+    """Answer all members that wait, once the assignment is written. If that failed, they must rejoin."""
     if error is ErrorCode.NONE:
         group.state, group.state_wall_ms = GroupState.STABLE, wall_ms
     for member in group.members.values():
@@ -151,7 +151,7 @@ def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy:
 
 
 def heartbeat(group: Group, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> ErrorCode:
-    """A member sends a heartbeat."""
+    """Take a heartbeat of a member. Returns the error of the answer."""
     error = member_error(group, member_id, instance_id, generation)
     if error is not None:
         return error
@@ -162,7 +162,8 @@ def heartbeat(group: Group, member_id: str, instance_id: str | None, generation:
 def leave(
     group: Group, member_id: str, instance_id: str | None, now_ms: int, policy: Policy, out: Out
 ) -> tuple[ErrorCode, bool]:
-    """A member leaves. The second value: whether the group must be written, because it became empty."""
+    """Take a member out that leaves. Returns the error, and whether the group must be written because it became
+    empty."""
     if instance_id is not None:
         known = group.static.get(instance_id)
         if known is None:
@@ -178,13 +179,14 @@ def leave(
 
 
 def forget(group: Group, member_id: str, now_ms: int, out: Out) -> bool:
-    """An id that was given out will not be used, if it is there still: nobody waits for it. True: the group must be
-    written, because it became empty."""
+    """Drop an id that was given out and will not be used, if it is there still; no request waits for it. Returns True
+    if the group must be written, because it became empty."""
     return group.forget_id(member_id) and _maybe_complete(group, now_ms, out)
 
 
 def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out) -> bool:
-    """Members are gone: begin a rebalance for the others. True: the group must be written, because it became empty."""
+    """Take members out, and begin a rebalance for the others. Returns True if the group must be written, because it
+    became empty."""
     for id in ids:
         member = group.remove(id)
         if member is not None:
@@ -198,7 +200,7 @@ def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out
 
 
 def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
-    """Apply timeouts: sessions, ids never used, ends of phases. True: the group must be written."""
+    """Apply timeouts: sessions, ids never used, ends of phases. Returns True if the group must be written."""
     late = [id for id in group.due(now_ms) if not group.forget_id(id)]
     write = drop(group, late, now_ms, policy, out) if late else False
     if group.state is GroupState.PREPARING and now_ms >= group.phase_deadline_ms:
@@ -223,12 +225,12 @@ def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
 
 
 def begin(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
-    """All members are to join anew, for a reason that is none of their own."""
+    """Let all members join anew, for a reason that is none of their own."""
     _prepare(group, now_ms, policy, out)
 
 
 def next_deadline_ms(group: Group) -> int | None:
-    """When `expire` may have something to do, None if never. If nobody is silent for the time between, it has."""
+    """The time when `expire` may have something to do, None if never. If no member sends anything before, it has."""
     due_ms = group.next_due_ms()
     if group.state is not GroupState.PREPARING and not (group.state in SYNCING and group.unsynced):
         return due_ms
@@ -236,7 +238,7 @@ def next_deadline_ms(group: Group) -> int | None:
 
 
 def member_error(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode | None:
-    """Why a request of (member, generation) is refused; None: it is accepted."""
+    """The error for a request of (member, generation); None: it is accepted."""
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if instance_id is not None:
@@ -388,7 +390,7 @@ def _maybe_complete(group: Group, now_ms: int, out: Out) -> bool:
 
 
 def _complete(group: Group, now_ms: int, out: Out) -> bool:
-    """End the join phase. True: the group is empty now and must be written."""
+    """End the join phase. Returns True if the group is empty now and must be written."""
     group.generation = next_generation(group.generation)
     group.phase_extends_until_ms = 0
     if not group.members:

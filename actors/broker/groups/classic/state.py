@@ -29,17 +29,18 @@ from actors.ledger import NODES, Account
 K = TypeVar("K")
 NO_TICKET = 0
 PENDING_MAX = 10_000
-"""Member ids of one group that were given out and not used. A client comes back with its id within a round trip."""
+"""The most member ids of one group that were given out and not used. A client comes back with its id within a round
+trip."""
 MEMBER_BYTES = 1_500
-"""What a member takes beside its texts."""
+"""The bytes that a member takes beside its texts."""
 PROTOCOL_BYTES = 150
-"""The same of a protocol."""
+"""The bytes that a protocol of a member takes beside its texts."""
 FAR_MS = 1 << 62
-"""A deadline of a member that is not watched yet."""
+"""The deadline of a member that is not watched yet."""
 DEADLINES_SLACK = 64
-"""So many outdated entries may a small group's heap of deadlines have."""
+"""How many outdated entries a small group's heap of deadlines may have."""
 TYPE = "classic"
-"""Its name in ListGroups."""
+"""The name of the kind in ListGroups."""
 
 
 class GroupState(enum.Enum):
@@ -94,7 +95,7 @@ class Member:
     ) -> None:
         self.id = id
         self.principal = principal
-        """To whom it is charged."""
+        """The principal to which the member is charged."""
         self.charged = 0
         self.instance_id = instance_id
         self.client_id = client_id
@@ -112,11 +113,11 @@ class Member:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """The bytes that the member takes, about."""
         return MEMBER_BYTES + said_bytes(self.protocols) + len(self.assignment)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """The member's metadata for a protocol; empty if it did not name it."""
+        """The member's metadata for a protocol; empty if it did not name the protocol."""
         for name, data in self.protocols:
             if name == protocol:
                 return data
@@ -124,7 +125,7 @@ class Member:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The protocols that it can do, the one that it likes best first."""
+        """The protocols that the member can do, the one that it likes best first."""
         return tuple(name for name, _ in self.protocols)
 
 
@@ -138,7 +139,7 @@ class Group:
     def __init__(self, id: str, account: Account | None = None) -> None:
         self.id = id
         self.account = account
-        """What is charged for members; None: it has not been taken in yet."""
+        """The account to which members are charged; None: the group has not been taken in yet."""
         self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
@@ -147,28 +148,28 @@ class Group:
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}
         self.pending: dict[str, int] = {}
-        """Member ids that were given out with MEMBER_ID_REQUIRED and have not joined yet -> when they expire."""
+        """When a member id lapses that was given out with MEMBER_ID_REQUIRED and has not joined yet, by id."""
         self.phase_deadline_ms = 0
-        """End of the join phase (PREPARING), or of the time to ask for an assignment (COMPLETING, STABLE)."""
+        """The end of the join phase (PREPARING), or of the time to ask for an assignment (COMPLETING, STABLE)."""
         self.phase_extends_until_ms = 0
-        """PREPARING after EMPTY: new members may move the end of the phase up to this time."""
+        """The time up to which new members may move the end of the phase, in PREPARING after EMPTY."""
         self.newcomers = False
         self.state_wall_ms = -1
         """When the state last changed, wall clock: offsets of an empty group expire from then on."""
         self.recorded = False
-        """A record of it was written: the log may have one."""
+        """Whether a record of the group was written: the log may have one."""
         self.former: dict[bytes, None] = {}
-        """Keys of which the log may have a value from when it was a group of another kind."""
+        """The keys of which the log may have a value from when the group was one of another kind."""
         self._named: Counter[str] = Counter()
-        """Protocol -> how many members name it."""
+        """How many members name a protocol, by protocol."""
         self._ballots: Counter[tuple[str, ...]] = Counter()
-        """`Member.names` -> how many members have it."""
+        """How many members have the same `Member.names`, by those."""
         self._joining = 0
         self._unsynced = 0
         self._deadlines: list[tuple[int, str]] = []
         """A heap of (when, id of a member or of `pending`). Entries that differ from `_watched` are outdated."""
         self._watched: dict[str, int] = {}
-        """Id -> the entry that counts. It is no later than the id's deadline."""
+        """The entry of `_deadlines` that counts, by id. It is no later than the id's deadline."""
 
     def supports(self, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> bool:
         """Whether a member with these protocols could be in the group with the others."""
@@ -179,8 +180,8 @@ class Group:
         )
 
     def choose_protocol(self) -> str | None:
-        """The one with most votes among those that all members name, None if there is none. Among equals it is the first
-        by name, so that the choice is stable."""
+        """The protocol with most votes among those that all members name, None if there is none. Among equals it is the
+        first by name, so that the choice is stable."""
         votes: Counter[str] = Counter()
         for names, members in self._ballots.items():
             vote = next((name for name in names if self._named[name] == len(self.members)), None)
@@ -189,7 +190,7 @@ class Group:
         return min(votes, key=lambda name: (-votes[name], name), default=None)
 
     def set_protocols(self, member: Member, protocols: Sequence[tuple[str, bytes]]) -> None:
-        """A member says which protocols it can do."""
+        """Note which protocols a member can do."""
         self._count_protocols(member, -1)
         member.protocols = list(protocols)
         self._count_protocols(member, 1)
@@ -198,25 +199,25 @@ class Group:
     # ---- what members take
 
     def take_in(self, account: Account) -> None:
-        """The group is served from now on: what its members take is charged there."""
+        """Charge the account for what the members take: the group is served from now on."""
         self.account = account
         for member in self.members.values():
             self.weigh(member)
 
     def let_out(self) -> None:
-        """The group is served no more."""
+        """Charge nothing for the group any more: it is served no longer."""
         for member in self.members.values():
             self._charge(member, 0)
         self.account = None
 
     def belongs(self, member: Member, principal: str) -> None:
-        """It is this principal that speaks for a member."""
+        """Charge a member to this principal from now on."""
         if member.principal != principal:
             self._charge(member, 0)
             member.principal = principal
 
     def weigh(self, member: Member) -> None:
-        """What a member takes may have changed."""
+        """Charge a member again: what it takes may have changed."""
         if self.account is not None:
             self._charge(member, member.size)
 
@@ -237,25 +238,26 @@ class Group:
         return not self.pending and self._joining == len(self.members)
 
     def wait_to_join(self, member: Member, ticket: int, version: int) -> None:
-        """A request of the member, which has none that waits, waits for the end of the join phase."""
+        """Let a request of the member, which has none that waits, wait for the end of the join phase."""
         assert member.join_ticket == NO_TICKET
         member.join_ticket, member.join_version = ticket, version
         self._joining += 1
 
     def take_join(self, member: Member) -> int:
-        """The request that waits for the end of the join phase, which does so no more; NO_TICKET if there is none."""
+        """Take the request that waits for the end of the join phase, which does so no more; NO_TICKET if there is
+        none."""
         ticket, member.join_ticket = member.join_ticket, NO_TICKET
         self._joining -= ticket != NO_TICKET
         self._watch(member.id, member.deadline_ms)
         return ticket
 
     def wait_to_sync(self, member: Member, ticket: int) -> None:
-        """A request of the member, which has none that waits, waits for the assignment."""
+        """Let a request of the member, which has none that waits, wait for the assignment."""
         assert member.sync_ticket == NO_TICKET
         member.sync_ticket = ticket
 
     def take_sync(self, member: Member) -> int:
-        """The request that waits for the assignment, which does so no more; NO_TICKET if there is none."""
+        """Take the request that waits for the assignment, which does so no more; NO_TICKET if there is none."""
         ticket, member.sync_ticket = member.sync_ticket, NO_TICKET
         self._watch(member.id, member.deadline_ms)
         return ticket
@@ -266,33 +268,34 @@ class Group:
         return self._unsynced
 
     def set_unsynced(self, member: Member, unsynced: bool) -> None:
-        """A member has joined a generation, or has asked for its assignment."""
+        """Note that a member has joined a generation, or has asked for its assignment."""
         self._unsynced += unsynced - member.unsynced
         member.unsynced = unsynced
 
     # ---- deadlines
 
     def give_id(self, id: str, lapses_ms: int) -> None:
-        """A client gets this member id, and shall join with it."""
+        """Note that a client gets a member id, and shall join with it."""
         if len(self.pending) >= PENDING_MAX:
             self.forget_id(next(iter(self.pending)))
         self.pending[id] = lapses_ms
         self._watch(id, lapses_ms)
 
     def forget_id(self, id: str) -> bool:
-        """An id that was given out has been used, or will not be. False: it is not among them."""
+        """Forget an id that was given out, and has been used or will not be. Returns False if it is not among them."""
         if self.pending.pop(id, None) is None:
             return False
         self._watched.pop(id, None)
         return True
 
     def touch(self, member: Member, now_ms: int) -> None:
-        """The member has sent a request: its session begins anew."""
+        """Begin a member's session anew: it has sent a request."""
         member.deadline_ms = now_ms + member.session_timeout_ms
         self._watch(member.id, member.deadline_ms)
 
     def due(self, now_ms: int) -> list[str]:
-        """Ids whose time is over: of members that wait for nothing, and those never used. Each is told once."""
+        """Take out the ids whose time is over: of members that wait for nothing, and those never used. Each is returned
+        once."""
         found = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             entry = heapq.heappop(self._deadlines)
@@ -309,7 +312,7 @@ class Group:
         return found
 
     def next_due_ms(self) -> int | None:
-        """When `due` may find something, None if never. It is no later than that, and may be earlier."""
+        """The time when `due` may find something, None if never. It is no later than that, and may be earlier."""
         while self._deadlines and self._watched.get(self._deadlines[0][1]) != self._deadlines[0][0]:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
@@ -321,7 +324,7 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def add(self, member: Member) -> None:
-        """Add a new member. The first one leads and names the protocol type."""
+        """Add a new member. The first one leads, and decides the protocol type."""
         assert member.id not in self.members
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -335,7 +338,7 @@ class Group:
         self.forget_id(member.id)
 
     def remove(self, id: str) -> Member | None:
-        """Remove a member. If it led, another member leads."""
+        """Remove a member. If it was the leader, another member leads."""
         member = self.members.pop(id, None)
         if member is None:
             return None
@@ -349,7 +352,7 @@ class Group:
         return member
 
     def replace(self, old_id: str, new_id: str) -> Member:
-        """A static member came back under a new member id."""
+        """Put a static member that came back in its old place, under a new member id."""
         member = self.members.pop(old_id)
         member.id = new_id
         self.members[new_id] = member
@@ -393,7 +396,7 @@ class Group:
             _add(self._named, name, by)
 
     def _deadline_ms(self, id: str) -> int | None:
-        """None: nothing ends at a time of its own."""
+        """The time at which an id expires; None: nothing ends at a time of its own."""
         member = self.members.get(id)
         if member is None:
             return self.pending.get(id)
@@ -410,7 +413,7 @@ class Group:
 
 
 def said_bytes(protocols: Sequence[tuple[str, bytes]]) -> int:
-    """What the protocols that a member names take, about."""
+    """The bytes that the protocols of a member take, about."""
     return sum([PROTOCOL_BYTES + len(name) + len(data) for name, data in protocols])
 
 

@@ -11,7 +11,7 @@ CONSUMER = "consumer"
 
 
 def subscribed(group: Group) -> frozenset[str] | None:
-    """Topics to which some member subscribes; None: not known. A group without members subscribes to nothing."""
+    """The topics to which some member subscribes; None: not known. A group without members subscribes to nothing."""
     if not group.members:
         return frozenset()
     if group.protocol_type != CONSUMER or group.protocol is None:

@@ -1,4 +1,5 @@
-"""From what the target assignment of a consumer group is made, what it changes, and what a member is to come to (KIP-848).
+"""From what the target assignment of a consumer group is made, what it changes, and what a member is to come to
+(KIP-848).
 
 Which member gets which partition is decided in `assignors.py`, and how it comes to that in `reconciliation.py`. This file
 alone decides what of the group they are told. Rules:
@@ -17,7 +18,8 @@ from actors.ports import Now
 
 
 def order(group: ConsumerGroup, topics: Topics) -> AssignmentOrder:
-    """What is to be assigned. Members with equal subscriptions share what is looked up for them."""
+    """The order for an assignor: what is to be assigned to whom. Members with equal subscriptions share what is looked
+    up for them."""
     sizes: dict[bytes, int] = {}
     wishes: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
     members: dict[str, Wish] = {}
@@ -33,7 +35,7 @@ def order(group: ConsumerGroup, topics: Topics) -> AssignmentOrder:
 
 
 def take(group: ConsumerGroup, epoch: int, order: AssignmentOrder, targets: Targets, now: Now) -> dict[Key, None]:
-    """Make an assignment hold; the keys that it touches."""
+    """Make an assignment hold. Returns the keys that it touches."""
     touched: dict[Key, None] = {}
     for id, target in targets.items():
         if id not in group.members:
@@ -48,7 +50,8 @@ def take(group: ConsumerGroup, epoch: int, order: AssignmentOrder, targets: Targ
 
 
 def question(group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool, topics: Topics) -> Question:
-    """A member and its part of the assignment. `owned`: what it says that it has. `changed`: its subscription has."""
+    """The question of a member: its part of the assignment, and what it has. `owned`: what it says that it has.
+    `changed`: whether its subscription has changed."""
     subscribed = group.subscribed(member.subscription)
     return Question(
         member.current,

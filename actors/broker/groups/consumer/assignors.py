@@ -1,4 +1,4 @@
-"""Who gets which partition: the assignors of the coordinator, by Kafka's names (KIP-848).
+"""Assigns partitions to members: the assignors of the coordinator, by Kafka's names (KIP-848).
 
 This file alone decides the target assignment of a group. An assignor is a function of an `AssignmentOrder` and may run
 anywhere: it changes nothing. Racks are not looked at, as in Apache Kafka since 4.0. Rules:
@@ -17,18 +17,18 @@ from actors.broker.groups.consumer.state import Target
 
 Targets = dict[str, Target]
 MOVES_MAX = 1_000_000
-"""A bound on the work of balancing a group whose members subscribe to different topics."""
+"""The bound on the work of balancing a group whose members subscribe to different topics."""
 
 
 class Wish(NamedTuple):
-    """What an assignor knows of a member. `topics`: ids of those that exist."""
+    """The wishes of a member, as an assignor knows them. `topics`: ids of the topics that exist."""
 
     instance_id: str | None
     topics: frozenset[bytes]
 
 
 class AssignmentOrder(NamedTuple):
-    """What is to be assigned. `sizes`: topic id -> partitions. `before`: the present target assignment."""
+    """The order for an assignor. `sizes`: topic id -> partitions. `before`: the present target assignment."""
 
     members: Mapping[str, Wish]
     sizes: Mapping[bytes, int]
@@ -36,7 +36,7 @@ class AssignmentOrder(NamedTuple):
 
 
 def uniform(order: AssignmentOrder) -> Targets:
-    """Alike many partitions for each, and as few moves as that allows."""
+    """Assign about equally many partitions to each member, with as few moves as that allows."""
     wishes = {wish.topics for wish in order.members.values()}
     if len(wishes) == 1:
         return _uniform_alike(order, wishes.pop())
@@ -44,7 +44,7 @@ def uniform(order: AssignmentOrder) -> Targets:
 
 
 def range_(order: AssignmentOrder) -> Targets:
-    """Ranges of each topic."""
+    """Assign a range of each topic's partitions to each member."""
     found: dict[str, dict[bytes, frozenset[int]]] = {id: {} for id in order.members}
     subscribers: dict[bytes, list[str]] = {}
     for id in sorted(order.members, key=lambda id: _rank(order.members[id].instance_id, id)):
@@ -63,7 +63,7 @@ def range_(order: AssignmentOrder) -> Targets:
 
 
 ASSIGNORS: Mapping[str, Callable[[AssignmentOrder], Targets]] = {"uniform": uniform, "range": range_}
-"""By the names that clients and `group.consumer.assignors` use."""
+"""The assignors, by the names that clients and `group.consumer.assignors` use."""
 
 
 def _rank(instance_id: str | None, id: str) -> tuple[bool, str]:
@@ -71,7 +71,7 @@ def _rank(instance_id: str | None, id: str) -> tuple[bool, str]:
 
 
 def _uniform_alike(order: AssignmentOrder, topics: frozenset[bytes]) -> Targets:
-    """All members subscribe to the same topics."""
+    """Assign uniformly where all members subscribe to the same topics."""
     total = sum(order.sizes[topic] for topic in topics)
     least, more = divmod(total, len(order.members))
     found: dict[str, dict[bytes, frozenset[int]]] = {}
@@ -106,7 +106,7 @@ def _uniform_alike(order: AssignmentOrder, topics: frozenset[bytes]) -> Targets:
 
 
 def _kept(order: AssignmentOrder, id: str, topics: frozenset[bytes]) -> dict[bytes, frozenset[int]]:
-    """What a member has of the target assignment before, as far as it still exists and is subscribed to."""
+    """The partitions of a member's last target assignment that still exist and to which it still subscribes."""
     kept = {}
     for topic, partitions in order.before.get(id, {}).items():
         if topic in topics:
@@ -118,7 +118,8 @@ def _kept(order: AssignmentOrder, id: str, topics: frozenset[bytes]) -> dict[byt
 
 
 def _uniform_mixed(order: AssignmentOrder) -> Targets:
-    """Members subscribe to different topics: what is free goes to whoever has least, then what moves improve is moved."""
+    """Assign uniformly where members subscribe to different topics: a free partition goes to the member that has least,
+    then what moves improve is moved."""
     subscribers: dict[bytes, list[str]] = {}
     for id, wish in order.members.items():
         for topic in wish.topics:
@@ -154,8 +155,8 @@ def _balance(
     owner: dict[tuple[bytes, int], str],
     load: dict[str, int],
 ) -> None:
-    """Move partitions to subscribers with at least two fewer, until there is none to move. Each move makes the sum of the
-    squares of all loads smaller, so it ends."""
+    """Move partitions to subscribers with at least two fewer, until there is none to move. Each move makes the sum of
+    the squares of all loads smaller, so it ends."""
     moves = MOVES_MAX
     moved = True
     while moved and moves > 0:

@@ -22,7 +22,7 @@ from actors.wire.errors import ErrorCode, WireError
 
 ANY_VERSION = 1
 CODES = {ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.UNKNOWN_MEMBER_ID}
-"""What an error of a heartbeat is to a classic member: it begins anew."""
+"""The error that a classic member gets for an error of a heartbeat: it begins anew."""
 
 
 def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, topics: Topics) -> Request:
@@ -70,7 +70,7 @@ def joined(request: Request, beat: Beat) -> Joined:
 
 
 def refused(join: JoinRequest, code: ErrorCode) -> Joined:
-    """The answer to a join that is refused. With MEMBER_ID_REQUIRED comes the id."""
+    """The answer to a join that is refused. With MEMBER_ID_REQUIRED it has the id."""
     return Joined(code, join.fresh_id if code is ErrorCode.MEMBER_ID_REQUIRED else "")
 
 
@@ -93,7 +93,7 @@ def member_of(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
 
 
 def sync_error(group: ConsumerGroup, member: Member, request: SyncRequest) -> ErrorCode:
-    """Whether a member gets its assignment; REBALANCE_IN_PROGRESS: it has to join anew."""
+    """NONE if a member gets its assignment, else the error; REBALANCE_IN_PROGRESS: it has to join anew."""
     assert member.subscription.classic is not None
     name = member.subscription.classic.protocols[0][0]
     if request.protocol_type not in (None, embedded.CONSUMER) or request.protocol not in (None, name):
@@ -104,7 +104,7 @@ def sync_error(group: ConsumerGroup, member: Member, request: SyncRequest) -> Er
 
 
 def heartbeat_error(group: ConsumerGroup, member: Member) -> ErrorCode:
-    """Whether a member has to join anew."""
+    """The error for a heartbeat of a classic member; REBALANCE_IN_PROGRESS if it has to join anew."""
     current = member.current
     rejoins = (
         current.epoch < group.target_epoch

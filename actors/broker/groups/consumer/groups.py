@@ -55,13 +55,16 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
 REST_BEATS = 2
-"""Heartbeat intervals between two looks whether a group that is awake may rest, at least; at most one more."""
+"""The number of heartbeat intervals between two looks whether a group that is awake may rest, at least; at most one
+more."""
 REST_SPREAD_MS = 5
-"""Between two of these looks: many groups that were loaded together are not laid to rest at once, which would take long."""
+"""The time between two of these looks, ms: many groups that were loaded together are not laid to rest at once, which
+would take long."""
 
 
 class ConsumerGroupSettings(NamedTuple):
-    """The broker's `group.consumer.*`. `config`: of a group, by its name, as its own settings have it."""
+    """The broker's settings of consumer groups, `group.consumer.*`. `config`: of a group, by its name, as its own
+    settings have it."""
 
     size_max: int
     assignors: Sequence[str]
@@ -71,7 +74,7 @@ class ConsumerGroupSettings(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "ConsumerGroupSettings":
-        """Out of the broker's settings, by name, and those of groups."""
+        """The settings, taken out of the broker's settings by name, and of those of groups."""
         return cls(
             size_max=value("group.consumer.max.size"),
             assignors=value("group.consumer.assignors"),
@@ -108,7 +111,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     # ---- requests of classic members
 
     def classic_join(self, shard: Shard, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """JoinGroup of a classic member. The answer comes under the ticket."""
+        """Handle JoinGroup of a classic member. The answer comes under the ticket."""
         group = self.groups(shard)[group_id]
         try:
             self._check_room(group, request.member_id or request.fresh_id)
@@ -118,7 +121,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             self.ports.answers.append((ticket, classic_members.refused(request, refused.code)))
 
     def classic_sync(self, shard: Shard, group: ConsumerGroup, ticket: int, request: SyncRequest, now: Now) -> None:
-        """SyncGroup of a classic member: its assignment, once all that it depends on is committed."""
+        """Handle SyncGroup of a classic member. It gets its assignment, once all that this depends on is committed."""
         error, given = ErrorCode.NONE, b""
         try:
             member = classic_members.member_of(group, request.member_id, request.instance_id, request.generation)
@@ -139,7 +142,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         )
 
     def _synced(self, group: ConsumerGroup, member: Member, error: ErrorCode, now: Now) -> bytes:
-        """What a member's sync does to its timers; its assignment."""
+        """Change a member's timers after its sync. Returns its assignment."""
         if error is ErrorCode.REBALANCE_IN_PROGRESS:
             self._time_step(group, member, now)
         if error is not ErrorCode.NONE:
@@ -152,7 +155,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     def classic_heartbeat(
         self, shard: Shard, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now: Now
     ) -> ErrorCode:
-        """Heartbeat of a classic member."""
+        """Handle Heartbeat of a classic member. Returns the error of the answer."""
         try:
             member = classic_members.member_of(group, member_id, instance_id, generation)
         except RequestRefused as refused:
@@ -171,8 +174,8 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         then: Callable[[ErrorCode], None],
         now: Now,
     ) -> list[ErrorCode]:
-        """LeaveGroup: an administrator takes members out, by member or instance id. A code for each; `then` when they are
-        out of the log too."""
+        """Handle LeaveGroup: an administrator takes members out, by member or instance id. Returns a code for each;
+        `then` is called when they are out of the log too."""
         codes, gone = [], dict[str, Member]()
         for member_id, instance_id in members:
             id = member_id if instance_id is None else group.static.get(instance_id, "")
@@ -238,7 +241,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         return ErrorCode.STALE_MEMBER_EPOCH
 
     def stale_error(self, group: ConsumerGroup, member_id: str) -> ErrorCode:
-        """What a member is told that commits or reads in an earlier epoch, and may not."""
+        """The error for a member that commits or reads in an earlier epoch, and may not."""
         member = group.members.get(member_id)
         classic = member is not None and member.subscription.classic is not None
         return ErrorCode.ILLEGAL_GENERATION if classic else ErrorCode.STALE_MEMBER_EPOCH
@@ -248,13 +251,13 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         return None if named is None else named[0]
 
     def size(self, group: ConsumerGroup) -> int:
-        """How many members it has."""
+        """The number of members of a group."""
         return group.size()
 
     # ---- heartbeats
 
     def _beat_at_rest(self, shard: Shard, ticket: int, request: Request, now: Now) -> bool:
-        """Answer a heartbeat that asks for nothing, of a group at rest. False: there is more to do."""
+        """Answer a heartbeat that asks for nothing, of a group at rest. Returns False if there is more to do."""
         group = self.groups(shard).get(request.group_id)
         rest = None if group is None else group.rest
         if group is None or rest is None or request.epoch != group.target_epoch or not request.ordinary:
@@ -316,7 +319,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         self._finish(shard, group, waiting, touched, now)
 
     def _group(self, shard: Shard, request: Request) -> ConsumerGroup:
-        """The group of a request, perhaps a new one, which is not known yet."""
+        """The group of a request; if there is none, a new one that is not known yet."""
         group = self.groups(shard).get(request.group_id)
         if group is not None:
             if group.gone:
@@ -337,8 +340,8 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         return group
 
     def _begin(self, shard: Shard, group: ConsumerGroup, now: Now) -> dict[Key, None]:
-        """A group is known from now on, with the members that it has from when it was classic. Touched is also what the log
-        has of it as a classic group."""
+        """Make a group known, with the members that it has from when it was classic. The records that the log has of it
+        as a classic group are touched, too."""
         found = shard.find(group.id)
         former = [] if found is None else self.ports.retire(shard, found)
         touched = {kinds.key_of(key): None for key, _ in former}
@@ -349,7 +352,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         return touched | dict.fromkeys(kinds.keys(group) if group.members else ())
 
     def _bump(self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[Key, None]) -> None:
-        """Raise the group's epoch where its members' subscriptions, or what is known of their topics, ask for it."""
+        """Raise the group's epoch if its members' subscriptions, or what is known of their topics, ask for it."""
         resolved = told.regex != known.regex and (not told.regex or told.regex in group.resolved)
         bump = told.topics != known.topics or resolved
         if bump or group.way.seen_version != self.topics.version:
@@ -396,7 +399,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         then: Callable[[ErrorCode], None] | None,
         now: Now,
     ) -> None:
-        """Members are gone: the others share what they had, in a classic group if no member of KIP-848 is left."""
+        """Take members out: the others share what they had, in a classic group if no member of KIP-848 is left."""
         turns = stays_classic(group, [member.id for member in members], self.settings.migration)
         touched: dict[Key, None] = {}
         for member in members:
@@ -416,8 +419,9 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         now: Now,
         joined: tuple[int, Request, str] | None = None,
     ) -> bool:
-        """The group goes on as a classic group; whether it can. `joined`: ticket, request and id of the static member that
-        has come back; it is answered when that is written, and hears of a rebalance afterwards like the others."""
+        """Let the group go on as a classic group. Returns whether it can. `joined`: ticket, request and id of the
+        static member that has come back; it is answered when that is written, and hears of a rebalance afterwards like
+        the others."""
         try:
             classic = to_classic(group, self.topics, now.wall_ms)
         except WireError:
@@ -515,7 +519,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         return classic.session_timeout_ms if classic else self.settings.config(group.id).session_ms
 
     def _time_step(self, group: ConsumerGroup, member: Member, now: Now) -> None:
-        """A classic member owes a step, to join anew or to ask for its assignment: the time for it begins."""
+        """Begin the time for a step that a classic member owes: to join anew or to ask for its assignment."""
         if member.rebalance_due_ms == FAR_MS:
             member.rebalance_due_ms = now.mono_ms + max(0, member.subscription.rebalance_timeout_ms)
             self._watch(group, member)
@@ -533,7 +537,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     # ---- rest
 
     def _plan_rest(self, group: ConsumerGroup, now: Now) -> None:
-        """Look later whether the group may rest."""
+        """Plan a look whether the group may rest."""
         if group.way.rest_due_ms == FAR_MS:
             heartbeat_ms = self.settings.config(group.id).heartbeat_ms
             self._rests_planned += 1
@@ -542,8 +546,8 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             self._plan(group.way.rest_due_ms, REST, group)
 
     def _rest(self, group: ConsumerGroup, now: Now) -> None:
-        """Lay a group to rest, if it may. A member that has just been given something asks again soon (reading G-48), so the
-        target assignment has to be older than that."""
+        """Lay a group to rest, if it may. A member that has just been given something asks again soon (reading G-48),
+        so the target assignment has to be older than that."""
         age_ms = now.wall_ms - group.target_wall_ms
         old = age_ms >= self.settings.config(group.id).assignment_interval_ms
         if old and group.way.idle() and group.lie_down():
@@ -556,7 +560,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
 
 
 def _gone_classic(request: Request) -> ErrorCode:
-    """What a member hears whose group has become classic while it waited."""
+    """The error for a member whose group has become classic while its request waited."""
     return ErrorCode.UNKNOWN_MEMBER_ID if request.join is None else ErrorCode.REBALANCE_IN_PROGRESS
 
 

@@ -1,4 +1,5 @@
-"""What is under way for a consumer group, and forgotten with the leadership: writes, heartbeats that wait, and matching."""
+"""What is under way for a consumer group, and forgotten with the leadership: writes, heartbeats that wait, and
+matching."""
 
 from typing import NamedTuple
 
@@ -8,7 +9,8 @@ from actors.broker.groups.consumer.state import FAR_MS, Held
 
 
 class WaitingHeartbeat(NamedTuple):
-    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: its subscription has."""
+    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: its subscription
+    has."""
 
     ticket: int
     member_id: str
@@ -18,7 +20,7 @@ class WaitingHeartbeat(NamedTuple):
 
 
 class InProgress(member_groups.InProgress):
-    """`rest_due_ms`: of the next look whether the group may rest. `resolving`: regular expressions are being matched.
+    """The work in progress of one consumer group. `resolving`: regular expressions are being matched.
     `resolved_version`, `resolved_ms`: of the metadata in which that was done last, and when."""
 
     __slots__ = ("resolved_ms", "resolved_version", "resolving", "rest_due_ms")
@@ -31,5 +33,5 @@ class InProgress(member_groups.InProgress):
         self.resolved_ms = -FAR_MS
 
     def idle(self) -> bool:
-        """Whether nothing is."""
+        """Whether nothing is in progress."""
         return self.writes.idle() and not (self.waiting or self.assigning or self.resolving)

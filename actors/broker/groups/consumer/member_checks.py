@@ -14,7 +14,8 @@ from actors.wire.errors import ErrorCode
 
 
 def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Member | None]:
-    """The member that speaks, perhaps a new one; and the static member whose place it takes. Raises RequestRefused."""
+    """The member that sends a heartbeat, perhaps a new one; and the static member whose place it takes. Raises
+    RequestRefused."""
     if request.epoch != 0:
         member = known_member(group, request)
         _check_epoch(member, request)
@@ -34,7 +35,7 @@ def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Me
 
 
 def known_member(group: ConsumerGroup, request: Request) -> Member:
-    """The member that speaks, which must be there. Raises RequestRefused."""
+    """The member that sends a heartbeat, which must be there. Raises RequestRefused if it is not, or is fenced."""
     if request.instance_id is not None:
         id = group.static.get(request.instance_id)
         if id is None:
@@ -51,7 +52,8 @@ def known_member(group: ConsumerGroup, request: Request) -> Member:
 
 
 def _check_epoch(member: Member, request: Request) -> None:
-    """A member may be one epoch behind, since the answer may have been lost, if it has nothing that it was not given."""
+    """Check the epoch of a member's heartbeat. A member may be one epoch behind, since the answer may have been lost,
+    if it has nothing that it was not given. Raises RequestRefused."""
     current = member.current
     if request.epoch == current.epoch:
         return
@@ -72,7 +74,7 @@ def _within(owned: Owned | None, current: Current) -> bool:
 
 
 def told_now(request: Request, known: Subscription) -> Subscription:
-    """What the member has told of itself, with what it says now."""
+    """The subscription of a member, with what it says now."""
     return Subscription(
         request.instance_id if request.instance_id is not None else known.instance_id,
         request.rack_id if request.rack_id is not None else known.rack_id,
@@ -87,7 +89,8 @@ def told_now(request: Request, known: Subscription) -> Subscription:
 
 
 def check_regex(regex: str, known: str) -> None:
-    """Raises RequestRefused for one that is none, or explodes. `known`: the one that the member had."""
+    """Check a regular expression. Raises RequestRefused if it is none, or explodes. `known`: the one that the member
+    had."""
     if regex and regex != known:
         try:
             Pattern(regex)

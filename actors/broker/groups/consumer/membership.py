@@ -6,7 +6,8 @@ from actors.broker.groups.epochs import next_epoch
 
 
 def raise_epoch(group: ConsumerGroup, hash: int, touched: dict[Key, None]) -> None:
-    """The group asks for another assignment. `hash`: of its topics, as they are now. `touched` takes the keys."""
+    """Raise the epoch of a group that is to get another assignment. `hash`: of its topics, as they are now. `touched`
+    takes the keys."""
     group.epoch = next_epoch(group.epoch)
     group.metadata_hash = hash
     if group.has_partition_metadata:
@@ -16,7 +17,7 @@ def raise_epoch(group: ConsumerGroup, hash: int, touched: dict[Key, None]) -> No
 
 
 def remove(group: ConsumerGroup, member: Member) -> dict[Key, None]:
-    """A member is gone, and the regular expressions that it alone has named."""
+    """Remove a member, and the regular expressions that it alone has named."""
     touched = {Key(kind, member.id): None for kind in (CURRENT, TARGET, MEMBER)}
     regexes = list(group.resolved)
     group.remove(member.id)
@@ -24,7 +25,7 @@ def remove(group: ConsumerGroup, member: Member) -> dict[Key, None]:
 
 
 def replace(group: ConsumerGroup, old: Member, new: Member) -> dict[Key, None]:
-    """A static member has come back under another id: it has what the old one had."""
+    """Put a static member that came back under another id in the place of the old one."""
     touched = {Key(kind, old.id): None for kind in (CURRENT, TARGET, MEMBER)}
     target = group.targets.get(old.id)
     resolved = dict(group.resolved)

@@ -38,7 +38,7 @@ CUSTOM_ASSIGNOR = (
     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before "
     "re-attempting the upgrade"
 )
-"""To the letter as Apache Kafka: its tests ask for it."""
+"""The sentence for a group with an assignor of its own, to the letter as Apache Kafka's: its tests ask for it."""
 
 
 class MigrationPolicy(enum.Enum):
@@ -51,14 +51,14 @@ class MigrationPolicy(enum.Enum):
 
 
 class Migration(NamedTuple):
-    """`classic_size_max`: of members of a classic group."""
+    """The settings of the change of protocols. `classic_size_max`: the most members of a classic group."""
 
     policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     classic_size_max: int = (1 << 31) - 1
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> "Migration":
-        """Out of the broker's settings, by name."""
+        """The settings, taken out of the broker's settings by name."""
         return cls(MigrationPolicy[value("group.consumer.migration.policy").upper()], value("group.max.size"))
 
     @property
@@ -73,7 +73,7 @@ class Migration(NamedTuple):
 
 
 def from_classic(group: ClassicGroup, migration: Migration, size_max: int, topics: Topics) -> ConsumerGroup:
-    """The consumer group that a classic group with members becomes; nothing of the classic one is changed. Raises
+    """The consumer group that a classic group with members becomes; the classic group is not changed. Raises
     RequestRefused."""
     why = None
     if not migration.upgrades:
@@ -128,8 +128,8 @@ def stays_classic(group: ConsumerGroup, without: Collection[str], migration: Mig
 
 
 def is_replaced_by_classic(group: ConsumerGroup, member: Member | None, migration: Migration) -> bool:
-    """Whether a consumer group becomes classic when this member comes back with the classic protocol: it is a static member,
-    and the last one that does not speak it."""
+    """Whether a consumer group becomes classic when this member comes back with the classic protocol: it is a static
+    member, and the last one that does not speak it."""
     return (
         member is not None
         and member.subscription.classic is None
@@ -140,7 +140,8 @@ def is_replaced_by_classic(group: ConsumerGroup, member: Member | None, migratio
 
 
 def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGroup:
-    """The classic group that a consumer group becomes, all members of which are classic. It is stable. Raises WireError."""
+    """The classic group that a consumer group becomes, all members of which are classic. It is stable. Raises
+    WireError."""
     found = ClassicGroup(group.id)
     for member in group.members.values():
         told = member.subscription
@@ -167,8 +168,8 @@ def to_classic(group: ConsumerGroup, topics: Topics, wall_ms: int) -> ClassicGro
 
 
 def _has(group: ConsumerGroup, member: str) -> dict[bytes, set[int]]:
-    """What the classic group says that a member has: all that it holds, also what it was asked to let go of, and what of its
-    target nobody holds. Until all have joined anew, nobody else may be given that."""
+    """The partitions that a member has in the classic group: all that it holds, also what it was asked to let go of,
+    and what of its target no member holds. Until all have joined anew, they may not be given to another member."""
     found = group.members[member].current.held
     for topic_id, numbers in group.targets.get(member, {}).items():
         if free := {number for number in numbers if group.holder(topic_id, number) is None}:
@@ -177,13 +178,13 @@ def _has(group: ConsumerGroup, member: str) -> dict[bytes, set[int]]:
 
 
 def assignment_bytes(metadata: bytes, given: Held | Mapping[bytes, Collection[int]], topics: Topics) -> bytes:
-    """Partitions by topic id as a classic member reads them. Topics that are gone are left out."""
+    """The bytes by which a classic member reads its partitions. Topics that are gone are left out."""
     named = {topics.name(topic_id): frozenset(numbers) for topic_id, numbers in given.items()}
     return embedded.assignment_bytes(metadata, {name: numbers for name, numbers in named.items() if name is not None})
 
 
 def _by_id(partitions: embedded.Partitions, topics: Topics) -> dict[bytes, frozenset[int]]:
-    """By topic id; what does not exist is left out."""
+    """The partitions by topic id; topics that do not exist are left out."""
     found = {}
     for name, numbers in partitions.items():
         topic = topics.named(name)
@@ -194,5 +195,5 @@ def _by_id(partitions: embedded.Partitions, topics: Topics) -> dict[bytes, froze
 
 
 def owned_by_id(partitions: embedded.Partitions, topics: Topics) -> dict[bytes, frozenset[int]]:
-    """What a member says that it has, by topic id."""
+    """The partitions that a member says that it has, by topic id."""
     return _by_id(partitions, topics)

@@ -22,28 +22,28 @@ from actors.ports import Now
 
 LEAST_MS = 100
 AFTER_MS = 50
-"""How long a target assignment and its records may take."""
+"""How long a target assignment and its records may take, ms."""
 BEATS_A_SECOND = 2_000
 
 
 class Step(NamedTuple):
-    """Where a group and one of its members are."""
+    """The state of a group and one of its members, as far as the next heartbeat depends on it."""
 
     members: int
     wanted: bool
     """Whether another target assignment is to be made."""
     age_ms: int
-    """Time since the present one was made."""
+    """The time since the present target assignment was made."""
     has: bool
     """Whether the member has partitions."""
     waits: bool
-    """Whether it waits for partitions that other members have."""
+    """Whether the member waits for partitions that other members have."""
     classic: bool = False
     """Whether the group has classic members."""
 
 
 def step_of(group: ConsumerGroup, member: Member, now: Now) -> Step:
-    """Where a member is."""
+    """The present state of a group and a member."""
     return Step(
         len(group.members),
         group.epoch > group.target_epoch,
@@ -55,7 +55,7 @@ def step_of(group: ConsumerGroup, member: Member, now: Now) -> Step:
 
 
 def next_heartbeat_ms(interval_ms: int, assignment_interval_ms: int, step: Step) -> int:
-    """The interval for an answer. `interval_ms` and `assignment_interval_ms`: those of the group."""
+    """The heartbeat interval for an answer. `interval_ms` and `assignment_interval_ms`: those of the group."""
     if step.classic:
         return interval_ms
     if step.waits:

@@ -17,14 +17,13 @@ from actors.broker.groups.consumer.state import NOTHING, Current, Held, MemberSt
 from actors.broker.groups.reconciliation import Fenced, Row, always, behind, next_step
 
 Owned = Mapping[bytes, frozenset[int]]
-"""What a member says that it has, by topic id."""
+"""The partitions that a member says that it has, by topic id."""
 
 
 class Question(NamedTuple):
-    """One member and what it is to come to.
-
-    `owned`: None: it did not say. `available`: whether nobody else holds a partition. `subscribes`: whether the member
-    subscribes to a topic id. `changed`: its subscription has changed just now."""
+    """One member and the target that it is to reach. `owned`: None: it did not say. `available`: whether no other
+    member holds a partition. `subscribes`: whether the member subscribes to a topic id. `changed`: its subscription has
+    changed just now."""
 
     current: Current
     target_epoch: int
@@ -36,11 +35,11 @@ class Question(NamedTuple):
 
 
 STRANGE = "The member's state is of a later version. The member must abandon all its partitions and rejoin."
-"""What a member hears that is in a state which is unknown here."""
+"""The sentence for a member whose state is unknown here."""
 
 
 def reconcile(question: Question) -> Current:
-    """Where the member is next; the same where nothing can be done yet. Raises Fenced."""
+    """The next state of the member; the same where nothing can be done yet. Raises Fenced."""
     return next_step(STEPS, question, question.current)
 
 
@@ -75,7 +74,7 @@ def _fence(question: Question) -> Current:
 
 
 def _drop_unsubscribed(question: Question) -> Current:
-    """Ask back what the member no longer subscribes to, in the same epoch, and give nothing."""
+    """Ask partitions back to which the member no longer subscribes, in the same epoch, and give nothing."""
     current = question.current
     assigned = {topic: held for topic, held in current.assigned.items() if question.subscribes(topic)}
     if len(assigned) == len(current.assigned):
@@ -108,7 +107,7 @@ STEPS: Mapping[MemberState, Row[Question, Current]] = {
     MemberState.UNRELEASED_PARTITIONS: ((always, _advance),),
     MemberState.UNKNOWN: ((_has_something, _fence), (always, _advance_from_target)),
 }
-"""State -> what is done, by the first condition that holds."""
+"""The step for each state of a member, by the first condition that holds."""
 
 OUTCOMES: Mapping[tuple[bool, bool], tuple[MemberState, bool]] = {
     # (something to let go of, something that another member holds) -> (state, whether it is in the target's epoch)
@@ -120,7 +119,8 @@ OUTCOMES: Mapping[tuple[bool, bool], tuple[MemberState, bool]] = {
 
 
 def _compared(question: Question, epoch: int) -> Current:
-    """Present and target assignment compared, topic by topic. `epoch`: that of a member which has something to let go of."""
+    """The next state of a member whose present and target assignment are compared, topic by topic. `epoch`: that of a
+    member which has something to let go of."""
     current, target_epoch = question.current, question.target_epoch
     assigned: dict[bytes, dict[int, int]] = {}
     revoking: dict[bytes, dict[int, int]] = {}
@@ -150,7 +150,7 @@ def _compared(question: Question, epoch: int) -> Current:
 
 
 def _owns(question: Question, held: Held) -> bool:
-    """Whether the member has something of this, as far as it has said."""
+    """Whether the member has some of these partitions, as far as it has said."""
     if question.owned is None:
         return True
     return any(not partitions.isdisjoint(held.get(topic, ())) for topic, partitions in question.owned.items())

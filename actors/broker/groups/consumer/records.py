@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
 
 CLASSIC, GROUP, PARTITIONS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 2, 3, 4, 5, 6, 7, 8, 16
-"""Kinds of records. CLASSIC is that of a classic group of the name, which is only ever removed here."""
+"""The kinds of records. CLASSIC is that of a classic group of the name, which is only ever removed here."""
 KEYS = {
     CLASSIC: ("group:GroupMetadataKey", ""),
     GROUP: ("group:ConsumerGroupMetadataKey", ""),
@@ -46,7 +46,7 @@ KEYS = {
     CURRENT: ("group:ConsumerGroupCurrentMemberAssignmentKey", "member_id"),
     REGEX: ("group:ConsumerGroupRegularExpressionKey", "regular_expression"),
 }
-"""Kind -> schema of its key, and what stands in it beside the group."""
+"""The schema of the key of each kind of record, and the field that stands in it beside the group."""
 VALUES = {
     GROUP: "group:ConsumerGroupMetadataValue",
     PARTITIONS: "group:ConsumerGroupPartitionMetadataValue",
@@ -57,12 +57,12 @@ VALUES = {
     REGEX: "group:ConsumerGroupRegularExpressionValue",
 }
 VERSION = 0
-"""Of all values."""
+"""The version of all values."""
 STATES = {state.value: state for state in MemberState}
 
 
 class Key(NamedTuple):
-    """Which record of a group. `name`: the member, or the regular expression, where the kind has one."""
+    """The key of a record inside its group. `name`: the member, or the regular expression, where the kind has one."""
 
     kind: int
     name: str = ""
@@ -77,7 +77,7 @@ def key_bytes(group: str, key: Key) -> bytes:
 
 
 def key_of(key: bytes) -> Key:
-    """What the key of a record names. Raises WireError."""
+    """The kind and the name in the key of a record. Raises WireError."""
     number = int.from_bytes(key[:2], "big")
     return Key(CLASSIC) if number == CLASSIC else read(number, key, None).key
 
@@ -92,7 +92,7 @@ def record(group: ConsumerGroup, key: Key) -> Record:
 
 
 def keys(group: ConsumerGroup) -> list[Key]:
-    """Every key of which the log may have a value, in the order in which they are removed: that of the group itself last."""
+    """Every key of which the log may have a value, in the order in which they are removed: the group's own last."""
     found = [Key(kind, id) for kind in (CURRENT, TARGET, MEMBER) for id in group.members]
     found += [Key(REGEX, regex) for regex in group.resolved]
     if group.has_partition_metadata:
@@ -101,8 +101,8 @@ def keys(group: ConsumerGroup) -> list[Key]:
 
 
 def read(kind: int, key: bytes, value: bytes | None) -> Line:
-    """Decode a record of a kind out of VALUES. Raises WireError: its key is damaged, or its value cannot be read; the two
-    differ in that `group_of` can tell the group of the second."""
+    """Decode a record of a kind out of VALUES. Raises WireError: its key is damaged, or its value cannot be read; the
+    two differ in that `group_of` can tell the group of the second."""
     schema, field = KEYS[kind]
     named, end = decode(schema, 0, memoryview(key), 2)
     if end != len(key):
@@ -116,7 +116,7 @@ def read(kind: int, key: bytes, value: bytes | None) -> Line:
 
 
 def replay(group: ConsumerGroup, key: Key, data: Any) -> None:
-    """Take in what the log says of a key. Nothing is derived: see `ConsumerGroup.index`."""
+    """Take in the record of a key. Nothing is derived: see `ConsumerGroup.index`."""
     if key.kind in (MEMBER, CURRENT):
         _replay_member(group, key, data)
     elif key.kind == GROUP:
@@ -181,7 +181,7 @@ def _subscription(data: "ConsumerGroupMemberMetadataValue") -> Subscription:
 
 
 def _held(topics: Any, epoch: int) -> Held:
-    """`epoch`: the member's, where Kafka before 4.3 has written no other."""
+    """The partitions of a record by topic id. `epoch`: the member's, where Kafka before 4.3 has written no other."""
     held: dict[bytes, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs

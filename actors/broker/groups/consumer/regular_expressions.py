@@ -17,13 +17,14 @@ from actors.broker.groups.patterns import Pattern
 from actors.ports import Now
 
 LEAST_INTERVAL_MS = 10_000
-"""How often regular expressions are matched anew while topics come and go."""
+"""The shortest time between two matchings of regular expressions while topics come and go, ms."""
 Found = Mapping[str, Sequence[str]]
-"""Regular expression -> topics that it matches."""
+"""The topics that each regular expression matches."""
 
 
 def is_due(group: ConsumerGroup, member: Member, version: int, refresh_ms: int, now: Now) -> bool:
-    """Whether to match. `member`: whose heartbeat this is. `version`: of the metadata."""
+    """Whether to match a group's regular expressions now. `member`: the one whose heartbeat this is. `version`: of the
+    metadata."""
     way = group.way
     if not group.regexes or way.resolving:
         return False
@@ -34,12 +35,13 @@ def is_due(group: ConsumerGroup, member: Member, version: int, refresh_ms: int, 
 
 
 def matching(regexes: Sequence[str], topics: Sequence[str]) -> Callable[[], Found]:
-    """What matches them, outside the loop."""
+    """A job that matches expressions with topics, outside the loop."""
     return lambda: {regex: list(filter(Pattern(regex).fullmatch, topics)) for regex in regexes}
 
 
 def take(group: ConsumerGroup, found: Found, visible: Visible, version: int, now: Now) -> tuple[dict[Key, None], bool]:
-    """Take in what was found; the keys that this touches, and whether the group is subscribed to other topics now."""
+    """Take in what was found. Returns the keys that this touches, and whether the group is subscribed to other topics
+    now."""
     touched: dict[Key, None] = {}
     moved = False
     for regex, names in found.items():
@@ -55,7 +57,7 @@ def take(group: ConsumerGroup, found: Found, visible: Visible, version: int, now
 
 
 def forget(group: ConsumerGroup, regex: str) -> dict[Key, None]:
-    """A member names another one: nobody may name this one any more. The keys that are touched."""
+    """Forget a regular expression if no member names it any more. Returns the keys that are touched."""
     if regex and regex not in group.regexes and group.resolved.pop(regex, None) is not None:
         return {Key(REGEX, regex): None}
     return {}

@@ -14,25 +14,27 @@ from actors.broker.groups.refusals import RequestRefused, invalid
 from actors.wire.errors import ErrorCode
 
 MEMBER_ID_FROM = 1
-"""First version in which the client makes its member id."""
+"""The first version in which the client makes its member id."""
 TEXT_CHARACTERS_MAX = 1024
-"""Of ids, racks and names of clients: each is written to the log and kept in memory for each member."""
+"""The most characters of an id, a rack or a client's name: each is written to the log and kept in memory for each
+member."""
 TOPIC_CHARACTERS_MAX = 249
 SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
-"""Of the topics that one member names. It is one record of the log, so it is well below max.message.bytes."""
+"""The most characters of the topics that one member names. It is one record of the log, so it is well below
+max.message.bytes."""
 
 Visible = Callable[[str], bool]
-"""Whether a client may know of a topic."""
+"""A function that says whether a client may know of a topic."""
 
 
 def any_topic(topic: str) -> bool:
-    """A classic member names its topics."""
+    """True for every topic, since a classic member names its topics."""
     return True
 
 
 class Request(NamedTuple):
-    """One heartbeat. `topics`, `regex`, `assignor`, `owned`: None: the same as before. `rebalance_timeout_ms`: -1: the same.
-    `fresh_id`: the id that a member which brings none gets."""
+    """One heartbeat of a member. `topics`, `regex`, `assignor`, `owned`: None: the same as before.
+    `rebalance_timeout_ms`: -1: the same. `fresh_id`: the id that a member which brings none gets."""
 
     group_id: str
     member_id: str
@@ -49,40 +51,41 @@ class Request(NamedTuple):
     fresh_id: str
     version: int
     join: JoinRequest | None = None
-    """It is this one of a classic member (`classic_members.py`)."""
+    """The JoinGroup request of a classic member for which this stands (`classic_members.py`)."""
     visible: Visible = any_topic
     """Whether the member's client may know of a topic that a regular expression finds."""
 
     @property
     def classic(self) -> ClassicMember | None:
-        """What a classic member has said besides."""
+        """The words of a classic member that are known besides."""
         return None if self.join is None else ClassicMember(self.join.session_timeout_ms, tuple(self.join.protocols))
 
     @property
     def leaves(self) -> bool:
-        """It is the member's last one, for now."""
+        """Whether the member sends its last heartbeat, for now."""
         return self.epoch in (LEFT, AWAY)
 
     @property
     def said(self) -> Said:
-        """What the member says each time."""
+        """The words that a member repeats with each heartbeat."""
         return Said(self.instance_id, self.client_id, self.client_host)
 
     @property
     def ordinary(self) -> bool:
-        """The member says no more than that it is there, in its epoch."""
+        """Whether the member says no more than that it is there, in its epoch."""
         told = (self.topics, self.regex, self.assignor, self.owned, self.rack_id, self.join)
         return self.epoch > 0 and told == (None,) * len(told) and self.rebalance_timeout_ms == -1
 
     @property
     def full(self) -> bool:
-        """The member says all that there is to say: it has joined, or is not sure what the coordinator knows."""
+        """Whether the member says all that there is to say: it has joined, or is not sure what the coordinator
+        knows."""
         told = self.topics is not None or self.regex is not None
         return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and told and self.owned is not None)
 
 
 class Beat(NamedTuple):
-    """The answer. `assigned`: None: nothing new."""
+    """The answer to a heartbeat. `assigned`: None: nothing new."""
 
     error: ErrorCode
     message: str | None = None
@@ -93,7 +96,8 @@ class Beat(NamedTuple):
 
 
 def check(request: Request, assignors: Sequence[str]) -> None:
-    """Raises RequestRefused. `assignors`: those that this broker offers."""
+    """Check what is wrong with a heartbeat whatever the group looks like. `assignors`: those that this broker offers.
+    Raises RequestRefused."""
     for text, name in (
         (request.group_id, "GroupId"),
         (request.instance_id, "InstanceId"),

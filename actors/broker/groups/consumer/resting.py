@@ -1,4 +1,5 @@
-"""A consumer group at rest (KIP-848): most groups of a broker are settled, and their members only say that they are there.
+"""A consumer group at rest (KIP-848): most groups of a broker are settled, and their members only say that they are
+there.
 
 This file alone decides what is kept of such a group's members, so that ten thousand groups take little more memory than
 their records. Rules:
@@ -16,11 +17,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 MEMBERS_MAX = 200
-"""Of a group at rest. To take up one of that size takes one or two milliseconds."""
+"""The most members of a group at rest. To take up one of that size takes one or two milliseconds."""
 
 
 class Said(NamedTuple):
-    """What a member says with each heartbeat, whether it has changed or not."""
+    """The words that a member repeats with each heartbeat, whether they have changed or not."""
 
     instance_id: str | None
     client_id: str
@@ -28,7 +29,8 @@ class Said(NamedTuple):
 
 
 class Rest:
-    """What is kept of a group's members. Invariant: `due_ms` and `said` have one entry for each of `places`.
+    """The state that is kept of the members of a group at rest. Invariant: `due_ms` and `said` have one entry for each
+    of `places`.
 
     `places`: member id -> place, in the order in which they joined. `due_ms`: when each one's session ends (int64).
     `said`: a hash of its `Said` (int64). `topics`: all that some member names. `content`: whatever else there is of each."""
@@ -45,8 +47,8 @@ class Rest:
         self.content = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
     def heard(self, id: str, said: Said, due_ms: int) -> bool:
-        """A member says that it is there: its session ends later. False: there is no such member, or it says something
-        new."""
+        """Take a heartbeat of a member: its session ends later. Returns False if there is no such member, or it says
+        something new."""
         place = self.places.get(id)
         if place is None or self.said[place] != hash(said):
             return False
@@ -54,9 +56,9 @@ class Rest:
         return True
 
     def first_due_ms(self) -> int:
-        """When the first session ends."""
+        """The time when the first session ends."""
         return min(self.due_ms)
 
     def opened(self) -> Any:
-        """The content."""
+        """The content as objects."""
         return pickle.loads(self.content)

@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from actors.broker.groups.consumer.resting import MEMBERS_MAX, Rest, Said
 
 Target = Mapping[bytes, frozenset[int]]
-"""Topic id -> partitions."""
+"""The partitions that are assigned, by topic id."""
 Held = Mapping[bytes, Mapping[int, int]]
-"""Topic id -> partition -> the member's epoch when it was given the partition."""
+"""The member's epoch when it was given a partition, by topic id and partition."""
 NOTHING: dict[bytes, dict[int, int]] = {}
 FIRST_EPOCH = 1
-"""Of a group for which nothing was assigned yet, as of Kafka 4.3. No member that has joined is in epoch 0."""
+"""The epoch of a group for which nothing was assigned yet, as of Kafka 4.3. A member that has joined is never in epoch
+0."""
 LEFT, AWAY = -1, -2
-"""Member epochs: it leaves, and a static member that leaves to come back."""
+"""The member epochs with which a member leaves, and with which a static member leaves to come back."""
 TYPE = "consumer"
 FAR_MS = 1 << 62
 
@@ -42,18 +43,19 @@ class MemberState(enum.IntEnum):
     UNREVOKED_PARTITIONS = 1
     UNRELEASED_PARTITIONS = 2
     UNKNOWN = 127
-    """Written by a later version."""
+    """A state that a later version has written."""
 
 
 class ClassicMember(NamedTuple):
-    """What is known beside of a member that speaks the classic protocol."""
+    """The facts that are known besides of a member that speaks the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
 class Subscription(NamedTuple):
-    """What a member has told of itself. `topics`: sorted. `regex`: "" for none. `assignor`: None: any will do."""
+    """The subscription of a member, and what else it has told of itself. `topics`: sorted. `regex`: "" for none.
+    `assignor`: None: any will do."""
 
     instance_id: str | None
     rack_id: str | None
@@ -67,12 +69,13 @@ class Subscription(NamedTuple):
 
     @property
     def said(self) -> Said:
-        """What the member says each time."""
+        """The words that the member repeats with each heartbeat."""
         return Said(self.instance_id, self.client_id, self.client_host)
 
 
 class Current(NamedTuple):
-    """Where a member is. `assigned`: what it may use; `revoking`: what it was asked to let go of, and holds."""
+    """The state of a member on its way. `assigned`: what it may use; `revoking`: what it was asked to let go of, and
+    holds."""
 
     epoch: int
     previous_epoch: int
@@ -81,7 +84,7 @@ class Current(NamedTuple):
     revoking: Held
 
     def at(self, epoch: int) -> "Current":
-        """The same in another epoch. The present one becomes the previous one."""
+        """The state in another epoch. The present one becomes the previous one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
     def since(self, topic_id: bytes, partition: int) -> int | None:
@@ -94,7 +97,7 @@ class Current(NamedTuple):
 
     @property
     def held(self) -> dict[bytes, set[int]]:
-        """All that it holds: what it may use, and what it was asked to let go of."""
+        """All partitions that the member holds: what it may use, and what it was asked to let go of."""
         found: dict[bytes, set[int]] = {}
         for part in (self.assigned, self.revoking):
             for topic_id, partitions in part.items():
@@ -104,7 +107,7 @@ class Current(NamedTuple):
 
 NEW = Current(0, 0, MemberState.STABLE, NOTHING, NOTHING)
 SILENT = Subscription(None, None, "", "", (), "", -1, None)
-"""Of a member of which the log has no more than an assignment."""
+"""The subscription of a member of which the log has no more than an assignment."""
 
 
 class Resolved(NamedTuple):
@@ -116,8 +119,9 @@ class Resolved(NamedTuple):
 
 
 class Member:
-    """One member. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of, or has let go, before. Of
-    a classic member the second is the time for the next step that it owes: to join anew, or to ask for its assignment."""
+    """One member of a consumer group. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of,
+    or has let go, before. Of a classic member the second is the time for the next step that it owes: to join anew, or
+    to ask for its assignment."""
 
     __slots__ = ("current", "id", "rebalance_due_ms", "session_due_ms", "subscription", "watched_ms")
 
@@ -128,35 +132,35 @@ class Member:
         self.session_due_ms = FAR_MS
         self.rebalance_due_ms = FAR_MS
         self.watched_ms = FAR_MS
-        """When a look at these two is planned; FAR_MS: none is."""
+        """The time when a look at the session and the rebalance is planned; FAR_MS: none is."""
 
     def due_ms(self) -> int:
-        """When it is removed, as far as is known now."""
+        """The time at which the member is removed, as far as is known now."""
         return min(self.session_due_ms, self.rebalance_due_ms)
 
     @property
     def revokes(self) -> bool:
-        """Whether it has to let go of partitions. A static member that is away is not waited for."""
+        """Whether the member has to let go of partitions. A static member that is away is not waited for."""
         return self.current.state is MemberState.UNREVOKED_PARTITIONS and self.current.epoch != AWAY
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long it may take for that; -1: it has not said."""
+        """How long the member may take to let go of partitions; -1: it has not said."""
         return self.subscription.rebalance_timeout_ms
 
     def settled(self, target_epoch: int) -> bool:
-        """Whether it has all of the target assignment of that epoch, and nothing else."""
+        """Whether the member has all of the target assignment of an epoch, and nothing else."""
         return self.current.state is MemberState.STABLE and self.current.epoch == target_epoch
 
 
 OF_MEMBERS = (
     "assignors", "classic_members", "holders", "members", "protocols", "regexes", "resolved", "static", "targets", "topics",
 )  # fmt: skip
-"""What a group at rest does not have."""
+"""The fields that a group at rest does not have."""
 
 
 class ConsumerGroup:
-    """One group. `gone`: its removal is being written."""
+    """One consumer group. `gone`: its removal is being written."""
 
     __slots__ = (
         *OF_MEMBERS, "__weakref__", "epoch", "gone", "has_partition_metadata", "id", "metadata_hash", "rest", "target_epoch",
@@ -167,18 +171,19 @@ class ConsumerGroup:
     def __init__(self, id: str) -> None:
         self.id = id
         self.rest: Rest | None = None
-        """What is there instead of `OF_MEMBERS`; None: it is awake."""
+        """The members in the form of a group at rest, instead of `OF_MEMBERS`; None: the group is awake."""
         self.watched_ms = FAR_MS
-        """When a look at the sessions of all its members is planned; FAR_MS: none is."""
+        """The time when a look at the sessions of all its members is planned; FAR_MS: none is."""
         self.way: Any = None
-        """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
+        """The work in progress for the group; see `groups.py`. It is not remembered; None: the log is still being
+        read."""
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.target_epoch = FIRST_EPOCH
         self.target_wall_ms = 0
-        """When the target assignment was made; 0: never, or before Kafka wrote it down."""
+        """The time when the target assignment was made; 0: never, or before Kafka wrote it down."""
         self.has_partition_metadata = False
-        """The log has a record of topics' sizes, which Kafka wrote before 4.1."""
+        """Whether the log has a record of topics' sizes, which Kafka wrote before 4.1."""
         self.gone = False
         self._begin()
 
@@ -188,24 +193,24 @@ class ConsumerGroup:
         self.resolved: dict[str, Resolved] = {}
         # ---- derived
         self.static: dict[str, str] = {}
-        """Instance id -> member id."""
+        """The member ids of static members, by instance id."""
         self.holders: dict[bytes, dict[int, str]] = {}
-        """Topic id -> partition -> member that holds it. Invariant: no inner one is empty."""
+        """The member that holds a partition, by topic id and partition. Invariant: no inner map is empty."""
         self.topics: Counter[str] = Counter()
-        """Topic -> members that name it."""
+        """The number of members that name a topic, by topic."""
         self.regexes: Counter[str] = Counter()
-        """Regular expression -> members that name it."""
+        """The number of members that name a regular expression, by expression."""
         self.assignors: Counter[str] = Counter()
-        """Assignor -> members that ask for it."""
+        """The number of members that ask for an assignor, by assignor."""
         self.protocols: Counter[str] = Counter()
-        """Protocol of classic members -> those that name it."""
+        """The number of classic members that name a protocol, by protocol."""
         self.classic_members = 0
 
     # ---- rest
 
     def _may_rest(self) -> bool:
-        """Whether all its members have what they are to have, and are few enough. Regular expressions are looked up from
-        time to time and classic members owe steps, so a group with such ones is awake."""
+        """Whether all members have what they are to have, and are few enough. Regular expressions are looked up from
+        time to time and classic members owe steps, so a group with one of these is awake."""
         return (
             self.rest is None
             and 0 < len(self.members) <= MEMBERS_MAX
@@ -220,7 +225,7 @@ class ConsumerGroup:
         return known and member.settled(self.target_epoch)
 
     def lie_down(self) -> bool:
-        """Keep of the members what `resting.py` says, if they are at rest; whether they are."""
+        """Keep of the members what `resting.py` says, if they are at rest. Returns whether they are."""
         if not self._may_rest():
             return False
         members = self.members.values()
@@ -258,18 +263,18 @@ class ConsumerGroup:
     # ---- what it shows
 
     def size(self) -> int:
-        """How many members it has."""
+        """The number of members."""
         return len(self.members if self.rest is None else self.rest.places)
 
     def epoch_of(self, id: str) -> int | None:
-        """The epoch of a member; None: there is no such one."""
+        """The epoch of a member; None: there is no such member."""
         if self.rest is not None:
             return self.target_epoch if id in self.rest.places else None
         member = self.members.get(id)
         return None if member is None else member.current.epoch
 
     def state(self) -> str:
-        """Its state by Kafka's name."""
+        """The group's state by Kafka's name."""
         if self.gone:
             return "Dead"
         if self.rest is not None:
@@ -282,7 +287,7 @@ class ConsumerGroup:
         return "Stable" if settled else "Reconciling"
 
     def subscribes(self, topic: str) -> bool:
-        """Whether some member does, by name or by a regular expression."""
+        """Whether some member subscribes to a topic, by name or by a regular expression."""
         if self.rest is not None:
             return topic in self.rest.topics
         return topic in self.topics or any(
@@ -326,7 +331,7 @@ class ConsumerGroup:
     # ---- changes
 
     def subscribe(self, member: Member, subscription: Subscription) -> None:
-        """A member, new or known, tells of itself."""
+        """Take the subscription of a member, new or known."""
         if self.members.get(member.id) is member:
             self._count(member, -1)
         self.members[member.id] = member
@@ -336,13 +341,13 @@ class ConsumerGroup:
             self.static[subscription.instance_id] = member.id
 
     def move(self, member: Member, current: Current) -> None:
-        """A member is somewhere else now."""
+        """Put a member in another state."""
         self._release(member)
         member.current = current
         self._hold(member)
 
     def remove(self, id: str) -> None:
-        """A member is no longer there, and holds nothing."""
+        """Remove a member that is no longer there, and holds nothing."""
         member = self.members.pop(id)
         self._release(member)
         self._count(member, -1)
@@ -354,9 +359,9 @@ class ConsumerGroup:
             del self.resolved[regex]
 
     def index(self) -> list[str]:
-        """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
-        that was given out, and of two members that hold a partition the one that was given it later keeps it. Members of
-        which the log says otherwise are returned."""
+        """Derive what is derived from what is remembered. The log may have stopped between two records that belong
+        together: no epoch is behind one that was given out, and of two members that hold a partition the one that was
+        given it later keeps it. Returns the members of which the log says otherwise."""
         self.targets = {id: target for id, target in self.targets.items() if id in self.members}
         self.epoch = max([self.epoch, self.target_epoch, *(member.current.epoch for member in self.members.values())])
         corrected = self._one_holder_each()

@@ -18,7 +18,7 @@ DONE = Told(ErrorCode.NONE)
 
 
 class Administration:
-    """Of the share groups of one broker."""
+    """The administration of the share groups of one broker."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class Administration:
         find: Callable[[str, bool], tuple[Shard, ShareGroup]],
         keep: Callable[[Shard, ShareGroup], None],
     ) -> None:
-        """`find`: a group by its id, a new one if there is none and that is asked for; raises RequestRefused. `keep`: a new
-        group is known from now on."""
+        """`find`: a group by its id, a new one if there is none and that is asked for; raises RequestRefused. `keep`: a
+        new group is known from now on."""
         self._beginnings = beginnings
         self._topics = topics
         self._find = find
@@ -41,8 +41,8 @@ class Administration:
         offsets: Mapping[Place, int],
         then: Callable[[Told, Mapping[Place, Told]], None],
     ) -> None:
-        """AlterShareGroupOffsets: an empty group, or a new one, is to begin at other offsets. `then`: an error of the whole,
-        and the results."""
+        """AlterShareGroupOffsets: an empty group, or a new one, is to begin at other offsets. `then`: an error of the
+        whole, and the results."""
         try:
             shard, group = self._empty(group_id, create=True)
         except RequestRefused as refused:
@@ -87,7 +87,7 @@ class Administration:
             then(DONE, results)
 
     def _empty(self, group_id: str, *, create: bool) -> tuple[Shard, ShareGroup]:
-        """A group without members. Raises RequestRefused."""
+        """A group without members. Raises RequestRefused if it has some."""
         shard, group = self._find(group_id, create)
         if group.members:
             raise RequestRefused(ErrorCode.NON_EMPTY_GROUP, text(ErrorCode.NON_EMPTY_GROUP))

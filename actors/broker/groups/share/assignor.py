@@ -16,12 +16,12 @@ from typing import NamedTuple
 from actors.broker.groups.share.state import NOTHING, Target
 
 Place = tuple[bytes, int]
-"""Topic id and partition."""
+"""The name of a partition: (topic id, partition)."""
 
 
 class AssignmentOrder(NamedTuple):
-    """`subscribed`: member -> ids of topics; `partitions`: topic id -> those that may be assigned; `present`: the targets
-    until now."""
+    """The order for an assignor. `subscribed`: member -> ids of topics; `partitions`: topic id -> those that may be
+    assigned; `present`: the targets until now."""
 
     subscribed: Mapping[str, frozenset[bytes]]
     partitions: Mapping[bytes, frozenset[int]]
@@ -40,7 +40,8 @@ def simple(order: AssignmentOrder) -> dict[str, Target]:
 
 
 def _rounds(order: AssignmentOrder, members: Sequence[str]) -> list[tuple[Sequence[bytes], Sequence[str]]]:
-    """What is spread together: all topics where everybody subscribes to the same, else each topic among its subscribers."""
+    """The topics and members that are spread together: all topics if all members subscribe to the same, else each topic
+    among its subscribers."""
     if len(set(order.subscribed.values())) <= 1:
         topics = sorted(next(iter(order.subscribed.values()), frozenset()))
         return [(topics, members)] if members else []
@@ -81,7 +82,7 @@ def _fill(place: Place, missing: int, unfilled: "deque[tuple[str, int]]", held: 
 
 
 def _counts(total: int, members: int) -> list[int]:
-    """How many each member gets: as even as whole numbers can be."""
+    """The number of partitions that each member gets: as even as whole numbers can be."""
     return [-(-total * (place + 1) // members) - -(-total * place // members) for place in range(members)]
 
 

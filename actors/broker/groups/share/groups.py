@@ -44,12 +44,12 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 SOON_MS = 100
-"""When a member that waits for its first partitions, or for others, is to come back."""
+"""The heartbeat interval of a member that waits for its first partitions, or for others, ms."""
 
 
 class ShareGroupSettings(NamedTuple):
-    """The broker's `group.share.*`. `config`: of a group, by its name, as its own settings have it. `retry_ms`: when share
-    partitions whose beginning could not be written are tried again."""
+    """The broker's settings of share groups, `group.share.*`. `config`: of a group, by its name, as its own settings
+    have it. `retry_ms`: when share partitions whose beginning could not be written are tried again."""
 
     size_max: int
     config: Callable[[str], GroupConfig]
@@ -57,7 +57,7 @@ class ShareGroupSettings(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "ShareGroupSettings":
-        """Out of the broker's settings, by name, and those of groups."""
+        """The settings, taken out of the broker's settings by name, and of those of groups."""
         return cls(
             size_max=value("group.share.max.size"),
             config=lambda group: GroupConfig.of(TYPE, settings_of(group)),
@@ -66,8 +66,8 @@ class ShareGroupSettings(NamedTuple):
 
 
 class WaitingHeartbeat(NamedTuple):
-    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: it has raised the group's
-    epoch, so what the member has may be of topics to which it subscribes no more, or that are gone."""
+    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: it has raised the
+    group's epoch, so what the member has may be of topics to which it subscribes no more, or that are gone."""
 
     ticket: int
     member_id: str
@@ -77,11 +77,11 @@ class WaitingHeartbeat(NamedTuple):
 
 
 class InProgress(member_groups.InProgress):
-    """`hurries`: the next target assignment does not wait. `asked`: share partitions whose coordinators have been asked to
-    begin them, and the number of the last time. `ending`: topics, with how many removals of them are under way. `number`: of
-    the last time that something was to begin or to end. `look_ms`: when share coordinators are asked again whether they
-    still know what has begun. `begun_at`: of which changes of the group and of topics it was seen that all has begun.
-    `removing`: the group is being deleted."""
+    """`hurries`: the next target assignment does not wait. `asked`: share partitions whose coordinators have been asked
+    to begin them, and the number of the last time. `ending`: topics, with how many removals of them are under way.
+    `number`: of the last time that something was to begin or to end. `look_ms`: when share coordinators are asked again
+    whether they still know what has begun. `begun_at`: of which changes of the group and of topics it was seen that all
+    has begun. `removing`: the group is being deleted."""
 
     __slots__ = ("asked", "begun_at", "ending", "hurries", "look_ms", "number", "removing")
 
@@ -109,11 +109,11 @@ class ShareGroups(MemberGroups[ShareGroup]):
         super().__init__(ports, settings, topics)
         self.beginnings = Beginnings(topics, settings.retry_ms, self._still, self._commit)
         self.administration = Administration(self.beginnings, topics, self._found, self.keep)
-        """What administrators ask for."""
+        """The requests of administrators."""
 
     @property
     def asks(self) -> list[StateAsk]:
-        """What share coordinators are to be asked; see `Beginnings`."""
+        """The requests to share coordinators; see `Beginnings`."""
         return self.beginnings.asks
 
     def _new(self, id: str) -> ShareGroup:
@@ -137,7 +137,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         self._want_assignment(shard, group, now)
 
     def forget_topic(self, shard: Shard, topic_id: bytes) -> None:
-        """A topic was deleted."""
+        """Forget a topic that was deleted."""
         for group in list(self.groups(shard).values()):
             if not group.gone:
                 self.beginnings.forget(shard, group, frozenset((topic_id,)))
@@ -145,25 +145,25 @@ class ShareGroups(MemberGroups[ShareGroup]):
     # ---- offsets are not committed, and what is told of a group
 
     def commit_error(self, group: ShareGroup, committer: Committer, now: Now) -> ErrorCode:
-        """No offsets are committed for a share group."""
+        """GROUP_ID_NOT_FOUND always: no offsets are committed for a share group."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def fetch_error(self, group: ShareGroup, member_id: str, epoch: int) -> ErrorCode:
-        """Nor are there any to read."""
+        """GROUP_ID_NOT_FOUND always: a share group has none to read."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def offset_delete_error(self, group: ShareGroup) -> ErrorCode:
-        """Nor to delete."""
+        """GROUP_ID_NOT_FOUND always: a share group has none to delete."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def subscribes(self, group: ShareGroup) -> Callable[[str], bool]:
-        """Whether some member does."""
+        """Whether some member subscribes to a topic."""
         return group.topics.__contains__
 
     # ---- its end
 
     def before_removal(self, shard: Shard, group: ShareGroup, then: Callable[[ErrorCode], None]) -> None:
-        """What share coordinators remember for the group goes first."""
+        """Have share coordinators forget the group before it is removed."""
         if group.way.removing:
             then(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
@@ -227,12 +227,12 @@ class ShareGroups(MemberGroups[ShareGroup]):
         return shard, self.group_of(shard, id, create=create)[0]
 
     def keep(self, shard: Shard, group: ShareGroup) -> None:
-        """A group is known from now on."""
+        """Note that a group is known from now on."""
         self.groups(shard)[group.id] = group
 
     def _bump(self, group: ShareGroup, changed: bool, touched: dict[Key, None]) -> bool:
-        """Raise the group's epoch where its members' subscriptions, what is known of their topics, or what has begun asks
-        for another assignment; whether it was raised."""
+        """Raise the group's epoch where its members' subscriptions, what is known of their topics, or what has begun
+        asks for another assignment; whether it was raised."""
         begun = group.target_epoch >= group.epoch and group.unassigned()
         bump = changed or begun
         group.way.hurries = group.way.hurries or (begun and not any(group.targets.values()))
@@ -261,7 +261,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         touched: dict[Key, None],
         now: Now,
     ) -> None:
-        """A member takes its target at once."""
+        """Give a member its target at once, and answer its heartbeat."""
         request = one.request
         if one.changed or member.epoch != group.target_epoch:
             assigned = self._visible(group, member)
@@ -342,7 +342,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
 
 
 def _member(group: ShareGroup, request: Request) -> Member:
-    """The member that speaks, perhaps a new one. Raises RequestRefused."""
+    """The member that sends a heartbeat, perhaps a new one. Raises RequestRefused."""
     member = group.members.get(request.member_id)
     if request.epoch == 0:
         return member or Member(request.member_id)
@@ -362,7 +362,7 @@ def _member(group: ShareGroup, request: Request) -> Member:
 
 
 def _told(request: Request, known: Subscription) -> Subscription:
-    """What the member has told of itself, with what it says now."""
+    """The subscription of a member, with what it says now."""
     return Subscription(
         request.rack_id if request.rack_id is not None else known.rack_id,
         request.client_id,

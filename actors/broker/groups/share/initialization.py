@@ -39,11 +39,11 @@ NO_OFFSET = -1
 Then = Callable[[ErrorCode], None]
 Commit = Callable[[Shard, ShareGroup, Mapping[Key, None], Then | None], None]
 Place = tuple[bytes, int]
-"""Topic id and partition."""
+"""The name of a partition: (topic id, partition)."""
 
 
 class Api(Enum):
-    """What a share coordinator is asked."""
+    """The requests to a share coordinator."""
 
     INITIALIZE = "InitializeShareGroupState"
     DELETE = "DeleteShareGroupState"
@@ -51,7 +51,8 @@ class Api(Enum):
 
 
 class Told(NamedTuple):
-    """What it has answered of one share partition. `known`: it remembers something of it; only a summary says that."""
+    """The answer of a share coordinator for one share partition. `known`: it remembers something of it; only a summary
+    says that."""
 
     error: ErrorCode
     message: str | None = None
@@ -59,8 +60,8 @@ class Told(NamedTuple):
 
 
 class StateAsk(NamedTuple):
-    """One thing to be asked. `state_epoch`, `start_offset`: of what begins. `wanted`: the group is still that of the broker
-    that asks."""
+    """One thing to be asked. `state_epoch`, `start_offset`: of what begins. `wanted`: the group is still that of the
+    broker that asks."""
 
     api: Api
     key: SharePartitionKey
@@ -71,24 +72,25 @@ class StateAsk(NamedTuple):
 
 
 class Beginnings:
-    """Those of all share groups of one broker."""
+    """The share partitions that begin, begin anew or end, of all share groups of one broker."""
 
     def __init__(
         self, topics: Topics, retry_ms: int, still: Callable[[Shard, ShareGroup], bool], commit: Commit
     ) -> None:
-        """`still`: whether a group is still what it was; `commit`: writes what is touched of a group."""
+        """Share partitions of which none is beginning. `still`: whether a group is still what it was; `commit`: writes
+        what is touched of a group."""
         self._topics = topics
         self._retry_ms = retry_ms
         self._still = still
         self._commit = commit
         self.asks: list[StateAsk] = []
-        """To be taken, and asked."""
+        """The requests to be taken, and sent."""
 
     # ---- what members need
 
     def begin(self, shard: Shard, group: ShareGroup, touched: dict[Key, None], now: Now) -> Then | None:
-        """What members subscribe to, and has not begun, begins: `touched` is to be written, and the result told how that
-        ended. None: there is nothing, as where nothing has changed since this was asked last."""
+        """What members subscribe to, and has not begun, begins: `touched` is to be written, and the result told how
+        that ended. None: there is nothing, as where nothing has changed since this was asked last."""
         if now.mono_ms >= group.way.look_ms:
             group.way.look_ms = now.mono_ms + LOOK_MS
             self._look(shard, group)
@@ -123,14 +125,14 @@ class Beginnings:
         return bool(group.initializing) or any(name in group.topics for name in group.deleting.values())
 
     def _delete_on(self, shard: Shard, group: ShareGroup) -> None:
-        """Go on with what is deleting, and nobody is asked for: rule 7."""
+        """Go on with share partitions that are deleting, and for which there is no request (rule 7)."""
         rest = {id: one for id, one in self.deleting(group).items() if one.name in group.topics}
         topics = {id: one for id, one in rest.items() if id not in group.way.ending}
         if topics:
             self.delete(shard, group, topics, lambda told: None)
 
     def _look(self, shard: Shard, group: ShareGroup) -> None:
-        """See whether share coordinators still know what is initialised: rule 9."""
+        """See whether share coordinators still know what is initialised (rule 9)."""
         places = {
             (topic_id, number): NO_OFFSET
             for topic_id, one in group.initialized.items()
@@ -240,7 +242,7 @@ class Beginnings:
         self.forget(shard, group, frozenset(id for id in known if self._topics.name(id) is None))
 
     def forget(self, shard: Shard, group: ShareGroup, topic_ids: frozenset[bytes]) -> None:
-        """These topics do not exist any more."""
+        """Forget topics that do not exist any more."""
         if topic_ids and group.forget(topic_ids):
             self._commit(shard, group, {Key(STATE): None}, None)
 

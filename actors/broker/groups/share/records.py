@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
 
 MEMBER, GROUP, TARGET_EPOCH, TARGET, CURRENT, STATE = 10, 11, 12, 13, 14, 15
-"""Kinds of records. STATE: which share partitions have begun."""
+"""The kinds of records. STATE: which share partitions have begun."""
 NAMES = {
     MEMBER: "ShareGroupMemberMetadata",
     GROUP: "ShareGroupMetadata",
@@ -45,14 +45,14 @@ NAMES = {
     CURRENT: "ShareGroupCurrentMemberAssignment",
     STATE: "ShareGroupStatePartitionMetadata",
 }
-"""Kind -> name of its schemas, to which Key or Value is added."""
+"""The name of the schemas of each kind of record, to which Key or Value is added."""
 OF_MEMBERS = (MEMBER, TARGET, CURRENT)
 VERSION = 0
-"""Of all values."""
+"""The version of all values."""
 
 
 class Key(NamedTuple):
-    """Which record of a group. `name`: the member, where the kind has one."""
+    """The key of a record inside its group. `name`: the member, where the kind has one."""
 
     kind: int
     name: str = ""
@@ -74,7 +74,7 @@ def record(group: ShareGroup, key: Key) -> Record:
 
 
 def keys(group: ShareGroup) -> list[Key]:
-    """Every key of which the log may have a value, in the order in which they are removed: that of the group itself last."""
+    """Every key of which the log may have a value, in the order in which they are removed: the group's own last."""
     found = [Key(kind, id) for kind in (CURRENT, TARGET, MEMBER) for id in group.members]
     return [*found, Key(TARGET_EPOCH), Key(STATE), Key(GROUP)]
 
@@ -93,7 +93,7 @@ def read(kind: int, key: bytes, value: bytes | None) -> Line:
 
 
 def replay(group: ShareGroup, key: Key, data: Any) -> None:
-    """Take in what the log says of a key. Nothing is derived: see `ShareGroup.index`."""
+    """Take in the record of a key. Nothing is derived: see `ShareGroup.index`."""
     _REPLAY[key.kind](group, key.name, data)
 
 

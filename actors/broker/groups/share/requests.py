@@ -11,16 +11,17 @@ from actors.broker.groups.share.state import LEFT, Target
 from actors.wire.errors import ErrorCode
 
 MEMBER_ID_CHARACTERS_MAX = 36
-"""Of a member id, as in Apache Kafka: a UUID as people write it."""
+"""The most characters of a member id, as in Apache Kafka: a UUID as people write it."""
 TEXT_CHARACTERS_MAX = 1024
-"""Of racks and names of clients: each is written to the log and kept in memory for each member."""
+"""The most characters of a rack or a client's name: each is written to the log and kept in memory for each member."""
 TOPIC_CHARACTERS_MAX = 249
 SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
-"""Of the topics that one member names. It is one record of the log, so it is well below max.message.bytes."""
+"""The most characters of the topics that one member names. It is one record of the log, so it is well below
+max.message.bytes."""
 
 
 class Request(NamedTuple):
-    """One heartbeat. `topics` None: the same as before."""
+    """One heartbeat of a member. `topics` None: the same as before."""
 
     group_id: str
     member_id: str
@@ -32,12 +33,12 @@ class Request(NamedTuple):
 
     @property
     def leaves(self) -> bool:
-        """It is the member's last one."""
+        """Whether the member sends its last heartbeat."""
         return self.epoch == LEFT
 
 
 class Beat(NamedTuple):
-    """The answer. `assigned`: None: nothing new."""
+    """The answer to a heartbeat. `assigned`: None: nothing new."""
 
     error: ErrorCode
     message: str | None = None
@@ -48,7 +49,7 @@ class Beat(NamedTuple):
 
 
 def check(request: Request) -> None:
-    """Raises RequestRefused."""
+    """Check what is wrong with a heartbeat whatever the group looks like. Raises RequestRefused."""
     if not request.member_id or len(request.member_id) > MEMBER_ID_CHARACTERS_MAX:
         raise invalid("Invalid member id in the request.")
     for text, name in ((request.group_id, "GroupId"), (request.rack_id, "RackId")):

@@ -18,17 +18,18 @@ TYPE = "share"
 LEFT = -1
 """The epoch with which a member leaves."""
 FIRST_EPOCH = 1
-"""Of a group that nobody has joined yet, as in Apache Kafka."""
+"""The epoch of a group without any member yet, as in Apache Kafka."""
 STABLE = 0
 """The state of every member in the log, by Kafka's number."""
 
 Target = Mapping[bytes, frozenset[int]]
-"""Topic id -> partitions. Invariant: none is empty."""
+"""The partitions that are assigned, by topic id. Invariant: none is empty."""
 NOTHING: Target = {}
 
 
 class Begun(NamedTuple):
-    """Share partitions of one topic. `name`: of the topic. `wall_ms`: when that was written; 0: before the log was read."""
+    """Share partitions of one topic. `name`: of the topic. `wall_ms`: when that was written; 0: before the log was
+    read."""
 
     name: str
     partitions: frozenset[int]
@@ -45,8 +46,9 @@ class Subscription(NamedTuple):
 
 
 class Member:
-    """One member. `epoch`: 0: it has joined and has no assignment yet. `previous_epoch`: a heartbeat in it is one whose
-    answer was lost. `session_due_ms`: when it is removed; `watched_ms`: the look at it that is planned."""
+    """One member of a share group. `epoch`: 0: it has joined and has no assignment yet. `previous_epoch`: a heartbeat
+    in it is one whose answer was lost. `session_due_ms`: when it is removed; `watched_ms`: the look at it that is
+    planned."""
 
     __slots__ = ("assigned", "epoch", "id", "previous_epoch", "session_due_ms", "subscription", "watched_ms")
 
@@ -60,19 +62,20 @@ class Member:
         self.watched_ms = FAR_MS
 
     def due_ms(self) -> int:
-        """When it is removed, as far as is known now."""
+        """The time at which the member is removed, as far as is known now."""
         return self.session_due_ms
 
 
 class ShareGroup:
-    """One group. `gone`: its removal is being written, or has been."""
+    """One share group. `gone`: its removal is being written, or has been."""
 
     type = TYPE
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.way: Any = None
-        """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
+        """The work in progress for the group; see `groups.py`. It is not remembered; None: the log is still being
+        read."""
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.target_epoch = FIRST_EPOCH
@@ -83,20 +86,20 @@ class ShareGroup:
         self.initializing: dict[bytes, Begun] = {}
         self.initialized: dict[bytes, Begun] = {}
         self.deleting: dict[bytes, str] = {}
-        """Topic id -> name."""
+        """The names of topics that are deleting, by topic id."""
         self.gone = False
         # ---- derived
         self.topics: Counter[str] = Counter()
-        """Topic -> members that name it."""
+        """The number of members that name a topic, by topic."""
         self.changes = 0
-        """Grows with every change of what is subscribed to, has begun or is assigned."""
+        """A number that grows with every change of what is subscribed to, has begun or is assigned."""
         self._unassigned = (-1, False)
-        """`unassigned`, and of which `changes`."""
+        """`unassigned`, and the number `changes` for which it was found out."""
 
     # ---- what it shows
 
     def state(self) -> str:
-        """Its state by Kafka's name."""
+        """The group's state by Kafka's name."""
         if self.gone:
             return "Dead"
         return "Stable" if self.members else "Empty"
@@ -107,8 +110,8 @@ class ShareGroup:
         return frozenset() if begun is None else begun.partitions
 
     def unassigned(self) -> bool:
-        """Whether something has begun, of a topic to which somebody subscribes, and the target assignment is without it. It
-        is found out anew only after a change: every heartbeat asks."""
+        """Whether something has begun, of a topic to which somebody subscribes, and the target assignment is without
+        it. It is found out anew only after a change: every heartbeat asks."""
         if self._unassigned[0] != self.changes:
             self._unassigned = (self.changes, self._is_unassigned())
         return self._unassigned[1]
@@ -126,7 +129,7 @@ class ShareGroup:
     # ---- changes
 
     def subscribe(self, member: Member, subscription: Subscription) -> None:
-        """A member, new or known, tells of itself."""
+        """Take the subscription of a member, new or known."""
         known = self.members.get(member.id) is member
         if not known or member.subscription.topics != subscription.topics:
             self.changes += 1
@@ -137,13 +140,14 @@ class ShareGroup:
         self._count(member, 1)
 
     def remove(self, id: str) -> None:
-        """A member is no longer there."""
+        """Remove a member that is no longer there."""
         self.changes += 1
         self._count(self.members.pop(id), -1)
         self.targets.pop(id, None)
 
     def assign(self, targets: Mapping[str, Target], epoch: int, wall_ms: int) -> list[str]:
-        """A target assignment was made: it holds for all who are still there. Members whose target is another one."""
+        """Take a target assignment: it holds for all members that are still there. Returns the members whose target is
+        another one."""
         self.changes += 1
         self.target_epoch, self.target_wall_ms = epoch, wall_ms
         moved = [id for id, target in targets.items() if id in self.members and self.targets.get(id) != target]
@@ -151,14 +155,15 @@ class ShareGroup:
         return moved
 
     def begin(self, topics: Mapping[bytes, Begun]) -> None:
-        """These share partitions are initialising."""
+        """Note that share partitions are initialising."""
         self.changes += 1
         for topic_id, begun in topics.items():
             self.initializing[topic_id] = _joined(self.initializing.get(topic_id), begun)
             self.deleting.pop(topic_id, None)
 
     def settle(self, topics: Mapping[bytes, Begun], *, begun: bool) -> None:
-        """Their share coordinators have answered. `begun`: they are initialised, else they are to be tried again."""
+        """Note that share coordinators have answered. `begun`: the share partitions are initialised, else they are to
+        be tried again."""
         self.changes += 1
         for topic_id, one in topics.items():
             present = self.initializing.get(topic_id)
@@ -171,7 +176,7 @@ class ShareGroup:
                 self.initialized[topic_id] = _joined(self.initialized.get(topic_id), one)
 
     def end(self, topics: Mapping[bytes, Begun]) -> None:
-        """These topics are deleting."""
+        """Note that topics are deleting."""
         self.changes += 1
         for topic_id, one in topics.items():
             self.initialized.pop(topic_id, None)
@@ -179,13 +184,13 @@ class ShareGroup:
             self.deleting[topic_id] = one.name
 
     def ended(self, topic_ids: Iterable[bytes]) -> None:
-        """What share coordinators remember of these topics is removed, or could not be: they may begin again."""
+        """Note that what share coordinators remember of topics is removed, or could not be: they may begin again."""
         self.changes += 1
         for topic_id in topic_ids:
             self.deleting.pop(topic_id, None)
 
     def lose(self, topics: Mapping[bytes, Begun]) -> None:
-        """Share coordinators know nothing of these share partitions any more: they have not begun."""
+        """Note that share coordinators know nothing of share partitions any more: they have not begun."""
         self.changes += 1
         for topic_id, one in topics.items():
             left = self.initialized[topic_id].partitions - one.partitions
@@ -195,7 +200,7 @@ class ShareGroup:
                 del self.initialized[topic_id]
 
     def forget(self, topic_ids: frozenset[bytes]) -> bool:
-        """These topics do not exist any more; whether anything was remembered of them."""
+        """Forget topics that do not exist any more. Returns whether anything was remembered of them."""
         self.changes += 1
         known = [topics for topics in (self.initializing, self.initialized, self.deleting) if topic_ids & topics.keys()]
         for topics in known:
@@ -204,8 +209,9 @@ class ShareGroup:
         return bool(known)
 
     def index(self) -> list[str]:
-        """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
-        that was given out. There is no member of which the log says otherwise."""
+        """Derive what is derived from what is remembered. The log may have stopped between two records that belong
+        together: no epoch is behind one that was given out. Returns an empty list: there is no member of which the log
+        says otherwise."""
         self.changes += 1
         self.topics.clear()
         for member in self.members.values():

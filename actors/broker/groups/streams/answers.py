@@ -1,4 +1,5 @@
-"""What a member of a streams group is answered: an error, or where it is, what it has, and what it must know (KIP-1071).
+"""What a member of a streams group is answered: an error, or where it is, what it has, and what it must know
+(KIP-1071).
 
 The numbers of `Status` are Kafka's. A member that is told SHUTDOWN_APPLICATION ends with all others; what else there is
 tells a user why the application has nothing to do.
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from actors.wire.errors import ErrorCode
 
 TaskSets = Mapping[str, frozenset[int]]
-"""Subtopology -> partitions. Invariant: none is empty."""
+"""The partitions of tasks, by subtopology. Invariant: none is empty."""
 NOTHING: dict[str, frozenset[int]] = {}
 
 
@@ -27,14 +28,15 @@ class Status(enum.IntEnum):
 
 
 class Tasks(NamedTuple):
-    """Tasks by their role. Warm-up tasks become active ones elsewhere once they have caught up; Kafka 4.3 makes none."""
+    """The tasks of a member by their role. Warm-up tasks become active ones elsewhere once they have caught up; Kafka
+    4.3 makes none."""
 
     active: TaskSets = NOTHING
     standby: TaskSets = NOTHING
     warmup: TaskSets = NOTHING
 
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a task in any role."""
         return any(self)
 
 

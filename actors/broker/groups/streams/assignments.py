@@ -19,7 +19,7 @@ from actors.ports import Now
 
 
 class Due(NamedTuple):
-    """When the next one may be made, and why not now."""
+    """The time when the next target assignment may be made, and why not now."""
 
     due_ms: int
     why: str
@@ -34,7 +34,7 @@ def needed(group: StreamsGroup) -> bool:
 
 
 def due(group: StreamsGroup, interval_ms: int, now: Now) -> Due | None:
-    """When it may be made; None: now."""
+    """The time when the next assignment may be made; None: now."""
     if group.way.delayed_until_ms > now.mono_ms:
         why = "Assignment delayed due to the configured initial rebalance delay."
         return Due(group.way.delayed_until_ms, why)
@@ -46,13 +46,13 @@ def due(group: StreamsGroup, interval_ms: int, now: Now) -> Due | None:
 
 
 def delayed(group: StreamsGroup, interval_ms: int, now: Now) -> list[tuple[Status, str]]:
-    """What a member is told of an assignment that has to wait."""
+    """The status of a member whose assignment has to wait."""
     found = due(group, interval_ms, now) if needed(group) else None
     return [] if found is None else [(Status.ASSIGNMENT_DELAYED, found.why)]
 
 
 def order(group: StreamsGroup, standby_replicas: int) -> AssignmentOrder:
-    """What is to be assigned."""
+    """The order for an assignor: what is to be assigned."""
     found = group.way.partitioned
     members = {
         id: Place(member.told.process_id, group.targets.get(id, Tasks())) for id, member in group.members.items()
@@ -62,7 +62,7 @@ def order(group: StreamsGroup, standby_replicas: int) -> AssignmentOrder:
 
 
 def take(group: StreamsGroup, epoch: int, targets: Targets, now: Now) -> dict[Key, None]:
-    """Make an assignment hold; the keys that it touches."""
+    """Make an assignment hold. Returns the keys that it touches."""
     touched: dict[Key, None] = {}
     for id, target in targets.items():
         if id in group.members and group.targets.get(id) != target:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from actors.broker.groups.streams.answers import Tasks, TaskSets
 
 Task = tuple[str, int]
-"""Subtopology and partition."""
+"""A task: (subtopology, partition)."""
 Targets = Mapping[str, Tasks]
-"""By member."""
+"""The tasks of each member."""
 
 
 class Place(NamedTuple):
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class AssignmentOrder(NamedTuple):
-    """What is to be assigned. `tasks`: subtopology -> how many. `stateful`: subtopologies that keep state."""
+    """The order for an assignor. `tasks`: subtopology -> how many. `stateful`: subtopologies that keep state."""
 
     members: Mapping[str, Place]
     tasks: Mapping[str, int]
@@ -53,7 +53,7 @@ class _Quota:
         self.share = -(-tasks // members)
 
     def has(self, count: int) -> None:
-        """A member has so many now. One that is full is no longer counted."""
+        """Count that a member has so many tasks now. One that is full is no longer counted."""
         if count == self.share:
             self._members -= 1
             self._tasks -= count
@@ -69,7 +69,7 @@ class _Process:
         self.tasks: set[Task] = set()
 
     def load(self) -> tuple[float, str]:
-        """Tasks a member; the name, so that the order is one."""
+        """The number of tasks a member; and the name, so that the order is one."""
         return sum(self.counts.values()) / len(self.counts), self.id
 
     def least(self) -> str:
@@ -167,7 +167,7 @@ class _Assignment:
         return found
 
     def _least(self, ids: Iterable[str], without: Task | None = None) -> str | None:
-        """Of these members the one in the process with the fewest tasks. `without`: in none that has this task."""
+        """The member in the process with the fewest tasks, out of `ids`. `without`: in none that has this task."""
         found = [id for id in ids if without is None or without not in self._process(id).tasks]
         return min(found, key=lambda id: (self._process(id).load()[0], self._process(id).counts[id], id), default=None)
 

@@ -27,8 +27,8 @@ NOT_VALID = -1
 
 
 class Change(NamedTuple):
-    """The group after a heartbeat, as far as that decides it. `member`: that speaks, perhaps a new one; `told`: what it has
-    told of itself. `raises`: the group's epoch. `status`: what the member is told besides."""
+    """The group after a heartbeat, as far as that decides it. `member`: that speaks, perhaps a new one; `told`: what it
+    has told of itself. `raises`: the group's epoch. `status`: what the member is told besides."""
 
     member: Member
     told: Description
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 def changed(group: StreamsGroup, request: Request, settings: tuple[tuple[str, str], ...], topics: Topics) -> Change:
-    """What a heartbeat changes. `settings`: of the assignment, as they are now. Raises RequestRefused."""
+    """The change that a heartbeat makes. `settings`: of the assignment, as they are now. Raises RequestRefused."""
     member = _member(group, request)
     told = _told(request, member.told)
     topology = _topology(group, request)
@@ -100,7 +100,7 @@ def _within(request: Request, member: Member) -> bool:
 
 
 def _told(request: Request, known: Description) -> Description:
-    """What the member has told of itself, with what it says now."""
+    """The description of a member, with what it says now."""
     return Description(
         None,
         request.rack_id if request.rack_id is not None else known.rack_id,

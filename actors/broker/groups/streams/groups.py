@@ -53,7 +53,7 @@ class StreamsGroupConfig(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "StreamsGroupConfig":
-        """Out of all settings of a group."""
+        """The settings, taken out of all settings of a group."""
         return cls(
             *GroupConfig.of(TYPE, settings),
             settings["streams.initial.rebalance.delay.ms"],
@@ -62,19 +62,20 @@ class StreamsGroupConfig(NamedTuple):
 
 
 class StreamsGroupSettings(NamedTuple):
-    """The broker's `group.streams.*`. `config`: of a group, by its name, as its own settings have it."""
+    """The broker's settings of streams groups, `group.streams.*`. `config`: of a group, by its name, as its own
+    settings have it."""
 
     size_max: int
     config: Callable[[str], StreamsGroupConfig]
 
     @classmethod
     def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "StreamsGroupSettings":
-        """Out of the broker's settings, by name, and those of groups."""
+        """The settings, taken out of the broker's settings by name, and of those of groups."""
         return cls(value("group.streams.max.size"), lambda group: StreamsGroupConfig.of(settings_of(group)))
 
 
 USUAL = StreamsGroupSettings((1 << 31) - 1, lambda group: StreamsGroupConfig(45_000, 5_000, 1_000, 3_000, 0))
-"""As Kafka's."""
+"""The settings without a bound on members, with Kafka's defaults."""
 
 
 class StreamsGroups(ReconciledGroups[StreamsGroup]):
@@ -97,7 +98,8 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         check(request)
 
     def _held_as(self, group: StreamsGroup, topic: str) -> str | None:
-        """A partition of a source topic belongs to the task of its number in the subtopology that reads the topic."""
+        """The subtopology that reads a source topic: a partition of the topic belongs to the task of its number
+        there."""
         return group.topology.readers.get(topic) if group.topology is not None else None
 
     # ---- time
@@ -141,7 +143,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         self._finish(shard, group, waiting, touched, now)
 
     def _group(self, shard: Shard, request: Request) -> StreamsGroup:
-        """The group of a request, perhaps a new one, which is not known yet."""
+        """The group of a request; if there is none, a new one that is not known yet."""
         group = self.groups(shard).get(request.group_id)
         if group is not None:
             if group.gone:
@@ -156,7 +158,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         return group
 
     def _take(self, shard: Shard, group: StreamsGroup) -> dict[Key, None]:
-        """Take a name for a new group, from an empty classic one where there is one; what that touches."""
+        """Take a name for a new group, from an empty classic one where there is one. Returns what that touches."""
         vacated = self.ports.vacate(shard, group.id)
         if vacated is None:
             raise self._other_kind(group.id)
@@ -165,7 +167,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         return {Key(kinds.CLASSIC): None} if vacated else {}
 
     def _apply(self, group: StreamsGroup, change: Change) -> dict[Key, None]:
-        """Make a change hold; the keys that it touches."""
+        """Make a change hold. Returns the keys that it touches."""
         touched: dict[Key, None] = {}
         way, member = group.way, change.member
         if change.told != member.told or member.id not in group.members:

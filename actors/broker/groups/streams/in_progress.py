@@ -1,5 +1,5 @@
-"""What is under way for a streams group, and forgotten with the leadership: writes, heartbeats that wait, what the topics
-look like now, and what members are told of each other.
+"""What is under way for a streams group, and forgotten with the leadership: writes, heartbeats that wait, what the
+topics look like now, and what members are told of each other.
 
 Nothing of this is written. The next coordinator asks the metadata again, and tells every member where the tasks are.
 """
@@ -17,7 +17,8 @@ from actors.broker.groups.streams.state import FAR_MS, Current, Member, StreamsG
 
 
 class WaitingHeartbeat(NamedTuple):
-    """A heartbeat that waits for a target assignment. `before`: where the member was. `status`: what it is told besides."""
+    """A heartbeat that waits for a target assignment. `before`: where the member was. `status`: what it is told
+    besides."""
 
     ticket: int
     member_id: str
@@ -49,7 +50,7 @@ class InProgress(member_groups.InProgress):
         self._served: dict[str, Served] = {}
 
     def moved(self, member: Member) -> None:
-        """A member is told of other tasks."""
+        """Note that a member is told of other tasks."""
         self._served.pop(member.id, None)
         if member.told.endpoint is not None:
             self.endpoint_epoch = next_generation(self.endpoint_epoch)
@@ -59,16 +60,16 @@ class InProgress(member_groups.InProgress):
         return self.told_ms.get(member.id, time_ms) <= time_ms
 
     def untold(self, member_id: str) -> None:
-        """The answer that would have told a member its tasks is an error."""
+        """Note that the answer that would have told a member its tasks is an error."""
         self.told_ms.pop(member_id, None)
 
     def forget(self, member_id: str) -> None:
-        """A member is gone, or another one."""
+        """Forget a member that is gone, or another one."""
         self._served.pop(member_id, None)
         self.told_ms.pop(member_id, None)
 
     def forget_all(self) -> None:
-        """The topics are others."""
+        """Forget what was derived from topics, since these are others."""
         self._served.clear()
 
     def endpoints(self, size: Callable[[str], int | None]) -> list[Served]:

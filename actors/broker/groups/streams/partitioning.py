@@ -1,4 +1,5 @@
-"""How many tasks each subtopology has, and which topics are missing or have the wrong size, in the cluster as it is now.
+"""How many tasks each subtopology has, and which topics are missing or have the wrong size, in the cluster as it is
+now.
 
 This file alone decides that (KIP-1071). Rules:
 
@@ -25,11 +26,11 @@ from actors.broker.groups.streams.topology import Subtopology, Topic, Topology
 from actors.wire.errors import ErrorCode
 
 TASKS_MAX = 100_000
-"""Of all subtopologies together, standby tasks not counted."""
+"""The most tasks of all subtopologies together, standby tasks not counted."""
 NAMED_MAX = 3
-"""Topics that a sentence names."""
+"""The most topics that a sentence names."""
 Size = Callable[[str], int | None]
-"""How many partitions a topic has; None: there is no such topic."""
+"""A function that returns how many partitions a topic has; None: there is no such topic."""
 
 
 class Partitioned(NamedTuple):
@@ -185,7 +186,7 @@ def _largest(one: Subtopology, decided: Mapping[str, int], size: Size) -> int:
 
 
 def _size(name: str, decided: Mapping[str, int], size: Size) -> int:
-    """Of a topic that exists, or that is to be made. A repartition topic that exists counts as it is."""
+    """The size of a topic that exists, or that is to be made. A repartition topic that exists counts as it is."""
     found = size(name)
     return decided[name] if found is None else found
 

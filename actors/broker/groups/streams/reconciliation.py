@@ -21,9 +21,8 @@ from actors.broker.groups.streams.state import Current, Epochs, MemberState, Own
 
 
 class Question(NamedTuple):
-    """One member and what it is to come to.
-
-    `owned`: what it says that it has; None: it did not say. `available`: whether it may be given a task in a role."""
+    """One member and the target that it is to reach. `owned`: what it says that it has; None: it did not say.
+    `available`: whether it may be given a task in a role."""
 
     current: Current
     target_epoch: int
@@ -33,11 +32,11 @@ class Question(NamedTuple):
 
 
 STRANGE = "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
-"""What a member hears that is in a state which is unknown here."""
+"""The sentence for a member whose state is unknown here."""
 
 
 def reconcile(question: Question) -> Current:
-    """Where the member is next; the same where nothing can be done yet. Raises Fenced."""
+    """The next state of the member; the same where nothing can be done yet. Raises Fenced."""
     return next_step(STEPS, question, question.current)
 
 
@@ -68,7 +67,8 @@ def _advance(question: Question) -> Current:
 
 
 def _advance_from_next(question: Question) -> Current:
-    """It has let go, and is in an epoch of its own between the two, as with Apache Kafka."""
+    """The next state of a member that has let go, and is in an epoch of its own between the two, as with Apache
+    Kafka."""
     return _compared(question, question.current.epoch + 1)
 
 
@@ -82,7 +82,7 @@ STEPS: Mapping[MemberState, Row[Question, Current]] = {
     MemberState.UNRELEASED_TASKS: ((always, _advance),),
     MemberState.UNKNOWN: ((_has_something, _fence), (always, _advance_from_target)),
 }
-"""State -> what is done, by the first condition that holds."""
+"""The step for each state of a member, by the first condition that holds."""
 
 OUTCOMES: Mapping[tuple[bool, bool], tuple[MemberState, bool]] = {
     # (something to let go of, something that is not free) -> (state, whether it is in the target's epoch)
@@ -94,7 +94,8 @@ OUTCOMES: Mapping[tuple[bool, bool], tuple[MemberState, bool]] = {
 
 
 def _compared(question: Question, epoch: int) -> Current:
-    """Present and target assignment compared, role by role. `epoch`: that of a member which has something to let go of."""
+    """The next state of a member whose present and target assignment are compared, role by role. `epoch`: that of a
+    member which has something to let go of."""
     current, target, target_epoch = question.current, question.target, question.target_epoch
     active = _split("active", current.assigned.active, target.active, question)
     standby = _split("standby", current.assigned.standby, target.standby, question)
@@ -147,7 +148,7 @@ def _union(left: TaskSets, right: TaskSets) -> TaskSets:
 
 
 def _owns(question: Question, held: OwnedTasks) -> bool:
-    """Whether the member has something of this, as far as it has said."""
+    """Whether the member has some of these tasks, as far as it has said."""
     if question.owned is None:
         return True
     for owned, tasks in zip(question.owned, held.tasks(), strict=True):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
 
 CLASSIC, GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 2, 17, 19, 20, 21, 22, 23
-"""Kinds of records. CLASSIC is that of a classic group of the name, which is only ever removed here."""
+"""The kinds of records. CLASSIC is that of a classic group of the name, which is only ever removed here."""
 KEYS = {
     CLASSIC: "group:GroupMetadataKey",
     GROUP: "group:StreamsGroupMetadataKey",
@@ -48,7 +48,7 @@ KEYS = {
     CURRENT: "group:StreamsGroupCurrentMemberAssignmentKey",
     TOPOLOGY: "group:StreamsGroupTopologyKey",
 }
-"""Kind -> schema of its key."""
+"""The schema of the key of each kind of record."""
 VALUES = {
     GROUP: "group:StreamsGroupMetadataValue",
     MEMBER: "group:StreamsGroupMemberMetadataValue",
@@ -58,14 +58,14 @@ VALUES = {
     TOPOLOGY: "group:StreamsGroupTopologyValue",
 }
 OF_MEMBERS = (CURRENT, TARGET, MEMBER)
-"""Kinds of which each member has a record, in the order in which they are removed."""
+"""The kinds of which each member has a record, in the order in which they are removed."""
 VERSION = 0
-"""Of all values."""
+"""The version of all values."""
 STATES = {state.value: state for state in MemberState}
 
 
 class Key(NamedTuple):
-    """Which record of a group. `member`: "" where the kind has none."""
+    """The key of a record inside its group. `member`: "" where the kind has none."""
 
     kind: int
     member: str = ""
@@ -107,7 +107,7 @@ def read(kind: int, key: bytes, value: bytes | None) -> Line:
 
 
 def replay(group: StreamsGroup, key: Key, data: Any) -> None:
-    """Take in what the log says of a key. Nothing is derived: see `StreamsGroup.index`."""
+    """Take in the record of a key. Nothing is derived: see `StreamsGroup.index`."""
     if key.kind in (MEMBER, CURRENT):
         _replay_member(group, key, data)
     elif key.kind == GROUP:
@@ -178,7 +178,7 @@ def _sets(
 
 
 def _epochs(tasks: Iterable["StreamsGroupCurrentMemberAssignmentValue.TaskIds"], epoch: int) -> Epochs:
-    """`epoch`: the member's, where Kafka before 4.3 has written no other."""
+    """The epochs of a record's tasks. `epoch`: the member's, where Kafka before 4.3 has written no other."""
     held = {}
     for one in tasks:
         epochs = one.assignment_epochs

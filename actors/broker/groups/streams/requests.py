@@ -14,16 +14,16 @@ from actors.broker.groups.streams.state import AWAY, LEFT
 from actors.broker.groups.streams.topology import Topology
 
 TEXT_CHARACTERS_MAX = 1024
-"""Of ids, racks, names and hosts: each is written to the log and kept in memory for each member."""
+"""The most characters of an id, a rack, a name or a host: each is written to the log and kept in memory for each
+member."""
 TAGS_CHARACTERS_MAX = 1 << 14
-"""Of all tags of a member."""
+"""The most characters of all tags of a member."""
 
 
 class Request(NamedTuple):
-    """One heartbeat. None: the same as before. `rebalance_timeout_ms`: -1: the same. `active`, `standby`, `warmup`: what the
-    member has, by subtopology, as it came: a subtopology may be there twice.
-
-    `has_offsets`: it says how far its tasks are."""
+    """One heartbeat of a member. None: the same as before. `rebalance_timeout_ms`: -1: the same. `active`, `standby`,
+    `warmup`: what the member has, by subtopology, as it came: a subtopology may be there twice. `has_offsets`: it says
+    how far its tasks are."""
 
     group_id: str
     member_id: str
@@ -46,11 +46,11 @@ class Request(NamedTuple):
 
     @property
     def leaves(self) -> bool:
-        """It is the member's last one."""
+        """Whether the member sends its last heartbeat."""
         return self.epoch in (LEFT, AWAY)
 
     def owned(self) -> Tasks | None:
-        """What the member has; None: it does not say."""
+        """The tasks that the member has; None: it does not say."""
         if self.active is None or self.standby is None or self.warmup is None:
             return None
         return Tasks(
@@ -59,7 +59,7 @@ class Request(NamedTuple):
 
 
 def check(request: Request) -> None:
-    """Raises RequestRefused."""
+    """Check what is wrong with a heartbeat whatever the group looks like. Raises RequestRefused."""
     _check_unsupported(request)
     for text, name in (
         (request.member_id, "MemberId"),

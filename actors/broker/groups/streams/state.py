@@ -18,10 +18,11 @@ from actors.broker.groups.streams.answers import NOTHING, Endpoint, Tasks, TaskS
 from actors.broker.groups.streams.topology import Topology
 
 Epochs = Mapping[str, Mapping[int, int]]
-"""Subtopology -> partition -> the member's epoch when it was given the task. Invariant: no inner one is empty."""
+"""The member's epoch when it was given a task, by subtopology and partition. Invariant: no inner map is empty."""
 NOTHING_SINCE: dict[str, dict[int, int]] = {}
 FIRST_EPOCH = 1
-"""Of a group for which nothing was assigned yet, as of Kafka 4.3. No member that has joined is in epoch 0."""
+"""The epoch of a group for which nothing was assigned yet, as of Kafka 4.3. A member that has joined is never in epoch
+0."""
 NEVER_VALID = 0
 """The validated topology epoch of a group that has none yet, as Kafka's."""
 LEFT, AWAY = -1, -2
@@ -37,7 +38,7 @@ class MemberState(enum.IntEnum):
     UNREVOKED_TASKS = 2
     UNRELEASED_TASKS = 3
     UNKNOWN = 127
-    """Written by a later version."""
+    """A state that a later version has written."""
 
 
 class OwnedTasks(NamedTuple):
@@ -48,15 +49,15 @@ class OwnedTasks(NamedTuple):
     warmup: TaskSets = NOTHING
 
     def tasks(self) -> Tasks:
-        """The same without epochs."""
+        """The tasks without epochs."""
         return Tasks({one: frozenset(numbers) for one, numbers in self.active.items()}, self.standby, self.warmup)
 
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a task in any role."""
         return any(self)
 
     def each(self) -> Iterator[tuple[str, str, int]]:
-        """(role, subtopology, partition) of each."""
+        """(role, subtopology, partition) of each task."""
         for role, sets in zip(ROLES, self, strict=True):
             for one, numbers in sets.items():
                 for number in numbers:
@@ -67,7 +68,8 @@ ROLES = OwnedTasks._fields
 
 
 class Current(NamedTuple):
-    """Where a member is. `assigned`: what it may run; `revoking`: what it was asked to let go of, and has."""
+    """The state of a member on its way. `assigned`: what it may run; `revoking`: what it was asked to let go of, and
+    has."""
 
     epoch: int
     previous_epoch: int
@@ -76,7 +78,7 @@ class Current(NamedTuple):
     revoking: OwnedTasks
 
     def at(self, epoch: int) -> "Current":
-        """The same in another epoch. The present one becomes the previous one."""
+        """The state in another epoch. The present one becomes the previous one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
     def since(self, subtopology: str, partition: int) -> int | None:
@@ -104,11 +106,12 @@ class Description(NamedTuple):
 
 NEW = Current(0, 0, MemberState.STABLE, OwnedTasks(), OwnedTasks())
 SILENT = Description(None, None, "", "", -1, -1, "", None, ())
-"""Of a member of which the log has no more than an assignment."""
+"""The description of a member of which the log has no more than an assignment."""
 
 
 class Member:
-    """One member. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of, or has let go, before."""
+    """One member of a streams group. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of, or
+    has let go, before."""
 
     __slots__ = ("current", "id", "rebalance_due_ms", "session_due_ms", "told", "watched_ms")
 
@@ -119,41 +122,43 @@ class Member:
         self.session_due_ms = FAR_MS
         self.rebalance_due_ms = FAR_MS
         self.watched_ms = FAR_MS
-        """When a look at these two is planned; FAR_MS: none is."""
+        """The time when a look at the session and the rebalance is planned; FAR_MS: none is."""
 
     def due_ms(self) -> int:
-        """When it is removed, as far as is known now."""
+        """The time at which the member is removed, as far as is known now."""
         return min(self.session_due_ms, self.rebalance_due_ms)
 
     @property
     def revokes(self) -> bool:
-        """Whether it has to let go of tasks."""
+        """Whether the member has to let go of tasks."""
         return self.current.state is MemberState.UNREVOKED_TASKS
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long it may take for that; -1: it has not said."""
+        """How long the member may take to let go of tasks; -1: it has not said."""
         return self.told.rebalance_timeout_ms
 
     def settled(self, target_epoch: int) -> bool:
-        """Whether it has all of the target assignment of that epoch, and nothing else."""
+        """Whether the member has all of the target assignment of an epoch, and nothing else."""
         return self.current.state is MemberState.STABLE and self.current.epoch == target_epoch
 
 
 class StreamsGroup:
-    """One group. `gone`: its removal is being written."""
+    """One streams group. `gone`: its removal is being written."""
 
     type = TYPE
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.way: Any = None
-        """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
+        """The work in progress for the group; see `groups.py`. It is not remembered; None: the log is still being
+        read."""
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.topology: Topology | None = None
         self.valid_epoch = NEVER_VALID
-        """The topology epoch for which all topics were as they have to be, at the last change of the group; -1: none."""
+        """The topology epoch for which all topics were as they have to be, at the last change of the group; -1:
+        none."""
         self.settings: tuple[tuple[str, str], ...] = ()
         """The settings with which tasks were assigned last, sorted by name."""
         self.target_epoch = FIRST_EPOCH
@@ -164,18 +169,18 @@ class StreamsGroup:
         self.gone = False
         # ---- derived
         self.holders: dict[tuple[str, str, int], dict[str, None]] = {}
-        """(role, subtopology, partition) -> members that have the task so. Invariant: none is empty, and one that is
-        active has one member."""
+        """The members that have a task in a role, by (role, subtopology, partition). Invariant: none is empty, and a
+        task that is active has one member."""
 
     # ---- what it shows
 
     def epoch_of(self, id: str) -> int | None:
-        """The epoch of a member; None: there is no such one."""
+        """The epoch of a member; None: there is no such member."""
         member = self.members.get(id)
         return None if member is None else member.current.epoch
 
     def state(self) -> str:
-        """Its state by Kafka's name."""
+        """The group's state by Kafka's name."""
         if self.gone:
             return "Dead"
         if not self.members:
@@ -206,20 +211,20 @@ class StreamsGroup:
     # ---- changes
 
     def move(self, member: Member, current: Current) -> None:
-        """A member is somewhere else now."""
+        """Put a member in another state."""
         self._release(member)
         member.current = current
         self._hold(member)
 
     def remove(self, id: str) -> None:
-        """A member is no longer there, and has nothing."""
+        """Remove a member that is no longer there, and has nothing."""
         self._release(self.members.pop(id))
         self.targets.pop(id, None)
 
     def index(self) -> list[str]:
-        """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
-        that was given out, and of two members at which a task is active the one that was given it later keeps it. Members
-        of which the log says otherwise are returned."""
+        """Derive what is derived from what is remembered. The log may have stopped between two records that belong
+        together: no epoch is behind one that was given out, and of two members at which a task is active the one that
+        was given it later keeps it. Returns the members of which the log says otherwise."""
         self.holders.clear()
         self.targets = {id: target for id, target in self.targets.items() if id in self.members}
         self.epoch = max([self.epoch, self.target_epoch, *(member.current.epoch for member in self.members.values())])

@@ -1,4 +1,5 @@
-"""The topology of a streams group as a value: what its members say that the application reads, writes and keeps (KIP-1071).
+"""The topology of a streams group as a value: what its members say that the application reads, writes and keeps
+(KIP-1071).
 
 This file alone decides which topology is malformed, whatever topics exist: STREAMS_INVALID_TOPOLOGY. Rules:
 
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from actors.wire.schemas.rpc import StreamsGroupHeartbeatRequest
 
 TEXT_CHARACTERS_MAX = 1024
-"""Of a subtopology's id, and of a setting of an internal topic."""
+"""The most characters of a subtopology's id, and of a setting of an internal topic."""
 TOPOLOGY_CHARACTERS_MAX = 1 << 18
-"""Of all names and settings together. It is one record of the log, so it is well below max.message.bytes."""
+"""The most characters of all names and settings together. It is one record of the log, so it is well below
+max.message.bytes."""
 NAMES_MAX = 10_000
-"""Of subtopologies and their topics together: as many topics as the controller makes in one request."""
+"""The most subtopologies and topics of theirs together: as many topics as the controller makes in one request."""
 PARTITIONS_MAX = 10_000
-"""Of one repartition topic, as many as the controller makes in one request: each is a task."""
+"""The most partitions of one repartition topic, as many as the controller makes in one request: each is a task."""
 
 
 class Topic(NamedTuple):
@@ -79,7 +81,7 @@ class Subtopology(NamedTuple):
 
 @dataclass(frozen=True)
 class Topology:
-    """All of it. Invariant: `subtopologies` are sorted by id, and no id is there twice."""
+    """The topology of an application. Invariant: `subtopologies` are sorted by id, and no id is there twice."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...]
@@ -94,7 +96,7 @@ class Topology:
 
     @cached_property
     def readers(self) -> Mapping[str, str]:
-        """Topic -> id of the subtopology that reads it."""
+        """The id of the subtopology that reads a topic, by topic."""
         return {topic: one.id for one in self.subtopologies for topic in one.read()}
 
 
@@ -106,8 +108,8 @@ def topology(data: "StreamsGroupHeartbeatRequest.Topology | StreamsGroupTopology
 
 
 def check(given: Topology) -> None:
-    """Raises RequestRefused: STREAMS_INVALID_TOPOLOGY, or INVALID_REQUEST for what no version of Kafka's coordinator takes
-    yet."""
+    """Check a topology. Raises RequestRefused: STREAMS_INVALID_TOPOLOGY, or INVALID_REQUEST for what no version of
+    Kafka's coordinator takes yet."""
     if given.epoch < 0:
         raise RequestRefused(ErrorCode.INVALID_REQUEST, "The topology's epoch must not be negative.")
     if sum(map(_names, given.subtopologies)) > NAMES_MAX:

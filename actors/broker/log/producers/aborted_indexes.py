@@ -24,7 +24,7 @@ class AbortedIndexes:
     __slots__ = ("_all", "_names", "_snapshots", "rebuilt", "segments")
 
     def __init__(self, segments: Sequence[Segment], names: Names, snapshots: ProducerSnapshots) -> None:
-        """The indexes of a log that has none yet."""
+        """The indexes of a log that has none yet. `segments`: all of the log, now and later."""
         self._all = segments
         self._names = names
         self._snapshots = snapshots

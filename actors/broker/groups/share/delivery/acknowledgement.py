@@ -25,14 +25,14 @@ TYPE_MAX, TYPE_MAX_WITH_RENEWALS = Event.REJECT.value, Event.RENEW.value
 
 
 class AcknowledgementBatch(NamedTuple):
-    """Records first..last. `types`: one for all of them, or one each."""
+    """An acknowledgement of the records first..last. `types`: one for all of them, or one each."""
 
     first: int
     last: int
     types: Sequence[int]
 
     def pieces(self) -> Iterator[tuple[int, int, Event]]:
-        """(first, last, what is said), neighbours of which the same is said together."""
+        """(first, last, what is said) of neighbouring records of which the same is said."""
         types = self.types
         if len(types) == 1:
             yield self.first, self.last, Event(types[0])
@@ -45,8 +45,8 @@ class AcknowledgementBatch(NamedTuple):
 
 
 def check_form(batches: Sequence[AcknowledgementBatch], *, renewals: bool, renewing: bool) -> None:
-    """Rule 1. `renewals`: the version of the request knows them; `renewing`: the request says that it has some. Raises
-    Refused: INVALID_REQUEST."""
+    """Check the form of acknowledgements (rule 1). `renewals`: the version of the request knows them; `renewing`: the
+    request says that it has some. Raises Refused: INVALID_REQUEST."""
     below = -1
     type_max = TYPE_MAX_WITH_RENEWALS if renewals else TYPE_MAX
     for first, last, types in batches:
@@ -70,8 +70,8 @@ def acknowledge(
     delivery_limit: int,
     renewals: bool,
 ) -> Change | None:
-    """Take in what a member says; None: there is nothing to write. `lock_ms`: until when what is renewed is locked.
-    `renewals`: whether the group allows them. Raises Refused."""
+    """Take in what a member says of its records. Returns what is to be written; None: nothing is. `lock_ms`: until when
+    what is renewed is locked. `renewals`: whether the group allows them. Raises Refused."""
     below = -1
     for batch in batches:
         if batch.last >= window.start:
@@ -120,7 +120,8 @@ def _apply(
 
 
 def give_back(window: Window, member: str, delivery_limit: int) -> Change | None:
-    """A member's session has ended: what it has goes to others, once that is written. None: it has nothing."""
+    """Give the records of a member whose session has ended to others, once that is written. Returns what is to be
+    written; None: the member has none."""
     change = Change()
     for batch in window.batches:
         for run in _held(window, batch, member):
@@ -131,8 +132,8 @@ def give_back(window: Window, member: str, delivery_limit: int) -> Change | None
 
 
 def expire(window: Window, now_ms: int, delivery_limit: int) -> tuple[Change | None, int]:
-    """What was locked for too long is available at once; it is written afterwards. Returns what is to be written, and when
-    the next lock ends (NEVER_MS: there is none)."""
+    """Make records available at once that were locked for too long; it is written afterwards. Returns what is to be
+    written, and when the next lock ends (NEVER_MS: there is none)."""
     change, due_ms = Change(), NEVER_MS
     for batch in window.batches:
         for run in _held(window, batch):
@@ -149,7 +150,8 @@ def expire(window: Window, now_ms: int, delivery_limit: int) -> tuple[Change | N
 
 
 def settle(window: Window, change: Change, error: int) -> None:
-    """A change is written, or could not be written: then its records are as before, and their locks go on."""
+    """Settle a change that is written, or could not be written: then its records are as before, and their locks go
+    on."""
     change.done, change.error = True, error
     for begin, end, _, _ in change.batches:
         for batch in window.covering(begin, end):

@@ -40,7 +40,7 @@ class Acquired(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Who wants records, and the limits of the group."""
+    """The member that wants records, and the limits of its group."""
 
     member: str
     records_max: int
@@ -60,7 +60,7 @@ def can_acquire(window: Window, in_flight_max: int) -> bool:
 def acquire(
     window: Window, ask: Ask, offset: int, extents: Sequence[Extent], aborted: Sequence[Extent] = ()
 ) -> list[Acquired]:
-    """Acquire records of what was read from `offset` on: `extents`, of which `aborted` are to go to nobody."""
+    """Acquire records of what was read from `offset` on: `extents`, of which `aborted` are for no member."""
     if not extents or ask.records_max <= 0 or extents[-1].last < window.start:
         return []
     last, left = _limits(window, ask, offset, extents[-1].last)
@@ -98,7 +98,7 @@ def without(acquired: Sequence[Acquired], gone: Sequence[Extent]) -> list[Acquir
 
 
 def _limits(window: Window, ask: Ask, offset: int, last: int) -> tuple[int, int]:
-    """Up to which offset, and how many records at most (rule 4)."""
+    """(the last offset, how many records at most) that may be acquired (rule 4)."""
     left = min(ask.records_max, ask.in_flight_max - window.records)
     if left <= 0 and offset <= window.end:
         return min(last, window.end), min(ask.records_max, window.end - offset + 1)
@@ -106,7 +106,7 @@ def _limits(window: Window, ask: Ask, offset: int, last: int) -> tuple[int, int]
 
 
 class _Taking:
-    """One acquisition under way."""
+    """One acquisition that is under way."""
 
     def __init__(self, window: Window, ask: Ask, extents: Sequence[Extent], last: int, left: int) -> None:
         self._window = window
@@ -147,7 +147,7 @@ class _Taking:
     # ---- what was in flight before
 
     def _take(self, batch: InFlightBatch) -> bool:
-        """Take what is available of a batch; whether others may follow."""
+        """Take what is available of a batch. Returns whether others may follow."""
         begin = self._extents[0].first
         highest = max((run.count for run in batch.within(begin, self._last) if run.available), default=-1)
         if highest < 0:
@@ -162,7 +162,7 @@ class _Taking:
         return not (self._take_part(batch) and suspect)
 
     def _take_part(self, batch: InFlightBatch) -> int:
-        """Take available records of a batch one run after the other; how many."""
+        """Take available records of a batch one run after the other. Returns how many."""
         limit, taken, most = self._ask.delivery_limit, 0, self._left if self._ask.strict else len(batch)
         for run in list(batch.within(self._extents[0].first, self._last)):
             if not run.available:
@@ -195,7 +195,8 @@ class _Taking:
     # ---- new records
 
     def _new(self, first: int, last: int) -> None:
-        """Take records that were not in flight: those of first..last that are in the window or behind it, if any are."""
+        """Take records that were not in flight: those of first..last that are in the window or behind it, if any
+        are."""
         window, ask = self._window, self._ask
         first = max(first, window.start if window.records else window.end)
         if first > last:
@@ -223,7 +224,7 @@ class _Taking:
         return next((extent.last for extent in self._extents if extent.first <= offset <= extent.last), offset)
 
     def _divided(self, first: int, last: int) -> list[Extent]:
-        """Rule 3."""
+        """The pieces into which new records are divided (rule 3)."""
         pieces = []
         if last - first + 1 > self._ask.batch_size:
             for extent in self._extents:

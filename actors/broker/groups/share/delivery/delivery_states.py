@@ -13,7 +13,8 @@ import enum
 
 
 class DeliveryState(enum.IntEnum):
-    """As the state of a batch is written in `__share_group_state`. ACQUIRED is in memory alone."""
+    """The state of a record's delivery, with the number that `__share_group_state` has for it. ACQUIRED is in memory
+    alone."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -33,12 +34,12 @@ class Event(enum.Enum):
     """The member needs more time (KIP-1222)."""
     ACQUIRE = 5
     EXPIRE = 6
-    """The lock has lasted its time."""
+    """The record's lock has lasted its time."""
     END_SESSION = 7
     LOSE = 8
-    """It is below the start, or the cleaner has taken it."""
+    """The record is below the start, or the cleaner has taken it."""
     ABORT = 9
-    """It belongs to a transaction that was aborted, and the group reads committed records only."""
+    """The record belongs to a transaction that was aborted, and the group reads committed records only."""
 
 
 TRANSITIONS: dict[tuple[DeliveryState, Event], DeliveryState] = {
@@ -57,6 +58,7 @@ FINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
 
 
 def after(state: DeliveryState, event: Event, *, spent: bool) -> DeliveryState:
-    """The state that follows. `spent`: the record is delivered to nobody any more (rule 2). KeyError: it cannot happen."""
+    """The state that follows. `spent`: the record is not delivered any more (rule 2). Raises KeyError if the event
+    cannot happen in that state."""
     following = TRANSITIONS[state, event]
     return DeliveryState.ARCHIVED if spent and following is DeliveryState.AVAILABLE else following

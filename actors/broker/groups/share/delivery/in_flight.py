@@ -46,10 +46,9 @@ class Change:
 
 
 class Run:
-    """Records first..last, all alike.
-
-    Invariant: `member` and `lock_ms` are set exactly while the state is ACQUIRED. `change`: what is to become of them, to
-    `target`, is being written; until then they stay as they are, and nobody can do anything with them."""
+    """Records first..last, all alike. Invariant: `member` and `lock_ms` are set exactly while the state is ACQUIRED.
+    `change`: what is to become of them, to `target`, is being written; until then they stay as they are, and nothing
+    can be done with them."""
 
     __slots__ = ("change", "count", "first", "last", "lock_ms", "member", "state", "target")
 
@@ -60,7 +59,7 @@ class Run:
         self.last = last
         self.state = state
         self.count = count
-        """How often they were delivered, including the delivery that lasts."""
+        """How often the records were delivered, including the delivery that lasts."""
         self.member = member
         self.lock_ms = lock_ms
         """Monotonic time at which the acquisition lock ends."""
@@ -73,22 +72,22 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """A member has them, and has not said what becomes of them."""
+        """Whether a member has the records, and has not said what becomes of them."""
         return self.state is DeliveryState.ACQUIRED and self.change is None
 
     @property
     def over(self) -> bool:
-        """Nothing more will happen to them."""
+        """Whether the records are in a final state."""
         return self.state in FINAL
 
     def acquire(self, member: str, lock_ms: int) -> None:
-        """One more delivery."""
+        """Note one more delivery of the records."""
         self.state = self.target = DeliveryState.ACQUIRED
         self.count += 1
         self.member, self.lock_ms = member, lock_ms
 
     def become(self, state: DeliveryState) -> None:
-        """Any other state than ACQUIRED."""
+        """Put the records in any other state than ACQUIRED."""
         self.state = self.target = state
         self.member, self.lock_ms, self.change = NOBODY, NEVER_MS, None
 
@@ -104,14 +103,14 @@ class Run:
         )
 
     def cut(self, first: int, last: int) -> "Run":
-        """A part of it."""
+        """A run of a part of these records."""
         part = Run(first, last, self.state, self.count, self.member, self.lock_ms)
         part.change, part.target = self.change, self.target
         return part
 
 
 class InFlightBatch:
-    """Invariant: `runs` cover first..last in order, without a gap."""
+    """The records that a member acquired at once. Invariant: `runs` cover first..last in order, without a gap."""
 
     __slots__ = ("first", "last", "runs")
 
@@ -151,7 +150,7 @@ class InFlightBatch:
         return inside
 
     def join(self) -> None:
-        """Neighbours that are alike become one."""
+        """Join neighbours that are alike."""
         runs = [self.runs[0]]
         for run in self.runs[1:]:
             if runs[-1].like(run):

@@ -21,7 +21,8 @@ NO_GAP = -1
 
 
 class Window:
-    """Invariant: `batches` are in the order of their offsets and do not overlap."""
+    """The records in flight of a share partition. Invariant: `batches` are in the order of their offsets and do not
+    overlap."""
 
     __slots__ = ("_gap_end", "_look", "batches", "end", "gap", "start")
 
@@ -30,14 +31,14 @@ class Window:
         self.end = start
         self.batches: list[InFlightBatch] = []
         self.gap = NO_GAP
-        """Below it there is no gap any more; NO_GAP: nowhere."""
+        """The offset below which there is no gap any more; NO_GAP: there is none anywhere."""
         self._gap_end = NO_GAP
         self._look = False
-        """Something may be available inside the window."""
+        """Whether something may be available inside the window."""
 
     @staticmethod
     def loaded(start: int, stored: Sequence[StateBatch]) -> "Window":
-        """As it was stored. ValueError: what was stored makes no sense."""
+        """The window as it was stored. Raises ValueError if what was stored makes no sense."""
         window = Window(start)
         below = start
         for one in stored:
@@ -86,7 +87,7 @@ class Window:
         return self.end + 1
 
     def next_offset(self) -> int:
-        """Where to read."""
+        """The offset at which to read next."""
         if self._look:
             if self.batches and self.start <= self.batches[-1].last:
                 found = self._first_available()
@@ -108,7 +109,7 @@ class Window:
         return -1
 
     def floor(self, offset: int) -> int:
-        """Place of the last batch that begins at or before an offset; -1: none does."""
+        """The place of the last batch that begins at or before an offset; -1: none does."""
         return bisect_right(self.batches, offset, key=_first) - 1
 
     def between(self, first: int, last: int) -> list[InFlightBatch]:
@@ -123,7 +124,7 @@ class Window:
         return self.batches[begin : self.floor(last) + 1]
 
     def runs(self) -> Iterator[tuple[InFlightBatch, Run]]:
-        """All of them, in order."""
+        """All runs of the window, in order."""
         for batch in self.batches:
             for run in batch.runs:
                 yield batch, run
@@ -131,16 +132,16 @@ class Window:
     # ---- what happens to it
 
     def insert(self, batch: InFlightBatch) -> None:
-        """New records are in flight."""
+        """Insert a batch of new records that are in flight."""
         assert self.start <= batch.first <= batch.last, (self.start, batch.first, batch.last)
         self.batches.insert(self.floor(batch.first) + 1, batch)
 
     def look(self) -> None:
-        """Something has become available."""
+        """Note that something has become available."""
         self._look = True
 
     def passed(self, offset: int) -> None:
-        """No gap of the load is left below an offset."""
+        """Note that no gap of the load is left below an offset."""
         if self.gap == NO_GAP:
             return
         self.gap = max(self.gap, offset, self.start)
@@ -152,7 +153,8 @@ class Window:
             self.gap = NO_GAP
 
     def archive(self, first: int, last: int, event: Event, state: DeliveryState = DeliveryState.AVAILABLE) -> bool:
-        """Records of first..last that are in that state are lost to the group; whether there were any."""
+        """Archive the records of first..last that are in that state: they are lost to the group. Returns whether there
+        were any."""
         found = False
         for batch in self.covering(first, last):
             if not any(run.state is state and run.change is None for run in batch.within(first, last)):
@@ -165,7 +167,7 @@ class Window:
         return found
 
     def log_starts_at(self, offset: int) -> None:
-        """The log begins at an offset, which may be above the start (rule 2)."""
+        """Note that the log begins at an offset, which may be above the start (rule 2)."""
         if offset <= self.start:
             return
         if self.batches:
@@ -176,7 +178,8 @@ class Window:
         self.advance()
 
     def advance(self) -> bool:
-        """Move the start over what is done; whether it moved. What a member has below the start does not hold it up."""
+        """Move the start over what is done. Returns whether it moved. What a member has below the start does not hold
+        it up."""
         before, place = self.start, 0
         self.passed(self.start)
         while place < len(self.batches):
@@ -198,7 +201,7 @@ class Window:
         return self.start > before
 
     def _leave(self, batch: InFlightBatch, place: int) -> None:
-        """The start has passed a batch; at `place` is the one behind it."""
+        """Take a batch out that the start has passed; at `place` is the one behind it."""
         if place == len(self.batches):
             self.start = self.end = batch.last + 1
         else:
@@ -206,7 +209,7 @@ class Window:
             self.start = max(self.start, min(following, self.gap) if self.has_gap else following)
 
     def check(self) -> None:
-        """Raises AssertionError where an invariant does not hold."""
+        """Check the invariants. Raises AssertionError if one does not hold."""
         below = -1
         for batch in self.batches:
             assert batch.first > below, (batch.first, below)

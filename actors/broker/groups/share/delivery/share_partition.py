@@ -31,7 +31,7 @@ FENCING = {
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""What the share coordinator says that ends a share partition here -> what its members hear."""
+"""The error that members hear for an error of the share coordinator that ends a share partition here."""
 UNAVAILABLE = frozenset(
     (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 )
@@ -48,7 +48,7 @@ class Limits(NamedTuple):
 
 
 class StateWrite(NamedTuple):
-    """What the share coordinator is asked to store."""
+    """The state that the share coordinator is asked to store."""
 
     state_epoch: int
     leader_epoch: int
@@ -58,7 +58,7 @@ class StateWrite(NamedTuple):
 
 
 def told(code: ErrorCode) -> ErrorCode:
-    """What members hear of an error of the share coordinator."""
+    """The error that members hear for an error of the share coordinator."""
     if code in FENCING:
         return FENCING[code]
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if code in UNAVAILABLE else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -71,12 +71,12 @@ class SharePartition:
         self.key = key
         self.leader_epoch = leader_epoch
         self.window: Window | None = None
-        """None: it is not loaded yet."""
+        """The window of records in flight; None: it is not loaded yet."""
         self.state_epoch = 0
         self.fenced: ErrorCode | None = None
-        """Why nothing can be done with it any more."""
+        """Why the share partition cannot be used any more; None: it can."""
         self.lock_due_ms = NEVER_MS
-        """No lock ends before."""
+        """The time before which no lock ends."""
         self._waiting: deque[list[Change]] = deque()
         """Writes that are not begun. Invariant: no list is empty, and no record is twice in one."""
         self._writing: list[Change] = []
@@ -84,17 +84,17 @@ class SharePartition:
     # ---- its state
 
     def load(self, start_offset: int, state_epoch: int, batches: Sequence[StateBatch]) -> None:
-        """As it was stored. ValueError: what was stored makes no sense."""
+        """Load the state that was stored. Raises ValueError if what was stored makes no sense."""
         self.window = Window.loaded(start_offset, batches)
         self.state_epoch = state_epoch
 
     @property
     def active(self) -> bool:
-        """Members can be served."""
+        """Whether members can be served."""
         return self.window is not None and self.fenced is None
 
     def fence(self, code: ErrorCode) -> None:
-        """It is over. What waits here has failed with that error."""
+        """End the use of the share partition here. What waits in it has failed with that error."""
         if self.fenced is None:
             self.fenced = code
             for change in (*self._writing, *(one for changes in self._waiting for one in changes)):
@@ -103,7 +103,7 @@ class SharePartition:
 
     @property
     def acquired(self) -> bool:
-        """A member has something of it."""
+        """Whether a member has some of its records."""
         return self.window is not None and any(run.state is DeliveryState.ACQUIRED for _, run in self.window.runs())
 
     # ---- what members do
@@ -114,11 +114,11 @@ class SharePartition:
 
     @property
     def start_offset(self) -> int:
-        """Below it all is done. It must be active."""
+        """The offset below which all is done. It must be active. It must be active."""
         return self._window.start
 
     def next_offset(self) -> int:
-        """Where to read for the next member. It must be active."""
+        """The offset at which to read for the next member. It must be active. It must be active."""
         return self._window.next_offset()
 
     def unseen(self, below: int, limits: Limits) -> int:
@@ -132,7 +132,7 @@ class SharePartition:
         return follows - self.next_offset() + self.unseen(follows + records, limits)
 
     def log_starts_at(self, offset: int) -> None:
-        """Where the log begins now."""
+        """Note where the log begins now."""
         if self.active:
             self._window.log_starts_at(offset)
 
@@ -146,7 +146,7 @@ class SharePartition:
     def acknowledge(
         self, member: str, batches: Sequence[AcknowledgementBatch], now_ms: int, limits: Limits
     ) -> Change | None:
-        """Take in what a member says. None: nothing has to be stored for it. Raises Refused."""
+        """Take in what a member says. Returns None if nothing has to be stored for it. Raises Refused."""
         if not self.active:
             raise Refused(self.fenced or ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in that share partition")
         change = acknowledgement.acknowledge(
@@ -161,12 +161,12 @@ class SharePartition:
         return change
 
     def give_back(self, member: str, limits: Limits) -> None:
-        """A member's session has ended."""
+        """Give back the records of a member whose session has ended."""
         if self.active:
             self._enqueue(acknowledgement.give_back(self._window, member, limits.delivery_limit))
 
     def expire(self, now_ms: int, limits: Limits) -> bool:
-        """Take back what was locked for too long; whether there was anything."""
+        """Take back what was locked for too long. Returns whether there was anything."""
         if not self.active or now_ms < self.lock_due_ms:
             return False
         change, self.lock_due_ms = acknowledgement.expire(self._window, now_ms, limits.delivery_limit)
@@ -177,7 +177,7 @@ class SharePartition:
 
     @property
     def idle(self) -> bool:
-        """Nothing is being stored, or is to be."""
+        """Whether no write is under way or waits."""
         return not self._writing and not self._waiting
 
     def next_write(self) -> StateWrite | None:
@@ -190,7 +190,7 @@ class SharePartition:
         return StateWrite(self.state_epoch, self.leader_epoch, window.start, window.complete, batches)
 
     def written(self, code: ErrorCode, now_ms: int) -> None:
-        """The write under way has ended."""
+        """Settle the write under way, which has ended."""
         if code in FENCING:
             self.fence(told(code))
         if self.fenced is not None:
@@ -216,7 +216,7 @@ class SharePartition:
 
 
 def _overlap(change: Change, other: Change) -> bool:
-    """Whether a record is in both."""
+    """Whether a record is in both changes."""
     mine, theirs = change.batches, other.batches
     if mine[-1].last_offset < theirs[0].first_offset or theirs[-1].last_offset < mine[0].first_offset:
         return False

@@ -24,14 +24,14 @@ EPOCH_MAX = (1 << 31) - 1
 ENTRIES_MAX = 250_000
 """The limit on partitions in all sessions together."""
 ENTRY_BYTES = 400
-"""What one takes, in its session and among the uses of its share partition."""
+"""The bytes that a partition takes, in its session and among the uses of its share partition."""
 
 Named = tuple[bytes, int]
-"""Topic id and number."""
+"""The name of a partition in a request: (topic id, number)."""
 
 
 class Owner(NamedTuple):
-    """Whose session it is."""
+    """The group and the member whose session it is."""
 
     group: str
     member: str
@@ -48,21 +48,21 @@ class ShareSession:
         self.connection = connection
         self.epoch = INITIAL_EPOCH + 1
         self.partitions: dict[Named, None] = {}
-        """In the order in which they were named."""
+        """The partitions of the session, in the order in which they were named."""
 
 
 class ShareSessions:
-    """All of a broker."""
+    """All share sessions of a broker."""
 
     def __init__(self, sessions_max: int, account: Account | None = None) -> None:
         self.account = account or Ledger().account("ShareSessions", ENTRIES_MAX * ENTRY_BYTES)
-        """Invariant: it has what the partitions of all sessions take."""
+        """The ledger's account of the sessions. Invariant: it has what the partitions of all sessions take."""
         self.sessions_max = sessions_max
         self.by_owner: dict[Owner, ShareSession] = {}
         self.uses: dict[SharePartitionKey, int] = {}
-        """How many sessions name a share partition; those that none names are not in it."""
+        """The number of sessions that name a share partition; share partitions that none names are not in it."""
         self._entries = 0
-        """Invariant: the partitions of all sessions."""
+        """The number of partitions of all sessions."""
 
     @property
     def entries(self) -> int:
@@ -70,7 +70,8 @@ class ShareSessions:
         return self._entries
 
     def begin(self, owner: Owner, connection: int, principal: str = EVERYBODY) -> ShareSession:
-        """A new session. The old one of that owner must have been ended. Raises Refused: SHARE_SESSION_LIMIT_REACHED."""
+        """Begin a session. The old one of that owner must have been ended. Raises Refused:
+        SHARE_SESSION_LIMIT_REACHED."""
         if len(self.by_owner) >= self.sessions_max or not self.account.has_room(principal, ENTRY_BYTES):
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self.by_owner[owner] = ShareSession(owner, connection, principal)
@@ -90,8 +91,8 @@ class ShareSessions:
         return session
 
     def add(self, session: ShareSession, named: Iterable[Named]) -> list[Named]:
-        """Partitions that a request names; those that are new. Raises Refused where there is no room for more:
-        SHARE_SESSION_LIMIT_REACHED."""
+        """Add partitions that a request names. Returns those that are new. Raises Refused, SHARE_SESSION_LIMIT_REACHED,
+        if there is no room for more."""
         added = [one for one in dict.fromkeys(named) if one not in session.partitions]
         if not self.account.charge(session.principal, ENTRY_BYTES * len(added)):
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "share sessions name too many partitions already")
@@ -103,7 +104,7 @@ class ShareSessions:
         return added
 
     def forget(self, session: ShareSession, named: Iterable[Named]) -> list[Named]:
-        """Partitions that a request does not want any more; those that were there."""
+        """Drop partitions that a request does not want any more. Returns those that were there."""
         gone = [one for one in dict.fromkeys(named) if one in session.partitions]
         for one in gone:
             del session.partitions[one]
@@ -111,7 +112,7 @@ class ShareSessions:
         return gone
 
     def end(self, session: ShareSession) -> bool:
-        """A session is over; False: it was already."""
+        """End a session. Returns False if it was over already."""
         if self.by_owner.get(session.owner) is not session:
             return False
         del self.by_owner[session.owner]

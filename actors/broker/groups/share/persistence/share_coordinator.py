@@ -1,5 +1,5 @@
-"""The share coordinator: what share groups remember of the share partitions whose partition of `__share_group_state` this
-broker leads (KIP-932).
+"""The share coordinator: what share groups remember of the share partitions whose partition of `__share_group_state`
+this broker leads (KIP-932).
 
 This file alone decides who is fenced, and what is written for a request. Partitions, their loading and their loss are those
 of every coordinator (`broker/coordinators/coordination.py`). Rules:
@@ -42,14 +42,15 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode, text
 
 UNINITIALIZED = State(0, 0, 0, NO_OFFSET, NO_COUNT, 0, 0, ())
-"""What is told of a share partition that nothing is remembered of."""
+"""The state of a share partition of which nothing is remembered."""
 COLD_A_TICK = 500
-"""Share partitions that are looked at in one turn, for whether they need a new snapshot."""
+"""The number of share partitions that are looked at in one turn, for whether they need a new snapshot."""
 FAR_MS = 1 << 62
 
 
 class ShareStateSettings(NamedTuple):
-    """`share.coordinator.*` of the broker. `partitions`: how many `__share_group_state` will have; see `resized`."""
+    """The broker's settings of share coordinators, `share.coordinator.*`. `partitions`: how many `__share_group_state`
+    will have; see `resized`."""
 
     partitions: int
     updates_per_snapshot: int
@@ -57,7 +58,7 @@ class ShareStateSettings(NamedTuple):
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> "ShareStateSettings":
-        """Out of the broker's settings, by name."""
+        """The settings, taken out of the broker's settings by name."""
         return cls(
             partitions=value("share.coordinator.state.topic.num.partitions"),
             updates_per_snapshot=value("share.coordinator.snapshot.update.records.per.snapshot"),
@@ -66,7 +67,7 @@ class ShareStateSettings(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How a request for one share partition ended. `state`: what a read is answered."""
+    """The result of a request for one share partition. `state`: what a read is answered."""
 
     error: ErrorCode
     message: str | None = None
@@ -85,20 +86,20 @@ class StateRefused(Exception):
 
 
 class ShareStateCoordinator(Coordination[ShareStateShard]):
-    """All shards of one broker."""
+    """The share coordinator of one broker: all partitions of `__share_group_state` that it leads."""
 
     def __init__(self, settings: ShareStateSettings, exists: Callable[[bytes, int], bool]) -> None:
-        """`exists`: whether a topic with that id has that partition."""
+        """A coordinator without shards. `exists`: whether a topic with that id has that partition."""
         super().__init__(settings.partitions, ShareStateShard)
         self.settings = settings
         self.answers: list[tuple[int, Any]] = []
-        """Always empty: who asks is told through `then`."""
+        """An empty list always: answers come through `then`."""
         self._exists = exists
         self._offsets: dict[int, int] = {}
         """Token of a snapshot or a removal on its way -> where the log has it, or behind."""
         self._cold_ms = -1
         self._suspects: deque[tuple[ShareStateShard, SharePartitionKey]] = deque()
-        """Share partitions that are still to be looked at for a new snapshot."""
+        """The share partitions that are still to be looked at for a new snapshot."""
 
     # ---- loading
 
@@ -116,8 +117,8 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
         return line.strange
 
     def loaded(self, partition: int, epoch: int, topic_exists: Callable[[bytes], bool]) -> None:
-        """The whole log has been replayed: the shard serves. What is remembered of topics that do not exist any more was
-        left by a coordinator that ended before it could remove it."""
+        """The whole log has been replayed: the shard serves. What is remembered of topics that do not exist any more
+        was left by a coordinator that ended before it could remove it."""
         shard = self._serve(partition, epoch)
         if shard is None:
             return
@@ -202,7 +203,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             self._commit(shard, entry, None, then)
 
     def summary(self, key: SharePartitionKey, then: Told) -> None:
-        """ReadShareGroupStateSummary: the same as `read` but for the batches, for who leads nothing."""
+        """Handle ReadShareGroupStateSummary: as `read` but for the batches, for a broker that leads nothing."""
         try:
             shard, entry = self._entry(key)
             self._check_exists(key)
@@ -218,13 +219,13 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
     # ---- topics, and time
 
     def forget_topic(self, topic_id: bytes) -> None:
-        """A topic was deleted, and with it what is remembered of it. A shard that is being loaded sees that by itself."""
+        """Forget a topic that was deleted. A shard that is being loaded sees that by itself."""
         for shard in self.shards.values():
             if shard.loaded:
                 self._remove_topics(shard, topic_id.__eq__)
 
     def tick(self, now: Now) -> None:
-        """Give new snapshots to those that are not written, some each turn."""
+        """Write new snapshots for share partitions that are not written to, some each turn."""
         if now.mono_ms >= self._cold_ms:
             first, self._cold_ms = self._cold_ms < 0, now.mono_ms + self.settings.cold_interval_ms
             shards = [] if first else [shard for shard in self.shards.values() if _has_warm(shard)]
@@ -239,7 +240,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
                 self._commit(shard, entry, fresh, _ignore)
 
     def deadline_ms(self) -> int:
-        """When `tick` has something to do; 0: at once."""
+        """The monotonic time at which `tick` has something to do; 0: at once."""
         return 0 if self._suspects else max(0, self._cold_ms)
 
     def redundant(self) -> list[tuple[int, int]]:
@@ -286,7 +287,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             then(Verdict(ErrorCode.NONE))
 
     def _follow(self, token: int, then: Told) -> None:
-        """`then` when a write of before has ended, after who has begun it."""
+        """Call `then` when an earlier write has ended, after the function of that write."""
         pending = self._pending[token]
         first = pending.then
 
@@ -305,7 +306,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
     # ---- checks
 
     def _entry(self, key: SharePartitionKey) -> tuple[ShareStateShard, Entry | None]:
-        """Where a share partition is, and what is remembered of it. Raises StateRefused."""
+        """The shard of a share partition, and what is remembered of it. Raises StateRefused."""
         if key.number < 0:
             raise StateRefused(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
         shard = self.shard_of(key.coordinator_key)
@@ -316,7 +317,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
         return shard, shard.entries.get(key)
 
     def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[ShareStateShard, Entry, State]:
-        """The same, of one that is initialised."""
+        """The shard of a share partition that is initialised, and what is remembered of it. Raises StateRefused."""
         shard, entry = self._entry(key)
         if entry is None or entry.state is None:
             raise StateRefused(ErrorCode.INVALID_REQUEST, otherwise)
@@ -337,7 +338,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
 
 
 def _ignore(verdict: Verdict) -> None:
-    """Nobody waits for this write."""
+    """Do nothing when a write has ended for which no request waits."""
 
 
 def _has_warm(shard: ShareStateShard) -> bool:

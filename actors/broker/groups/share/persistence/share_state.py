@@ -98,9 +98,9 @@ def snapshot(known: State, update: Update, now: Now) -> State:
 
 
 def combine(known: Sequence[Batch], added: Iterable[Batch], start_offset: int) -> tuple[Batch, ...]:
-    """Batches that are in order and do not overlap, and others in any order: rules 2 and 3. Neighbours that say the same are
-    one. The time that it takes grows with what is added; of what is known only the overlapped part is looked at, and what is
-    below the start offset."""
+    """Batches that are in order and do not overlap, and others in any order: rules 2 and 3. Neighbours that say the
+    same are one. The time that it takes grows with what is added; of what is known only the overlapped part is looked
+    at, and what is below the start offset."""
     found = list(known)
     if start_offset != NO_OFFSET:
         _prune(found, start_offset)
@@ -111,7 +111,7 @@ def combine(known: Sequence[Batch], added: Iterable[Batch], start_offset: int) -
 
 
 def _prune(found: list[Batch], start_offset: int) -> None:
-    """Nothing below the start offset is remembered."""
+    """Forget what is below the start offset."""
     gone = bisect_left(found, start_offset, key=lambda one: one.last)
     del found[:gone]
     if found and found[0].first < start_offset:
@@ -119,7 +119,7 @@ def _prune(found: list[Batch], start_offset: int) -> None:
 
 
 def _add(found: list[Batch], added: Batch) -> None:
-    """One more, in the place of the run of those that it overlaps or touches."""
+    """Add one batch, in the place of the run of those that it overlaps or touches."""
     low = bisect_left(found, added.first - 1, key=lambda one: one.last)
     high = low
     while high < len(found) and found[high].first <= added.last + 1:
@@ -138,7 +138,7 @@ def _add(found: list[Batch], added: Batch) -> None:
 
 
 def _laid_over(one: Batch, added: Batch) -> Iterable[Batch]:
-    """What becomes of one that was known, between its own ends."""
+    """The parts of a known batch, between its own ends, after another one is laid over it."""
     first, last = max(one.first, added.first), min(one.last, added.last)
     if first > last or (added.delivery_count, added.delivery_state) <= (one.delivery_count, one.delivery_state):
         return (one,)
@@ -147,7 +147,7 @@ def _laid_over(one: Batch, added: Batch) -> Iterable[Batch]:
 
 
 def _append(pieces: list[Batch], piece: Batch) -> None:
-    """Behind the last one, or together with it where both say the same."""
+    """Append a batch, or join it with the last one where both say the same."""
     if pieces and pieces[-1].last + 1 == piece.first and pieces[-1][2:] == piece[2:]:
         pieces[-1] = pieces[-1]._replace(last=piece.last)
     else:

@@ -24,12 +24,12 @@ SNAPSHOT, UPDATE = 0, 1
 KEYS = {SNAPSHOT: "share:ShareSnapshotKey", UPDATE: "share:ShareUpdateKey"}
 VALUES = {SNAPSHOT: "share:ShareSnapshotValue", UPDATE: "share:ShareUpdateValue"}
 VERSION = 0
-"""Of all keys and values."""
+"""The version of all keys and values."""
 
 
 class StateLine(NamedTuple):
-    """A decoded record. `record` None: all of the share partition was removed, or `strange`: a sentence why it cannot be
-    read here."""
+    """A decoded record. `record` None: all of the share partition was removed, or `strange`: a sentence why it cannot
+    be read here."""
 
     key: SharePartitionKey
     record: State | Update | None

@@ -56,13 +56,13 @@ class Stats:
         self.max_dirty_ratio = 0.0
         """The largest share that is dirty, among the logs that could be cleaned, at the last look."""
         self.max_delay_ms = 0
-        """How long max.compaction.lag.ms was over, at the last look."""
+        """The longest time for which max.compaction.lag.ms was over, at the last look, ms."""
         self.cleaned_ms = -1
         """Monotonic time when a cleaning ended last; -1: none has."""
         self.clean_ms = 0
-        """The longest time for which max.compaction.lag.ms was over, at the last look, ms."""
+        """How long the last cleaning took, ms."""
         self.recopied_ratio = 0.0
-        """How long the last cleaning took."""
+        """The bytes that the last cleaning wrote, as a share of the bytes that it read."""
         self.map_used_ratio = 0.0
         """How full the offset map of the last cleaning was."""
 
