@@ -119,7 +119,7 @@ def heartbeats(machine: Coordinator) -> int:
                 group.id, id, group.epoch, None, None, -1, None, None, None, None,
                 told.client_id, told.client_host, "", 1,
             )  # fmt: skip
-            kind.heartbeat(count, request, lambda topic: True, LATER)
+            kind.heartbeat(count, request, LATER)
             count += 1
         for _, verdict in machine.answers:
             assert group.rest is not None, "it was woken"

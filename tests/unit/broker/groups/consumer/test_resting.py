@@ -301,3 +301,10 @@ def _story(random: random.Random, never: bool) -> list[Any]:
     assert never or rested > 20, "the story has times of rest"
     assert not (never and rested)
     return [*told, world.log]
+
+
+def test_what_they_cost_in_memory_can_be_measured() -> None:
+    from bench.group_memory import AIM_BYTES, measured
+
+    found = measured(groups=100, members=10, partitions=20)
+    assert found["members"] == 1000 and found["beyond_records_a_member"] < AIM_BYTES
