@@ -447,5 +447,31 @@ def test_public_names_are_complete() -> None:
         rayft.nothing  # noqa: B018
 
 
+def rooms(place: str) -> dict[str, set[str]]:
+    """Of the files and folders that lie directly in a folder: which imports which."""
+    found: dict[str, set[str]] = {}
+    known = {name for name, path in SOURCES if path.name != "__init__.py"}
+    for name, path in SOURCES:
+        if name.startswith(f"{place}."):
+            own = name.removeprefix(f"{place}.").partition(".")[0]
+            for _, module in imported(name, path):
+                if module in known and module.startswith(f"{place}."):
+                    other = module.removeprefix(f"{place}.").partition(".")[0]
+                    found.setdefault(own, set()).update({other} - {own})
+    return found
+
+
+PLACES = sorted({name.rpartition(".")[0] for name, _ in SOURCES if "." in name})
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_rooms_of_a_folder_import_each_other(place: str) -> None:
+    """What is beside each other in a folder, files and folders, has an order: each can be read after those it imports."""
+    try:
+        TopologicalSorter(rooms(place)).prepare()
+    except CycleError as error:
+        pytest.fail(f"{place}: {' -> '.join(error.args[1])}")
+
+
 if __name__ == "__main__":
     PAGE.write_text(with_table(PAGE.read_text()))

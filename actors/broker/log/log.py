@@ -22,15 +22,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from actors.broker.log.aborted_indexes import AbortedIndexes, Replacements
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS
 from actors.broker.log.directories.directory import write_identity
-from actors.broker.log.directories.names import Names
 from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.indexes import IndexCache
+from actors.broker.log.names import Names
+from actors.broker.log.producer_snapshots import ProducerSnapshots
 from actors.broker.log.producers import markers
-from actors.broker.log.producers.aborted_indexes import AbortedIndexes, Replacements
 from actors.broker.log.producers.producers import InvalidProducerBatches, Producers
-from actors.broker.log.producers.snapshots import ProducerSnapshots
 from actors.broker.log.producers.transaction_index import aborted
 from actors.broker.log.reads import ColdRead, Read, check_end, only_empty
 from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment

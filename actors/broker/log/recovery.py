@@ -37,7 +37,7 @@ from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.producers.snapshots import SNAPSHOT
+from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.broker.log.segment import CLEANED, CUT, DELETED, FRONT, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Job, Segment
 from actors.ports import Disk, DiskFull

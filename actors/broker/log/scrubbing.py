@@ -25,9 +25,9 @@ import numpy as np
 from actors.broker.log.directories.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.directories.directory import PARTITION_METADATA, identity_text
 from actors.broker.log.epochs import EpochCache
+from actors.broker.log.producer_snapshots import SNAPSHOT
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
-from actors.broker.log.producers.snapshots import SNAPSHOT
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex, check, entries
 from actors.broker.log.segment import INDEX, LOG, TIME_INDEX
 from actors.ports import Disk, File

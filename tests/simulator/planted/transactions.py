@@ -15,8 +15,8 @@ from actors.broker.transactions import records, rules
 from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.shard import Shard
 from actors.broker.transactions.state import State, Transaction
+from actors.node.roles.broker.replication.transaction_verification import TransactionVerification
 from actors.node.roles.broker.transactions.transaction_markers import TransactionMarkers
-from actors.node.roles.broker.transactions.transaction_verification import TransactionVerification
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake

@@ -23,8 +23,8 @@ from actors.broker.replication.closest_replica import LEADER
 from actors.broker.replication.reading import RESTORER, Look, Reader
 from actors.broker.replication.sessions import Entry, Wanted
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.replica_ids import CONSUMER, claimed, is_registered, near_brokers, restores
 from actors.node.api.security.authorizer import from_broker
-from actors.node.api.security.replica_ids import CONSUMER, claimed, is_registered, near_brokers, restores
 from actors.node.api.security.speakers import may_be
 from actors.node.api.table import rpc
 from actors.node.roles.broker.replication.delayed_fetch import DelayedFetch

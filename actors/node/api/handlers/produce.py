@@ -7,7 +7,7 @@ answers nothing, and closes the connection on an error, once all else is appende
 with the original's offset once that is committed, whatever acks says.
 
 A batch of a transaction that is the first one in its partition waits until the coordinator has the partition in the
-transaction (`roles/broker/transactions/transaction_verification.py`); later Produce requests of the connection wait
+transaction (`roles/broker/replication/transaction_verification.py`); later Produce requests of the connection wait
 behind it.
 
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader

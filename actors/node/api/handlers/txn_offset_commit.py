@@ -2,7 +2,7 @@
 (KIP-98).
 
 Behaviour: the partition of `__consumer_offsets` must be in the transaction, or is added to it
-(`roles/broker/transactions/transaction_verification.py`). Answered when the offsets are committed to the log; they are
+(`roles/broker/replication/transaction_verification.py`). Answered when the offsets are committed to the log; they are
 visible with the marker of the transaction. All that is accepted is one write (`api/offset_commits.py`): when the
 producer or the member is replaced while a long request is looked at, nothing of it is written.
 
@@ -26,7 +26,7 @@ from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.offset_commits import Shape, Terms, committed, refused
 from actors.node.api.table import rpc
-from actors.node.roles.broker.transactions.transaction_verification import Check, Client, Question
+from actors.node.roles.broker.replication.transaction_verification import Check, Client, Question
 from actors.node.runtime.answers import Answer, Done, Parked
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Steps, go_on

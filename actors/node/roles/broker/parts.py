@@ -33,10 +33,10 @@ from actors.node.roles.broker.replication.delayed_fetch import Fetches
 from actors.node.roles.broker.replication.end_offsets import EndOffsets
 from actors.node.roles.broker.replication.produced_batches import Produces
 from actors.node.roles.broker.replication.record_validation import Order
+from actors.node.roles.broker.replication.transaction_verification import TransactionVerification
 from actors.node.roles.broker.telemetry.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.transactions.producer_id_blocks import ProducerIdBlocks
 from actors.node.roles.broker.transactions.transaction_coordinator import TransactionCoordinator
-from actors.node.roles.broker.transactions.transaction_verification import TransactionVerification
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.settings.node_config import NodeConfig

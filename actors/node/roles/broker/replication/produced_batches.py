@@ -6,7 +6,7 @@ This file alone decides in which order a produced batch is looked up, judged and
    the question to its transaction's coordinator and its append share. In between the metadata, the settings and the ISR may
    change: a candidate that does not hold any more is admitted anew before it is appended.
 2. A batch that is or gets compressed is inspected before it is appended (`record_validation.py`); one that opens a
-   transaction waits until the coordinator has its partition in the transaction (`transactions/transaction_verification.py`).
+   transaction waits until the coordinator has its partition in the transaction (`replication/transaction_verification.py`).
    Nothing of a request is appended before all its batches are judged, and later Produce requests of its connection wait.
 3. The first fault found decides the error: `broker/replication/admission.py` has the order. Where the log itself refuses a
    batch, the answer says where that log starts.
@@ -31,7 +31,7 @@ from actors.node.roles.broker.replication.record_validation import (
     Room,
     rest,
 )
-from actors.node.roles.broker.transactions.transaction_verification import (
+from actors.node.roles.broker.replication.transaction_verification import (
     Check,
     Client,
     Question,

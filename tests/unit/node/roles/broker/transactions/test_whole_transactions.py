@@ -7,8 +7,8 @@ import pytest
 from actors.broker.log.aborted_transactions import aborted_transactions
 from actors.broker.replication.admission import Refused
 from actors.metadata import ops
-from actors.node.roles.broker.transactions.transaction_verification import Client as Knows
-from actors.node.roles.broker.transactions.transaction_verification import Question
+from actors.node.roles.broker.replication.transaction_verification import Client as Knows
+from actors.node.roles.broker.replication.transaction_verification import Question
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import Lab

@@ -8,8 +8,8 @@ from bisect import insort
 from collections.abc import Sequence
 
 from actors.broker.log.aborted_search import built_again
-from actors.broker.log.directories.names import Names
-from actors.broker.log.producers.snapshots import ProducerSnapshots
+from actors.broker.log.names import Names
+from actors.broker.log.producer_snapshots import ProducerSnapshots
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, Aborted, CorruptTransactionIndex
 from actors.broker.log.segment import Segment
 from fastpath.records.batch import CorruptBatch

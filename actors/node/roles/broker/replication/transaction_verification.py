@@ -26,16 +26,16 @@ This file alone decides when that is asked and what the answer is for the client
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from actors.broker.coordinators.coordination import partition_of
 from actors.broker.replication.admission import Refused
 from actors.broker.replication.partition import Partition
+from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.state import TopicPartition
 from actors.metadata.topic_names import TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import MetadataCache
-from actors.node.roles.broker.transactions.transaction_coordinator import TransactionCoordinator
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
@@ -69,6 +69,19 @@ TRANSIENT = frozenset(
 )
 """The errors with which the coordinator cannot tell now. UNKNOWN_TOPIC_OR_PARTITION: its metadata is behind the
 leader's."""
+
+
+class OwnCoordinator(Protocol):
+    """The coordinator of transactions that this broker is itself, as a leader of partitions asks it."""
+
+    @property
+    def machine(self) -> Coordinator:
+        """The state machine that decides."""
+        ...
+
+    def tell(self, begin: Callable[[int], None], then: Callable[[Any], None]) -> None:
+        """Hand a request to the machine; `then` is told its verdict, now or in a later turn."""
+        ...
 
 
 class Client(NamedTuple):
@@ -155,7 +168,7 @@ class TransactionVerification:
     """The questions of one broker's partitions."""
 
     def __init__(
-        self, runtime: Runtime, channels: Channels, cache: MetadataCache, transactions: TransactionCoordinator
+        self, runtime: Runtime, channels: Channels, cache: MetadataCache, transactions: OwnCoordinator
     ) -> None:
         """A verification with nothing asked. `transactions`: the coordinator that this broker is itself."""
         self._runtime = runtime

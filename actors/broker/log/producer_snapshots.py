@@ -5,8 +5,8 @@ This file alone decides which snapshot a rebuilt state begins with: the newest s
 
 from collections.abc import Iterable, Sequence
 
-from actors.broker.log.directories.names import Names
 from actors.broker.log.directories.renames import Pair, present
+from actors.broker.log.names import Names
 from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.segment import DELETED
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.node.roles.broker.transactions import transaction_verification
-from actors.node.roles.broker.transactions.transaction_verification import TransactionVerification
+from actors.node.roles.broker.replication import transaction_verification
+from actors.node.roles.broker.replication.transaction_verification import TransactionVerification
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch
