@@ -26,7 +26,7 @@ CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = {row.name: row for row in _ROWS}
 
 
 class SubscriptionSettings(NamedTuple):
-    """A CLIENT_METRICS resource (KIP-714)."""
+    """The settings of a subscription: a CLIENT_METRICS resource (KIP-714)."""
 
     metrics: tuple[str, ...]
     interval_ms: int
@@ -34,7 +34,8 @@ class SubscriptionSettings(NamedTuple):
 
 
 def subscription_settings(given: Mapping[str, str]) -> SubscriptionSettings:
-    """What was set of a subscription, and defaults where nothing was, or something that is not allowed here."""
+    """The settings of a subscription as they were set, with defaults where nothing was set, or something that is not
+    allowed here."""
     values = {
         name: row.parse(given[name]) if name in given and row.allows(given[name]) else row.default
         for name, row in CLIENT_METRICS_CONFIGS.items()

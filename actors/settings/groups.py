@@ -21,7 +21,7 @@ from actors.settings.keys import BOOLEAN, INT, STRING, Check, ConfigError, Confi
 GROUP_RESOURCE = 32
 GROUP = "group"
 Value = Callable[[str], Any]
-"""The typed value of a node's setting, by name."""
+"""A function that returns the typed value of a node's setting, by name."""
 
 _DURATION = re.compile(
     r"\+?P(?:(\d+)D)?(?:T(?=[\d])(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{0,9}))?S)?)?", re.ASCII | re.IGNORECASE
@@ -30,7 +30,8 @@ _BY_DURATION = "by_duration:"
 
 
 def duration_ms(text: str) -> int | None:
-    """A duration that is not negative, in ISO 8601's words (PnDTnHnMn.nS), in milliseconds; None: it is none."""
+    """A duration that is not negative, in ISO 8601's words (PnDTnHnMn.nS), in milliseconds; None: the text is no
+    duration."""
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groups()):
         return None
@@ -41,14 +42,15 @@ def duration_ms(text: str) -> int | None:
 
 
 class OffsetReset(NamedTuple):
-    """Where a share partition begins (`share.auto.offset.reset`). `ago_ms`: of by_duration; None for the others."""
+    """The place where a share partition begins (`share.auto.offset.reset`). `ago_ms`: of by_duration; None for the
+    others."""
 
     name: str
     ago_ms: int | None
 
 
 def offset_reset(text: str) -> OffsetReset | None:
-    """None: it is none."""
+    """The place that a value of `share.auto.offset.reset` means; None: it is no such value."""
     if text in ("latest", "earliest"):
         return OffsetReset(text, None)
     ago_ms = duration_ms(text[len(_BY_DURATION) :]) if text.startswith(_BY_DURATION) else None
@@ -61,7 +63,8 @@ _OFFSET_RESET = Check(
 
 
 class Row(NamedTuple):
-    """A setting of a group. `low`, `high`: the node's settings that are its least and its largest value, "" for none."""
+    """A setting of a group. `low`, `high`: the node's settings that are its least and its largest value, "" for
+    none."""
 
     key: ConfigKey
     low: str
@@ -126,22 +129,22 @@ ROWS: dict[str, Row] = {
     )
 }  # fmt: skip
 GROUP_CONFIGS: dict[str, ConfigKey] = {name: row.key for name, row in ROWS.items()}
-"""By name, each with the node's setting that it stands in the place of, if there is one."""
+"""The settings of a group by name, each with the node's setting that it stands in the place of, if there is one."""
 
 PAIRS = tuple(
     (f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms") for kind in ("consumer", "share", "streams")
 )
-"""The first is less than the second."""
+"""Pairs of settings of which the first is less than the second."""
 
 
 DYNAMIC = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
-"""What a node says of groups and may say otherwise while it runs. It may then be outside of the node's bounds, and counts as
-far as they allow (`effective`), as with Apache Kafka."""
+"""The settings of a node about groups that may be changed while it runs. It may then be outside of the node's bounds,
+and counts as far as they allow (`effective`), as with Apache Kafka."""
 
 
 class Limits(NamedTuple):
-    """What a node says of a group's setting. `usual`: its value where a group has none. Bounds are None where there are
-    none; with them come the names of the node's settings that they are."""
+    """The bounds that a node sets for a group's setting. `usual`: its value where a group has none. Bounds are None
+    where there are none; with them come the names of the node's settings that they are."""
 
     usual: Any
     low: int | None
@@ -151,7 +154,7 @@ class Limits(NamedTuple):
 
 
 def limits(value: Value) -> dict[str, Limits]:
-    """What a node says of each setting of a group."""
+    """The bounds that a node sets for each setting of a group."""
     found = {}
     for name, (key, low, high) in ROWS.items():
         usual = value(key.synonyms[0]) if key.synonyms else key.default
@@ -160,8 +163,8 @@ def limits(value: Value) -> dict[str, Limits]:
 
 
 def error(of_node: Mapping[str, Limits], changes: Mapping[str, str | None], present: Mapping[str, str]) -> str | None:
-    """What is wrong with changes of one group's settings, which has `present` ones; None: nothing. A change to None takes a
-    setting away."""
+    """A sentence about what is wrong with changes of one group's settings, which has `present` ones; None: nothing. A
+    change to None takes a setting away."""
     whole = {**present, **changes}
     for name, text in changes.items():
         if text is None:
@@ -203,7 +206,7 @@ def _value(of_node: Mapping[str, Limits], given: Mapping[str, str | None], name:
 
 
 def check_node(value: Value) -> None:
-    """The node's own settings must be within its bounds. Raises ConfigError."""
+    """Check that the node's own settings are within its bounds. Raises ConfigError."""
     of_node = limits(value)
     for name, bounds in of_node.items():
         if not GROUP_CONFIGS[name].synonyms:

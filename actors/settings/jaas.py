@@ -14,11 +14,11 @@ _TOKEN = re.compile(
 
 
 class BadJaas(ValueError):
-    """A line that cannot be read. The message says why, and repeats no value: they are secrets."""
+    """A JAAS line that cannot be read. The message says why, and repeats no value: they are secrets."""
 
 
 def options(line: str) -> dict[str, str]:
-    """The options of a line. Raises BadJaas."""
+    """The options of a JAAS line. Raises BadJaas."""
     position, tokens = 0, []
     while line[position:].strip():
         match = _TOKEN.match(line, position)

@@ -153,7 +153,8 @@ KEPT: dict[str, ConfigKey] = dict(
         ),
     ]
 )
-"""By name: settings of Apache Kafka that nodes do not have. `dynamic`: for whom they can be changed while brokers run."""
+"""The settings of Apache Kafka that nodes do not have, by name. `dynamic`: whether they can be changed while brokers
+run, for one broker or for all."""
 
 OF_ONE_BROKER = frozenset(
     {
@@ -161,9 +162,11 @@ OF_ONE_BROKER = frozenset(
         "ssl.client.auth", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm",
     }
 )  # fmt: skip
-"""Settings that nodes have, read at start, and that are kept and shown for one broker beside what it was started with."""
+"""The settings that nodes have, read at start, and that are kept and shown for one broker beside what it was started
+with."""
 
 
 def scope(name: str, dynamic: str) -> str:
-    """For whom a setting can be changed while brokers run. `dynamic`: of a node's own setting."""
+    """ONE_BROKER if a setting can be changed for one broker while brokers run, else `dynamic`, which is that of a
+    node's own setting."""
     return ONE_BROKER if name in OF_ONE_BROKER else dynamic

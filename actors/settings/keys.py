@@ -51,13 +51,13 @@ class ConfigKey(NamedTuple):
     validator: Check | None
     doc: str
     dynamic: str
-    """`cluster-wide`: it can change at run time, and is the default of a topic setting. Empty: it is read at start
-    only, or never. `topic`: every topic setting can change at run time."""
+    """The kind of change at run time. `cluster-wide`: the setting can change, and is the default of a topic setting.
+    Empty: it is read at start only, or never. `topic`: every topic setting can change."""
     sensitive: bool
     synonyms: tuple[str, ...]
-    """For a topic setting: the node's settings that give its default. The first one counts most."""
+    """The node's settings that give the default of a topic setting. The first one counts most."""
     effect: bool
-    """False: accepted, because files for Kafka contain it, but without an effect here."""
+    """Whether the setting has an effect here. False: it is accepted, because files for Kafka contain it."""
 
     def parse(self, text: str) -> Any:
         """The typed value of `text`. Raises ConfigError."""
@@ -141,27 +141,27 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = (
 )  # fmt: skip
 CLUSTER = "cluster-wide"
 ONE_THREAD = "one thread serves a whole node"
-"""Why a number of threads does nothing here."""
+"""The sentence why a number of threads does nothing here."""
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 
 
 def at_least(low: float) -> Check:
-    """Numbers from `low` on."""
+    """A check that a number is at least `low`."""
     return Check(f"a number of at least {low}", lambda value: value >= low)
 
 
 def between(low: float, high: float) -> Check:
-    """Numbers from `low` to `high`, both included."""
+    """A check that a number is from `low` to `high`, both included."""
     return Check(f"a number from {low} to {high}", lambda value: low <= value <= high)
 
 
 def one_of(*names: str) -> Check:
-    """Exactly one of these words."""
+    """A check that a text is exactly one of these words."""
     return Check(" or ".join(names), lambda value: value in names)
 
 
 def some_of(*names: str) -> Check:
-    """A list made of these words."""
+    """A check that a list is made of these words."""
     return Check("a list out of " + ", ".join(names), lambda value: all(part in names for part in value))
 
 
@@ -178,7 +178,7 @@ def key(
     synonyms: tuple[str, ...] = (),
     effect: bool = True,
 ) -> ConfigKey:
-    """One row. `dynamic` and `synonyms` as in `ConfigKey`."""
+    """One row of a table of settings. `dynamic` and `synonyms` as in `ConfigKey`."""
     return ConfigKey(name, kind, default, check, doc, dynamic, kind is ConfigType.PASSWORD, synonyms, effect)
 
 

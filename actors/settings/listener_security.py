@@ -25,21 +25,21 @@ from actors.settings.tls import NAMES, TlsSettings, tls_settings
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
-"""Those that are served."""
+"""The SASL mechanisms that are served."""
 INSTEAD = {
     "GSSAPI": "Kerberos is not supported: write SCRAM-SHA-512 for users with passwords, or OAUTHBEARER where an identity "
     "provider issues tokens, in",
 }
-"""Mechanism of Kafka -> why it is refused and what to use."""
+"""The reason why a mechanism of Kafka is refused, and what to use instead."""
 JAAS = "sasl.jaas.config"
 USER = "user_"
-"""How PLAIN's options name a user: user_alice="password"."""
+"""The beginning of the options by which PLAIN names a user: user_alice="password"."""
 OF_A_LISTENER = frozenset({JAAS, "sasl.enabled.mechanisms", "connections.max.reauth.ms", *NAMES, *OAUTHBEARER_NAMES})
-"""Settings that a listener may have of its own."""
+"""The settings that a listener may have of its own."""
 
 
 class Login(NamedTuple):
-    """How this node says who it is to another node's listener."""
+    """The login with which this node connects to another node's listener."""
 
     mechanism: str
     name: str
@@ -50,24 +50,24 @@ class Login(NamedTuple):
 
 
 class ListenerSecurity(NamedTuple):
-    """What a listener wants to know of its peers."""
+    """The proofs of identity that a listener asks of its peers."""
 
     mechanisms: tuple[str, ...] = ()
-    """Empty: nobody is asked."""
+    """The SASL mechanisms; empty: peers do not log in."""
     passwords: Mapping[str, str] = {}
-    """Name -> password of those who may log in with PLAIN."""
+    """The passwords of users that may log in with PLAIN, by name."""
     reauthentication_ms: Mapping[str, int] = {}
-    """Mechanism -> how long a login is good; 0: as long as the connection (KIP-368)."""
+    """How long a login is good, by mechanism; 0: as long as the connection (KIP-368)."""
     login: Login | None = None
-    """For connections to this listener on other nodes."""
+    """The login for connections to this listener on other nodes."""
     tls: TlsSettings | None = None
-    """None: bytes travel as they are."""
+    """The TLS of the listener; None: bytes travel as they are."""
     oauthbearer: OAuthBearerSettings | None = None
-    """None: nobody logs in with a token of an identity provider."""
+    """The checks of tokens of an identity provider; None: such tokens are not accepted."""
 
     @property
     def asks(self) -> bool:
-        """Whether nobody gets in without saying who they are."""
+        """Whether every peer has to prove its identity."""
         return bool(self.mechanisms) or (self.tls is not None and self.tls.client_auth == "required")
 
     def __repr__(self) -> str:
@@ -82,8 +82,8 @@ def is_listener_setting(name: str) -> bool:
 def listener_security(
     given: Mapping[str, str], name: str, protocol: str, login_mechanism: str | None
 ) -> ListenerSecurity:
-    """That of one listener. `given`: all settings as text. `login_mechanism`: what nodes use among themselves there; empty:
-    its first one; None: no node dials it. Raises ConfigError."""
+    """The security of one listener. `given`: all settings as text. `login_mechanism`: what nodes use among themselves
+    there; empty: its first one; None: no node dials it. Raises ConfigError."""
 
     def text(setting: str, mechanism: str = "") -> tuple[str, str] | None:
         own = f"listener.name.{name.lower()}."

@@ -22,16 +22,17 @@ class ListenerConfig(NamedTuple):
 
     name: str
     host: str
-    """Empty: every interface."""
+    """The host name or address; empty: every interface."""
     port: int
-    """0: any free port."""
+    """The port number; 0: any free port."""
     protocol: str
     kind: str
-    """client, inter-broker, control-plane, controller or bridge: the values of `node/runtime/calls.Listener`."""
+    """The purpose of the listener: client, inter-broker, control-plane, controller or bridge, the values of
+    `node/runtime/calls.Listener`."""
 
 
 def controller_names(roles: Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the controllers' listeners, the one that others dial first."""
+    """The names of the controllers' listeners; the first is the one that other nodes dial."""
     names = tuple(name.upper() for name in values.get("controller.listeners") or () if name)
     if "controller" in roles and not names:
         raise ConfigError(
@@ -138,7 +139,7 @@ def is_pusher(roles: Sequence[str], values: Mapping[str, Any]) -> bool:
 
 
 def told_inter_broker(values: Mapping[str, Any]) -> str:
-    """What brokers call their inter-broker listener, as far as a node knows that has none itself."""
+    """The name of the brokers' inter-broker listener, as far as a node knows it that has none itself."""
     return str(
         values.get("inter.broker.listener.name") or values.get("security.inter.broker.protocol") or "PLAINTEXT"
     ).upper()
@@ -150,8 +151,8 @@ def check_pushed(
     given: Mapping[str, str],
     listeners: Sequence[ListenerConfig],
 ) -> None:
-    """Whether a broker can do with what controllers push: they are heard while it is fenced, and know neither rules nor
-    credentials."""
+    """Check that a broker can do with what controllers push: they are heard while it is fenced, and know neither rules
+    nor credentials. Raises ConfigError."""
     setting = f"{SOURCE}=push"
     if "controller" in roles:
         raise ConfigError(
@@ -180,8 +181,8 @@ def security(
     controller_names: Sequence[str],
     pushed_to: str | None,
 ) -> dict[str, ListenerSecurity]:
-    """That of each listener here, and of the listeners that this node dials: the controllers', and the brokers' at which it
-    tells them of metadata (`pushed_to`)."""
+    """The security of each listener here, and of the listeners that this node dials: the controllers', and the brokers'
+    at which it tells them of metadata (`pushed_to`)."""
     protocols = {listener.name: listener.protocol for listener in listeners}
     known = _protocols(values, controller_names)
     if controller_names:
@@ -200,7 +201,7 @@ def security(
 
 
 def _protocols(values: Mapping[str, Any], controller_names: Sequence[str]) -> dict[str, str]:
-    """Security protocol of each listener name: as given, or else the protocol of that name, or PLAINTEXT for
+    """The security protocol of each listener name: as given, or else the protocol of that name, or PLAINTEXT for
     controllers."""
     text = values.get("listener.security.protocol.map")
     if text is None:
@@ -243,7 +244,7 @@ def _endpoints(setting: str, entries: Sequence[str], protocols: Mapping[str, str
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence, which does not end in the middle where there are none."""
+    """Names as a part of a sentence, which does not end in the middle where there are none."""
     return ", ".join(names) or "nothing"
 
 
@@ -322,7 +323,7 @@ def _check_control_plane(
     inter_broker: str,
     controller_names: Sequence[str],
 ) -> None:
-    """V1 to V6 of KIP-291's start-up validation, the most helpful first."""
+    """Check V1 to V6 of KIP-291's start-up validation, the most helpful first."""
     setting = f"control.plane.listener.name={name}"
     if "broker" not in roles:
         raise ConfigError(f"{setting} does nothing on a process with the controller role only: leave it out.")
@@ -380,7 +381,8 @@ def controllers_told(
     listeners: Sequence[ListenerConfig],
     hostname: str,
 ) -> tuple[ListenerConfig, ...]:
-    """Where others reach the controller listeners of this process, the one that they connect to first."""
+    """The addresses under which others reach the controller listeners of this process, the one that they connect to
+    first."""
     if "controller" not in roles:
         return ()
     entries = _endpoints("advertised.listeners", values.get("advertised.listeners") or (), _protocols(values, names))
@@ -406,7 +408,7 @@ def controllers_told(
 
 
 def check_joins(told: ListenerConfig, id: int, connect: Sequence[tuple[int | None, str, int]]) -> None:
-    """A controller that joins by itself says where it is reached."""
+    """Check that a controller that joins by itself says where it is reached."""
     if told.host and is_every_interface(told.host) and all(one != id for one, _, _ in connect):
         raise ConfigError(
             f"{told.name}://{told.host}:{told.port} listens on every interface, which is no address for others, and "

@@ -45,27 +45,28 @@ class NodeConfig:
 
     roles: frozenset[str]
     broker_id: int
-    """-1 without the broker role."""
+    """The broker id; -1 without the broker role."""
     controller_id: int
-    """-1 without the controller role."""
+    """The controller id; -1 without the controller role."""
     listeners: tuple[ListenerConfig, ...]
     advertised: tuple[ListenerConfig, ...]
-    """For brokers: every advertised endpoint, the control plane's included (R291-24). Controller listeners are not
-    among them."""
+    """The advertised endpoints of a broker, the control plane's included (R291-24). Controller listeners are not among
+    them."""
     bridge_endpoints: tuple[ListenerConfig, ...]
-    """For controllers: where brokers in ZooKeeper mode and their clients reach this one, as those name their listeners."""
+    """The endpoints at which brokers in ZooKeeper mode and their clients reach this controller, under their own names
+    for listeners."""
     controller_advertised: tuple[ListenerConfig, ...]
-    """For controllers: where others reach each listener of `controller_endpoints`, in their order. A host that is empty or
-    names every interface is unknown. Those that advertised.listeners does not name are as they listen."""
+    """The addresses under which others reach each listener of `controller_endpoints`, in their order. A host that is
+    empty or names every interface is unknown. Those that advertised.listeners does not name are as they listen."""
     controller_listener_names: tuple[str, ...]
-    """Controller listeners; the first is the one that others connect to (A12). A broker without controller role has
-    them too, if given."""
+    """The names of controller listeners; the first is the one that others connect to (A12). A broker without controller
+    role has them too, if given."""
     inter_broker_listener: str
     control_plane_listener: str | None
     push_listener: str
-    """For controllers: the listener of brokers at which they are told of metadata (R291-25, R291-26)."""
+    """The name of the brokers' listener at which a controller tells them of metadata (R291-25, R291-26)."""
     security: Mapping[str, ListenerSecurity]
-    """How peers of a listener say who they are, by listener name; those of other nodes that this node dials among them."""
+    """The security of listeners, by listener name; those of other nodes that this node dials among them."""
     controller_connect: tuple[tuple[int | None, str, int], ...]
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
@@ -82,17 +83,17 @@ class NodeConfig:
 
     @property
     def is_pushed(self) -> bool:
-        """A broker that does not pull the metadata log, and waits to be told."""
+        """Whether this is a broker that does not pull the metadata log, and waits to be told."""
         return "broker" in self.roles and self.value(SOURCE) == "push"
 
     @property
     def pushes(self) -> bool:
-        """A controller that tells such brokers."""
+        """Whether this is a controller that tells such brokers of metadata."""
         return "controller" in self.roles and bool(self.value(PUSH))
 
     @property
     def controller_endpoints(self) -> tuple[ListenerConfig, ...]:
-        """Listeners of the controller role. The first is the one that others connect to."""
+        """The listeners of the controller role. The first is the one that others connect to."""
         order = self.controller_listener_names
         mine = [listener for listener in self.listeners if listener.kind == "controller"]
         return tuple(sorted(mine, key=lambda listener: order.index(listener.name)))
@@ -131,7 +132,7 @@ class NodeConfig:
         return int(self.value("registration.lease.timeout.ms"))
 
     def with_ports(self, ports: Mapping[str, int]) -> "NodeConfig":
-        """The same configuration with real ports, by listener name, for listeners with port 0."""
+        """The configuration with real ports, by listener name, for listeners with port 0."""
 
         def real(listeners: Iterable[ListenerConfig]) -> tuple[ListenerConfig, ...]:
             return tuple(x._replace(port=ports.get(x.name, 0)) if x.port == 0 else x for x in listeners)
@@ -248,7 +249,7 @@ def _ids(roles: Sequence[str], values: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _lease(values: Mapping[str, Any]) -> None:
-    """R631-024, checked for level 2. At level 1 a lease that is not set is ten intervals."""
+    """Check the lease for level 2 (R631-024). At level 1 a lease that is not set is ten intervals."""
     interval = values.get("registration.heartbeat.interval.ms", 2000)
     lease = values.get("registration.lease.timeout.ms", 20000)
     if lease <= interval:
@@ -264,7 +265,7 @@ _CONTROLLER = re.compile(
 
 
 def _controllers(values: Mapping[str, Any]) -> tuple[tuple[int | None, str, int], ...]:
-    """Entries `[id@]host:port` or `LISTENER://host:port` (A11)."""
+    """The controllers to contact, from entries `[id@]host:port` or `LISTENER://host:port` (A11)."""
     entries = [entry for entry in values.get("controller.connect") or () if entry]
     if not entries:
         raise ConfigError(

@@ -33,7 +33,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = {
         transactions.ROWS,
     )
 }
-"""In the order in which the tables of docs/operations.md and an answer to DescribeConfigs have them."""
+"""The settings of a node, in the order in which the tables of docs/operations.md and an answer to DescribeConfigs have
+them."""
 
 FLUSH_MS = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
@@ -41,14 +42,14 @@ ROLL = ("log.roll.ms", "log.roll.hours")
 JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 
 BROKER_SYNONYMS = {name: names for names in (FLUSH_MS, RETENTION, ROLL, JITTER) for name in names}
-"""Node settings that say the same in other units, the strongest first."""
+"""The names of node settings that say the same in other units, the strongest first."""
 
 UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
-"""Node settings whose name ends in one of these words count in this many milliseconds."""
+"""The milliseconds of a unit in which node settings count whose name ends in that word."""
 
 UNSHOWN = frozenset({
     "leader.replication.throttled.rate", "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 })  # fmt: skip
-"""Settings of a broker that are shown only where somebody has set them: kafka-reassign-partitions.sh takes one that is shown
-for a throttle that is still there."""
+"""The settings of a broker that are shown only where they have been set: kafka-reassign-partitions.sh takes one that is
+shown for a throttle that is still there."""

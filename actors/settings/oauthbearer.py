@@ -44,18 +44,18 @@ NAMES = (
 
 
 class OAuthBearerSettings(NamedTuple):
-    """What one listener asks of a token, and where the keys are that tokens are signed with."""
+    """The checks of a token on one listener, and where the keys are that tokens are signed with."""
 
     url: str
-    """`file://`, `http://` or `https://`"""
+    """The address of the key set: `file://`, `http://` or `https://`."""
     trusted: str = ""
-    """PEM file with the certificates that an https endpoint is trusted by. Empty: those of the system."""
+    """The PEM file with the certificates that an https endpoint is trusted by. Empty: those of the system."""
     refresh_ms: int = 3_600_000
     backoff_ms: int = 100
-    """Wait after the first failure; it doubles with each further one."""
+    """The wait after the first failure, ms; it doubles with each further one."""
     backoff_max_ms: int = 10_000
     audiences: tuple[str, ...] = ()
-    """Empty: a token may not name an audience."""
+    """The audiences of which a token must name one; empty: a token may not name any."""
     issuer: str | None = None
     clock_skew_s: int = 30
     scope_claim: str = "scope"
@@ -65,8 +65,8 @@ class OAuthBearerSettings(NamedTuple):
 def oauthbearer_settings(
     listener: str, value: Callable[[str], Any], jaas: Mapping[str, str], jaas_name: str
 ) -> OAuthBearerSettings:
-    """Those of one listener. `value`: setting -> typed value. `jaas`: the options of its JAAS line, which is called
-    `jaas_name`. Raises ConfigError."""
+    """The token checks of one listener. `value`: setting -> typed value. `jaas`: the options of its JAAS line, which is
+    called `jaas_name`. Raises ConfigError."""
     for option in jaas:
         if option != TRUSTED:
             unsigned = option.startswith("unsecured")
@@ -108,7 +108,7 @@ def oauthbearer_settings(
 
 
 def checked_url(url: str) -> str:
-    """An address of a key set. Raises ConfigError."""
+    """Check the address of a key set, and return it. Raises ConfigError."""
     try:
         parts = urlsplit(url)
         right = (parts.scheme == "file" and parts.path.startswith("/") and parts.netloc in ("", "localhost")) or (

@@ -24,7 +24,7 @@ ALIASES = {
     "broker.session.timeout.ms": "registration.lease.timeout.ms",
     "delegation.token.master.key": "delegation.token.secret.key",
 }
-"""Released name -> name of the drafts; and a name of before -> the present one."""
+"""The name of the drafts for a released name, and the present name for an earlier one."""
 
 _SECURITY = "that kind of security does not exist here: leave it out."
 REFUSED: dict[str, str] = {
@@ -44,7 +44,7 @@ REFUSED: dict[str, str] = {
     "inter.broker.protocol.version": "levels are a feature of the cluster (metadata.format): leave it out.",
     "log.message.format.version": "record batches have one format: leave it out.",
 }
-"""Names, or beginnings of names that end in a dot, that stop the start, with what to do."""
+"""The names, or beginnings of names that end in a dot, that stop the start, with what to do."""
 
 IDLE = frozenset(
     {
@@ -62,7 +62,7 @@ IDLE = frozenset(
 )  # fmt: skip
 """Apache Kafka's names that are accepted and have no effect here."""
 IDLE_PREFIXES = ("remote.", "kafka.metrics.")
-"""Beginnings of more such names: tiered storage, reporters."""
+"""The beginnings of more names without an effect here: tiered storage, reporters."""
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -94,7 +94,7 @@ def _unescape(text: str) -> str:
 
 
 _SECRET = tuple(name for name, key in BROKER_CONFIGS.items() if key.sensitive)
-"""Also the ends of the names of listeners' own settings."""
+"""The names of secret settings, also as the ends of the names of listeners' own settings."""
 
 
 def has_secrets(written: Mapping[str, str]) -> bool:
@@ -107,7 +107,7 @@ def has_secrets(written: Mapping[str, str]) -> bool:
 
 
 def refuse(given: Mapping[str, str]) -> None:
-    """Raises ConfigError for a setting that stops the start, whatever else there is."""
+    """Check for settings that stop the start, whatever else there is. Raises ConfigError."""
     for name in given:
         if name in BROKER_CONFIGS or is_listener_setting(name):
             continue

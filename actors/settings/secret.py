@@ -26,7 +26,7 @@ REMOVED = frozenset(
         "message.timestamp.difference.max.ms",
     }
 )
-"""Settings that Apache Kafka 4.3 does not have any more, as older logs hold them. None is secret."""
+"""The settings that Apache Kafka 4.3 does not have any more, as older logs hold them. None is secret."""
 KNOWN = {**BROKER_CONFIGS, **TOPIC_CONFIGS, **GROUP_CONFIGS, **CLIENT_METRICS_CONFIGS}
 
 _OF_A_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:(?:gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.)?")
@@ -34,7 +34,7 @@ _OF_A_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:(?:gssapi|plain|scram-sh
 
 @cache
 def is_secret(name: str) -> bool:
-    """Whether the value of a setting must not be shown: it is a password or the like, or nobody knows what it is. The
+    """Whether the value of a setting must not be shown: it is a password or the like, or the setting is unknown. The
     settings of one listener, and of one mechanism of it, are judged by the name behind that prefix."""
     name = _OF_A_LISTENER.sub("", name, count=1) if name.startswith("listener.name.") else name
     if name in REMOVED:
@@ -44,5 +44,5 @@ def is_secret(name: str) -> bool:
 
 
 def shown(name: str, value: str | None) -> str | None:
-    """A setting's value, or `(hidden)` in its place."""
+    """The value of a setting, or `(hidden)` in its place."""
     return HIDDEN if value is not None and is_secret(name) else value

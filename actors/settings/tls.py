@@ -32,38 +32,38 @@ NAMES = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
-"""All of them; each may be a listener's own."""
+"""The names of all settings of TLS; each may be a listener's own."""
 
 
 class Store(NamedTuple):
     """Keys or certificates, in a file or in the setting itself."""
 
     type: str
-    """PEM, PKCS12, or empty: what the file's content says."""
+    """The form of the store: PEM, PKCS12, or empty: what the file's content says."""
     location: str
     password: str
     text: str
-    """PEM that stands in the settings; empty: it is in the file."""
+    """The PEM text that stands in the settings; empty: it is in the file."""
 
     def __repr__(self) -> str:
         return f"Store({self.type}, {self.location})"
 
 
 _GROUP = r"\$(\d+)"
-"""A group of the pattern, in a replacement."""
+"""The pattern of a reference to a group, in a replacement."""
 
 
 class MappingRule(NamedTuple):
     """One rule from the name in a certificate to the name of a principal."""
 
     pattern: re.Pattern[str] | None
-    """None: DEFAULT, which takes the name as it is."""
+    """The pattern of the name; None: DEFAULT, which takes the name as it is."""
     replacement: str
     case: str
-    """L: lower case, U: upper case, or empty."""
+    """The letter for the case of the result: L: lower case, U: upper case, or empty."""
 
     def applied(self, name: str) -> str | None:
-        """What the rule makes of a name; None: it is not for this one."""
+        """The name that the rule makes of a name; None: the rule is not for this one."""
         if self.pattern is None:
             return name
         match = self.pattern.fullmatch(name)
@@ -76,7 +76,7 @@ class MappingRule(NamedTuple):
 
 
 class TlsSettings(NamedTuple):
-    """What a listener wants of TLS."""
+    """The TLS settings of a listener."""
 
     keys: Store
     key_password: str
@@ -92,8 +92,8 @@ class TlsSettings(NamedTuple):
         return f"TlsSettings({self.keys}, {self.trusted}, {self.client_auth})"
 
     def principal(self, name: str) -> str:
-        """The principal of a peer whose certificate has that distinguished name. Raises ValueError if no rule is for it:
-        such a peer is not let in, and not known under its whole name either, as with Apache Kafka."""
+        """The principal of a peer whose certificate has that distinguished name. Raises ValueError if no rule is for
+        it: such a peer is not let in, and not known under its whole name either, as with Apache Kafka."""
         for rule in self.rules:
             found = rule.applied(name)
             if found is not None:
@@ -104,7 +104,7 @@ class TlsSettings(NamedTuple):
 
 
 def tls_settings(listener: str, text: Callable[[str], str | None]) -> TlsSettings:
-    """Those of one listener. `text`: a setting as it was given for it. Raises ConfigError."""
+    """The TLS settings of one listener. `text`: a setting as it was given for it. Raises ConfigError."""
 
     def of(name: str, default: str = "") -> str:
         found = text(name)
@@ -160,7 +160,8 @@ _RULE = re.compile(
 
 
 def _check_groups(rule: str, groups: int, to: str) -> None:
-    """A replacement names groups of its pattern; another one would break each handshake."""
+    """Check that a replacement names groups of its pattern; another one would break each handshake. Raises
+    ConfigError."""
     for number in re.findall(_GROUP, to):
         if int(number) > groups:
             has = "no group" if not groups else "1 group" if groups == 1 else f"{groups} groups"

@@ -74,13 +74,13 @@ _ROWS: tuple[ConfigKey, ...] = (
 )  # fmt: skip
 TOPIC_CONFIGS: dict[str, ConfigKey] = {row.name: row for row in _ROWS}
 UNCLEAN = "unclean.leader.election.enable"
-"""The one with an effect that no replica reads: the controller takes it from the metadata."""
+"""The setting with an effect that no replica reads: the controller takes it from the metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The settings of one topic that its replicas read, typed: `retention.ms` is `.retention_ms`, and so on for all rows
-    with an effect, save UNCLEAN."""
+    """The settings of one topic that its replicas read, typed: `retention.ms` is `.retention_ms`, and so on for all
+    rows with an effect, save UNCLEAN."""
 
     cleanup_policy: tuple[str, ...]
     compression_gzip_level: int
@@ -115,7 +115,8 @@ class TopicSettings:
 
     @property
     def roll_ms(self) -> int:
-        """Age at which a segment is rolled: what is in the last one is never compacted, so max.compaction.lag.ms counts."""
+        """The age at which a segment is rolled: what is in the last one is never compacted, so max.compaction.lag.ms
+        counts."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
     @property

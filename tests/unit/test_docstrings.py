@@ -26,7 +26,6 @@ LATER = (
     "actors/command",
     "actors/host/client",
     "actors/host/cluster",
-    "actors/settings",
 )
 """Folders whose docstrings are still to be rewritten."""
 
