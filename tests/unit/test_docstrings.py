@@ -25,7 +25,6 @@ LATER = (
     "actors/client",
     "actors/command",
     "actors/host/client",
-    "actors/host/cluster",
 )
 """Folders whose docstrings are still to be rewritten."""
 

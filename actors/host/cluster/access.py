@@ -18,29 +18,29 @@ from actors.settings.node_config import NodeConfig
 
 
 class Access(NamedTuple):
-    """A listener of a node, seen from outside."""
+    """The address of a node's listener, and how to get in there."""
 
     host: str
     port: int
     tls: ssl.SSLContext | None = None
-    """None: it does not speak TLS."""
+    """The TLS of the connection; None: the listener does not speak TLS."""
     login: Callable[[], tuple[str, Login] | None] = lambda: None
-    """(mechanism, a new login); None: nobody is asked who it is."""
+    """A function that gives (mechanism, a new login); None: no login is asked for."""
 
     @property
     def address(self) -> tuple[str, int]:
-        """(host, port)"""
+        """The address of the listener: (host, port)."""
         return self.host, self.port
 
 
 def client_access(config: NodeConfig) -> Access:
-    """Where a node serves clients. Without a login: enough to see whether it serves."""
+    """The listener at which a node serves clients. Without a login: enough to see whether it serves."""
     listener = next(one for one in config.listeners if one.kind == "client")
     return Access(listener.host or "127.0.0.1", listener.port, _tls(config, listener))
 
 
 def node_access(config: NodeConfig, *, controller: bool) -> Access:
-    """Where other nodes reach a controller, or a broker."""
+    """The listener at which other nodes reach a controller, or a broker."""
     name = config.controller_listener_names[0] if controller else config.inter_broker_listener
     listener = next(one for one in config.listeners if one.name == name)
     logins = DialLogins(config, SystemRandom())
@@ -48,7 +48,8 @@ def node_access(config: NodeConfig, *, controller: bool) -> Access:
 
 
 def operator_access(config: NodeConfig, pem: str) -> Access:
-    """Where a controller of a secure cluster is reached with the operator's certificate. `pem`: its key too."""
+    """The listener at which a controller of a secure cluster is reached with the operator's certificate. `pem`: its key
+    too."""
     listener = config.controller_endpoints[0]
     settings = config.security[listener.name].tls
     assert settings is not None, "a secure cluster has TLS between nodes"
@@ -57,6 +58,6 @@ def operator_access(config: NodeConfig, pem: str) -> Access:
 
 
 def _tls(config: NodeConfig, listener: ListenerConfig) -> ssl.SSLContext | None:
-    """Raises ConfigError for a keystore that cannot be read."""
+    """The TLS for a listener; None: it has none. Raises ConfigError if a keystore cannot be read."""
     settings = config.security[listener.name].tls
     return None if settings is None else Tls(listener.name, settings).client

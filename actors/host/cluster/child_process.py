@@ -12,7 +12,7 @@ from actors.host.net.server import PortTaken
 
 
 class Child:
-    """One node's process. `pid` 0: not running. `held`: not started again until a command asks for it."""
+    """The process of one node. `pid` 0: not running. `held`: not started again until a command asks for it."""
 
     def __init__(self, member: plans.Member) -> None:
         self.member = member
@@ -28,23 +28,23 @@ class Child:
         self.listening: set[str] = set()
         self.sentence = ""
         self.why = ""
-        """Why it is started again."""
+        """Why the process is started again."""
         self.directory_id: bytes | None = None
-        """Of the metadata log's directory when the process began; None: it was not formatted."""
+        """The id of the metadata log's directory when the process began; None: it was not formatted."""
         self.gone = False
-        """Whether its files are gone, so that it is over when its process has ended."""
+        """Whether the node's files are gone, so that it is over when its process has ended."""
         self.kill_s: float | None = None
-        """When a process that is to end is killed."""
+        """The time at which a process that is to end is killed."""
         self._reserved: list[socket.socket] = []
 
     @property
     def ready(self) -> bool:
-        """Whether it has started and, with the broker role, serves its clients."""
+        """Whether the node has started and, with the broker role, serves its clients."""
         wanted = {x.name for x in self.member.config.listeners if x.kind in ("client", "inter-broker")}
         return self.running and wanted <= self.listening
 
     def reserve(self) -> None:
-        """Keep its ports from other programs. Raises PortTaken; then none is kept."""
+        """Keep the node's ports from other programs. Raises PortTaken; then none is kept."""
         try:
             for listener in self.member.config.listeners:
                 self._reserved.append(plans.reserve(listener.host, listener.port))
@@ -53,13 +53,13 @@ class Child:
             raise
 
     def release(self) -> None:
-        """Give its ports back."""
+        """Give the node's ports back."""
         while self._reserved:
             self._reserved.pop().close()
 
 
 def directory_id(member: plans.Member) -> bytes | None:
-    """Of the directory that a node has now; None: none that it could use."""
+    """The id of the directory that a node has now; None: it has none that it could use."""
     try:
         found = storage.read(member.config.metadata_log_dir)
     except (storage.StorageError, OSError):
@@ -68,7 +68,7 @@ def directory_id(member: plans.Member) -> bytes | None:
 
 
 def reason(code: int, sentence: str) -> str:
-    """How a process ended, for people. `code` is that of `os.waitstatus_to_exitcode`."""
+    """The way in which a process ended, for people. `code` is that of `os.waitstatus_to_exitcode`."""
     if code < 0:
         return f"it was ended by signal {-code} ({signal.strsignal(-code)})"
     return f"it ended with code {code}" + (f": {sentence}" if sentence else "")

@@ -31,7 +31,7 @@ def next_id(plan: plans.Plan) -> int:
 
 
 def known(plan: plans.Plan, id: int) -> plans.Member:
-    """The controller with that id. Raises ConfigError."""
+    """The controller with an id. Raises ConfigError if there is none."""
     for member in plan.controllers:
         if member.config.controller_id == id:
             return member
@@ -61,8 +61,8 @@ def leaving(plan: plans.Plan, id: int) -> plans.Member:
 
 
 def asked(plan: plans.Plan, last: int = -1) -> dict[int, Access]:
-    """Where the plan's controllers are asked, by id; as the operator where the cluster is secure. `last`: the one that is
-    probably dead. Raises ConfigError."""
+    """The plan's controllers, by id, as they are asked; as the operator where the cluster is secure. `last`: the one
+    that is probably dead. Raises ConfigError."""
     pem = ""
     if plan.secure:
         pem = security_directory.issue_client(plan.directory / secure_cluster.DIRECTORY, secure_cluster.OPERATOR)
@@ -74,7 +74,8 @@ def asked(plan: plans.Plan, last: int = -1) -> dict[int, Access]:
 
 
 def refuse_whole(plan: plans.Plan, member: plans.Member, key: Key | None, timeout_s: float) -> None:
-    """Raises ClusterError if a controller votes with the disk that it has. `key`: its disk now, if it has one."""
+    """Check that a controller does not vote with the disk that it has. `key`: its disk now, if it has one. Raises
+    ClusterError if it does."""
     id = member.config.controller_id
     voter = quorum_changes.members(asked(plan, id), timeout_s).voters.get(id)
     if voter is not None and voter == key:
@@ -85,7 +86,8 @@ def refuse_whole(plan: plans.Plan, member: plans.Member, key: Key | None, timeou
 
 
 def write(plan: plans.Plan, id: int, address: tuple[str, int], timeout_s: float) -> plans.Plan:
-    """The plan with a controller at that address, whose files are written. Where the cluster is secure, it is let in."""
+    """Add or move a controller to an address, and write its files. Where the cluster is secure, it is let in. Returns
+    the plan with it."""
     files = plan_changes.with_controller(plan, id, address)
     if plan.secure:
         (ids,) = {plans.ids_of(own) for own in files.values() if own.get("controller.id") == str(id)}
@@ -115,7 +117,7 @@ def take_vote(plan: plans.Plan, id: int, timeout_s: float) -> None:
 
 
 def forget(plan: plans.Plan, member: plans.Member) -> plans.Plan:
-    """The plan without a controller that has no vote, whose files are gone."""
+    """Remove a controller that has no vote, and whose files are gone. Returns the plan without it."""
     return plan_changes.write(plan, plan_changes.without_controller(plan, member.config.controller_id))
 
 

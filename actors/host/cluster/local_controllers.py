@@ -27,9 +27,8 @@ PORTS_TRIED = 50
 
 
 def add(directory: Path, id: int | None = None, timeout_s: float = controllers.TIMEOUT_S) -> int:
-    """A new controller; with an `id`, a new directory for the one that lost its own. Returns its id once it votes.
-
-    Raises ClusterError, ConfigError, StorageError."""
+    """Add a controller; with an `id`, give a new directory to the controller that lost its own. Returns its id once it
+    votes. Raises ClusterError, ConfigError, StorageError."""
     with locks.alone(directory):
         plan, supervisor = _running(directory)
         if id is None:
@@ -102,7 +101,7 @@ def _running(directory: Path) -> tuple[plans.Plan, int]:
 
 
 def _reads_anew(pid: int) -> bool:
-    """Whether a supervisor has a handler for SIGHUP. It would end one that has none."""
+    """Whether a supervisor has a handler for SIGHUP. The signal would end one that has none."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_bytes().decode("latin-1").split("\n"):
             if line.startswith("SigCgt:"):
@@ -111,8 +110,8 @@ def _reads_anew(pid: int) -> bool:
 
 
 def _free_port(plan: plans.Plan) -> socket.socket:
-    """A port for a new controller: the next ones behind the last controller's, else any. It is kept for our own nodes until
-    this is closed."""
+    """A socket on a port for a new controller: the next ones behind the last controller's, else any. It keeps the port
+    for our own nodes until it is closed."""
     host, last = max(member.address("controller") for member in plan.controllers)
     for port in range(last + 1, min(last + 1 + PORTS_TRIED, plans.LAST_PORT + 1)):
         with contextlib.suppress(PortTaken):
@@ -121,7 +120,7 @@ def _free_port(plan: plans.Plan) -> socket.socket:
 
 
 def _key(member: plans.Member) -> Key | None:
-    """The disk that a controller has; None: none that is formatted."""
+    """The disk that a controller has; None: it has none that is formatted."""
     found = storage.read(member.config.metadata_log_dir)
     return None if found is None else Key(member.config.controller_id, found.directory_id)
 
@@ -153,15 +152,16 @@ def _wake(directory: Path) -> None:
 
 
 def _formatted(member: plans.Member, cluster_id: str) -> Key:
-    """A new disk: it learns from others who votes. A process whose directory was removed may have begun the metadata log
-    again there before it ended, and nothing of it counts. Raises StorageError."""
+    """Format a new disk: its controller learns from others which controllers vote. A process whose directory was
+    removed may have begun the metadata log again there before it ended, and nothing of it counts. Raises
+    StorageError."""
     shutil.rmtree(os.path.join(member.config.metadata_log_dir, storage.METADATA_DIRECTORY), ignore_errors=True)
     found = storage.format_node(member.config, cluster_id, voters=None, ignore_formatted=True)
     return Key(member.config.controller_id, found[0].directory_id)
 
 
 def _cluster_id(plan: plans.Plan, id: int) -> str:
-    """From the directory of any other node. Raises StorageError."""
+    """The cluster id, from the directory of any other node. Raises StorageError."""
     for member in plan.members:
         if id not in member.ids:
             return storage.check(member.config)[0].cluster_id

@@ -39,7 +39,7 @@ PROGRESS = ("started", "listening")
 """The events by which a node reports progress of its start."""
 STOP_TIMEOUT_S = 30.0
 ENDED_BY_OTHERS = (0, -signal.SIGTERM)
-"""How a supervisor ends that was told to stop, before it listens to signals too."""
+"""The exit codes of a supervisor that was told to stop, before it listens to signals too."""
 
 
 class Cluster:
@@ -166,7 +166,7 @@ class Cluster:
         return self._process is not None and self._process.poll() is None
 
     def refuse_crash(self) -> None:
-        """Raises ClusterError if the supervisor has ended without having been told to stop."""
+        """Check that the supervisor is there or was told to stop. Raises ClusterError if it has ended otherwise."""
         code = None if self._process is None else self._process.poll()
         if code:
             raise ClusterError(f"the supervisor ended with code {code}; {self.dir / 'supervisor.log'} may say why.")
@@ -175,7 +175,7 @@ class Cluster:
 
     @property
     def served(self) -> str:
-        """Where clients connect, as a sentence goes on."""
+        """The addresses that clients connect to, as a sentence goes on."""
         return self._plan.served
 
     @property
@@ -282,8 +282,8 @@ class Cluster:
             raise ClusterError(f"node {node_id} is not ready; its log is {self.dir / (name + '.log')}.")
 
     def add_controller(self, id: int | None = None) -> int:
-        """Add a controller to the quorum, or give the one with this id, whose disk is gone, a new one and its vote back.
-        Returns its id when it votes. Raises ClusterError, ConfigError, StorageError."""
+        """Add a controller to the quorum, or give the controller with this id, whose disk is gone, a new disk and its
+        vote back. Returns its id when it votes. Raises ClusterError, ConfigError, StorageError."""
         return local_controllers.add(self.dir, id)
 
     def remove_controller(self, id: int) -> None:
@@ -325,7 +325,7 @@ class Cluster:
         self._done: list[tuple[str, int]] = []
 
     def _part(self, process: "subprocess.Popen[bytes]") -> None:
-        """A supervisor has ended: read the rest of its events, which say nothing about the next one."""
+        """Read the rest of the events of a supervisor that has ended; they say nothing about the next one."""
         self._process = None
         if self._listener is not None:
             self._listener.join(5)
@@ -356,7 +356,7 @@ class Cluster:
             self._changed.notify_all()
 
     def _last_words(self, code: int) -> str:
-        """Why the supervisor ended before all was ready: somebody has stopped it, or the last line of its log."""
+        """The reason why the supervisor ended before all was ready: it was stopped, or the last line of its log."""
         if code in ENDED_BY_OTHERS:
             return (
                 f"the cluster of {self.dir} was stopped while it started, by rayft down or a signal to its supervisor."
@@ -436,7 +436,7 @@ def _record_bytes(plan: plans.Plan) -> int:
 
 def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
     """Stop the cluster of a directory from outside, brokers first, and kill nodes that take longer than `timeout_s`.
-    False if none runs. Raises ClusterError."""
+    Returns False if none runs. Raises ClusterError."""
     _refuse_rays(directory)
     home = [str(directory)]
     try:
@@ -482,6 +482,6 @@ def _given_back(paths: Sequence[str], timeout_s: float) -> bool:
 
 
 def _refuse_rays(directory: Path) -> None:
-    """Raises ClusterError if the nodes run on Ray, which would start them again."""
+    """Check that the nodes do not run on Ray, which would start them again. Raises ClusterError if they do."""
     if (directory / plans.RAY_JSON).exists():
         raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")

@@ -45,16 +45,16 @@ SLIVER = 0.001
 """The amount of the pinning resource that a node takes. Any amount pins it; a whole one would allow one node for each
 machine only."""
 READY_TIMEOUT_S = 60.0
-"""A start has failed when no node has made progress for so long."""
+"""How long no node may make progress until a start has failed."""
 ASK_TIMEOUT_S = 3.0
 NAME_PAUSE_S = 0.05
 WHY_MAX = 300
-"""Characters of what Ray says about an actor that has ended."""
+"""The most characters of what Ray says about an actor that has ended."""
 REFUSED_PAUSE_S = 5.0
 
 
 class Secrets(NamedTuple):
-    """What a node of a secure cluster has to itself. It is never printed."""
+    """The secrets of a node of a secure cluster. They are never printed."""
 
     files: Mapping[str, bytes]
     """Key, certificate and authority, by the names of their files."""
@@ -167,7 +167,7 @@ def _started_again() -> bool:
 
 
 def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
-    """`rayft up --ray`: place the nodes, start them, wait. The cluster outlives this command."""
+    """Run `rayft up --ray`: place the nodes, start them, wait. The cluster outlives this command."""
     ray = connect(options.ray)
     directory = Path(options.dir).absolute()
     directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def _up(ray: Any, directory: Path, options: argparse.Namespace, common: Mapping[
 
 
 def start(ray: Any, plan: plans.Plan, choice: dict[str, Any], names: Sequence[str]) -> None:
-    """Start those nodes that do not run, wait until they serve, and record that they have been formatted. Raises
+    """Start the nodes that do not run, wait until they serve, and record that they have been formatted. Raises
     ClusterError."""
     pids = _wait(ray, names, lambda name: _actor(ray, name, choice, _secrets(plan, name)), plan)
     for name in names:
@@ -205,7 +205,7 @@ def start(ray: Any, plan: plans.Plan, choice: dict[str, Any], names: Sequence[st
 
 
 def describe(plan: plans.Plan, choice: dict[str, Any], pids: Mapping[str, int]) -> None:
-    """Write cluster.json. `pids`: of processes that are new, by name."""
+    """Write cluster.json. `pids`: the process ids of processes that are new, by name."""
     known = _pids(plan) | dict(pids)
     plans.write_json(plan.directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], known))
 
@@ -234,7 +234,7 @@ def recorded(directory: Path) -> tuple[dict[str, Any], plans.Plan]:
 
 
 def down(options: argparse.Namespace) -> int:
-    """`rayft down --ray`: brokers first, then controllers."""
+    """Run `rayft down --ray`: brokers first, then controllers."""
     ray = connect(options.ray)
     directory = Path(options.dir).absolute()
     with locks.alone(directory, plans.CREATION_S):
@@ -297,7 +297,7 @@ def machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[st
 
 
 def place(names: Sequence[str], machines: Sequence[tuple[str, frozenset[str]]]) -> dict[str, tuple[str, str]]:
-    """Node -> (ip, resource that pins it): the machine that offers `rayft-<node>`, else all machines in turn."""
+    """(ip, resource that pins it) for each node: the machine that offers `rayft-<node>`, else all machines in turn."""
     placed: dict[str, tuple[str, str]] = {}
     turn = 0
     for name in names:
@@ -373,7 +373,7 @@ def existing(ray: Any, name: str) -> Any:
 
 
 def _secrets(plan: plans.Plan, name: str) -> Secrets | None:
-    """What is given to a node; None: the cluster is not secure."""
+    """The secrets that a node is given; None: the cluster is not secure."""
     ids = next(member.ids for member in plan.members if member.name == name)
     if not plan.secure:
         return None
@@ -415,7 +415,7 @@ def _wait(ray: Any, names: Sequence[str], made: Callable[[str], Made], plan: pla
     actors = {name: made(name) for name in names}
     wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
     seen: set[tuple[str, str]] = set()
-    """Nodes, and what each has done once: a process that takes the place of one that has ended is no progress."""
+    """The nodes, and what each has done once: a process that takes the place of one that has ended is no progress."""
     until = time.monotonic() + READY_TIMEOUT_S
     while True:
         states = _states(ray, {name: one.actor for name, one in actors.items()})
@@ -440,7 +440,7 @@ def _wait(ray: Any, names: Sequence[str], made: Callable[[str], Made], plan: pla
 
 
 def _late(plan: plans.Plan, name: str, state: Mapping[str, Any]) -> str:
-    """What a node was last seen to do, and where more about it stands."""
+    """The last state that a node was seen in, and where more about it stands."""
     member = next(one for one in plan.members if one.name == name)
     log = Path(member.config.metadata_log_dir).parent / f"{name}.log"
     return f"{name} ({state['seen']}; its log is {log} on its machine)"
@@ -481,15 +481,15 @@ def _here() -> bool:
 
 
 def _states(ray: Any, actors: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What these nodes report of themselves, asked at once."""
+    """The reports of nodes on themselves, asked at once."""
     calls = {name: actor.state.remote() for name, actor in actors.items()}
     until = time.monotonic() + ASK_TIMEOUT_S
     return {name: _state(ray, call, max(until - time.monotonic(), 0.0)) for name, call in calls.items()}
 
 
 def _state(ray: Any, call: Any, timeout_s: float) -> dict[str, Any]:
-    """What a node reports of itself, in words as `seen`, and as `gone` whether its actor has ended for good. It reports
-    nothing between its process and the next one, or while its machine is lost."""
+    """The report of a node on itself, in words as `seen`, and as `gone` whether its actor has ended for good. It
+    reports nothing between its process and the next one, or while its machine is lost."""
     silent: dict[str, Any] = {"pid": None, "listening": [], "ended": None, "gone": False}
     try:
         found: dict[str, Any] = ray.get(call, timeout=timeout_s)

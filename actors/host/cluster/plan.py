@@ -58,15 +58,15 @@ class Member(NamedTuple):
     name: str
     config: NodeConfig
     written: Mapping[str, str]
-    """Its settings as they are in its file."""
+    """The node's settings as they are in its file."""
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Its broker id and its controller id, as far as it has them."""
+        """The node's broker id and its controller id, as far as it has them."""
         return tuple(id for id in (self.config.broker_id, self.config.controller_id) if id >= 0)
 
     def address(self, kind: str) -> tuple[str, int]:
-        """(host, port) of its first listener of a kind, as other processes reach it."""
+        """(host, port) of the node's first listener of a kind, as other processes reach it."""
         found = next(listener for listener in self.config.listeners if listener.kind == kind)
         return found.host or "127.0.0.1", found.port
 
@@ -76,7 +76,7 @@ CREATION_S = 15.0
 
 
 class AlreadyThere(ConfigError):
-    """Somebody else has made a cluster in a directory that was free."""
+    """A directory that was free has a cluster now, which another command has made."""
 
 
 class Plan(NamedTuple):
@@ -104,7 +104,7 @@ class Plan(NamedTuple):
 
     @property
     def served(self) -> str:
-        """Where clients connect, as a sentence goes on."""
+        """The addresses that clients connect to, as a sentence goes on."""
         if not self.brokers:
             return "there are no brokers, so there is nothing that clients connect to"
         return f"clients connect to {self.bootstrap_servers}"
@@ -125,7 +125,7 @@ class Plan(NamedTuple):
         return secure_cluster.is_secure(self.directory)
 
     def hosts(self) -> dict[tuple[int, ...], list[str]]:
-        """Ids of each process -> the hosts at which it is reached."""
+        """The hosts at which a process is reached, by the ids of the process."""
         found = {}
         for member in self.members:
             hosts = dict.fromkeys(listener.host for listener in member.config.listeners)
@@ -150,7 +150,7 @@ class Plan(NamedTuple):
 
 
 def load(directory: Path) -> Plan | None:
-    """The plan in a directory; None if there is none."""
+    """The plan in a directory; None: there is none."""
     members = []
     for path in directory.glob("*.properties"):
         if re.fullmatch(r"(broker|controller|node)-\d+", path.stem):
@@ -275,7 +275,8 @@ def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path], clu
 
 
 def refuse_shape(controllers: int, brokers: int, port: int, *, secure: bool = False) -> None:
-    """Raises ConfigError for impossible numbers of nodes, and for a first port from which the others would not fit."""
+    """Check the numbers of nodes, and the first port. Raises ConfigError if the numbers are impossible, or the others
+    would not fit behind the port."""
     if controllers < 1:
         raise ConfigError(f"a cluster of {controllers} controllers cannot be: write --controllers 1 or more.")
     if brokers < 0:
@@ -373,7 +374,7 @@ def ids_of(written: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def refuse_own(common: Mapping[str, str]) -> None:
-    """Raises ConfigError for a setting of OWN."""
+    """Check that no setting is one of OWN. Raises ConfigError if one is."""
     for name in OWN:
         if name in common:
             raise ConfigError(f"{name} differs from node to node: leave it to rayft up, or write files for rayft node.")

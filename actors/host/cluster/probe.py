@@ -32,7 +32,8 @@ class NoAnswer(Exception):
 
 
 class Quorum(NamedTuple):
-    """DescribeQuorum's answer in short. `ends`: log end offset by replica id; `observers`: the same for brokers."""
+    """The quorum in short, as DescribeQuorum answers. `ends`: log end offset by replica id; `observers`: the same for
+    brokers."""
 
     leader_id: int
     leader_epoch: int
@@ -74,7 +75,7 @@ def _exchange(sock: socket.socket, name: str, request: Message, version: int) ->
 
 
 def _log_in(sock: socket.socket, mechanism: str, login: Login) -> None:
-    """Raises Rejected."""
+    """Log in on a connection. Raises Rejected if the login is refused."""
     told = _exchange(sock, "SaslHandshake", message("SaslHandshakeRequest")(mechanism=mechanism), 1)
     token: bytes | None = login.first()
     while token is not None and not told.error_code:
@@ -95,7 +96,7 @@ def _exactly(sock: socket.socket, size: int) -> bytearray:
 
 
 def quorum(addresses: Iterable[Address], timeout_s: float = TIMEOUT_S) -> Quorum:
-    """Ask each address until one knows a leader. Raises NoAnswer."""
+    """The quorum, as the first address that knows a leader tells it. Raises NoAnswer."""
     cls = message("DescribeQuorumRequest")
     request = cls(topics=[cls.TopicData(topic_name=TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
     last = NoAnswer("no address is known to ask")

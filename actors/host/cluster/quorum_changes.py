@@ -1,5 +1,5 @@
-"""Who votes in a running quorum, asked and changed from outside (KIP-853): what `rayft up --add-controller` and `rayft down
---node N --remove` say to the active controller.
+"""The voters of a running quorum, asked and changed from outside (KIP-853): what `rayft up --add-controller` and `rayft
+down --node N --remove` say to the active controller.
 
 This file alone decides which of its answers mean that a change is asked for again. Rules:
 
@@ -48,13 +48,13 @@ class Members(NamedTuple):
     leader_id: int
     high_watermark: int
     voters: dict[int, Key]
-    """By id."""
+    """The voters by id."""
     observers: dict[Key, int]
-    """Who follows without a vote -> its log end offset."""
+    """The log end offset of each replica that follows without a vote."""
 
 
 def members(controllers: Controllers, timeout_s: float) -> Members:
-    """Ask until the leader has answered. Raises ClusterError."""
+    """The members of the quorum, as soon as its leader has answered. Raises ClusterError."""
     return _until(timeout_s, lambda: _described(controllers), "no controller leads")
 
 
@@ -101,7 +101,8 @@ def let_in(controllers: Controllers, principal: str, timeout_s: float) -> None:
 
 
 def shut_out(controllers: Controllers, principal: str, timeout_s: float) -> None:
-    """Take that right away, whether a rule or `super.users` of nodes that run gave it. Raises ClusterError."""
+    """Take the right to be a node from a principal, whether a rule or `super.users` of nodes that run gave it. Raises
+    ClusterError."""
     otherwise = f"{principal} keeps its rights"
     _rule(controllers, principal, Operation.ALL, Permission.DENY, timeout_s, otherwise)
     _no_rule(controllers, principal, Operation.CLUSTER_ACTION, Permission.ALLOW, timeout_s, otherwise)
@@ -140,7 +141,7 @@ def _no_rule(
 
 
 class _Again(Exception):
-    """Ask again; the message says why."""
+    """An order to ask again; the message says why."""
 
 
 def _until(timeout_s: float, ask: Callable[[], Answer], otherwise: str) -> Answer:
@@ -191,7 +192,7 @@ def _rules(
 
 
 def _described(controllers: Controllers) -> Members:
-    """Raises NoAnswer where none of them leads."""
+    """The quorum, as one of these controllers describes it. Raises NoAnswer if none of them leads."""
     cls = message("DescribeQuorumRequest")
     topic = cls.TopicData(topic_name=probe.TOPIC, partitions=[cls.PartitionData(partition_index=0)])
     last = probe.NoAnswer("no controller is there to be asked")

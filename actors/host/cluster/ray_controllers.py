@@ -22,9 +22,8 @@ END_TIMEOUT_S = 10.0
 
 
 def add(directory: Path, ray_address: str, id: int | None = None, timeout_s: float = controllers.TIMEOUT_S) -> int:
-    """A new controller; with an `id`, a new disk for the one that lost its own. Returns its id once it votes.
-
-    Raises ClusterError, ConfigError."""
+    """Add a controller; with an `id`, give a new disk to the controller that lost its own. Returns its id once it
+    votes. Raises ClusterError, ConfigError."""
     ray = on_ray.connect(ray_address)
     with locks.alone(directory):
         return _add(ray, directory.absolute(), id, timeout_s)
@@ -78,7 +77,7 @@ def _key(choice: dict[str, Any], name: str, id: int) -> Key:
 
 
 def _place(ray: Any, choice: dict[str, Any], name: str) -> dict[str, Any]:
-    """What `ray.json` says of a controller with a new disk. Raises ClusterError if no machine answers."""
+    """The entry of `ray.json` for a controller with a new disk. Raises ClusterError if no machine answers."""
     own = choice["nodes"].get(name, {}).get("ip")
     others = [node for other, node in choice["nodes"].items() if other.startswith("controller-") and other != name]
     load = Counter(node["ip"] for node in others)

@@ -61,7 +61,7 @@ def is_loopback(host: str) -> bool:
 
 
 def settings(directory: Path, ids: Sequence[int], everybody: Sequence[Sequence[int]]) -> dict[str, str]:
-    """What a process with these ids is told. `everybody`: the ids of each process of the cluster."""
+    """The settings of security of a process with these ids. `everybody`: the ids of each process of the cluster."""
     home = (directory / DIRECTORY).absolute()
     users = [files.node_name(one) for one in everybody] + [OPERATOR]
     return {
@@ -81,7 +81,7 @@ def settings(directory: Path, ids: Sequence[int], everybody: Sequence[Sequence[i
 
 
 def keys_of(directory: Path, ids: Sequence[int]) -> dict[str, str]:
-    """Where a process with these ids has its certificate."""
+    """The path of the certificate of a process with these ids."""
     name = "ssl.keystore.location"
     return {name: settings(directory, ids, [ids])[name]}
 
@@ -95,19 +95,19 @@ def admit(own: dict[str, str], ids: Sequence[int]) -> None:
 
 
 def expel(own: dict[str, str], ids: Sequence[int]) -> None:
-    """The reverse."""
+    """Remove a process from the super users in the settings of another one."""
     name = f"User:{files.node_name(ids)}"
     own[SUPER_USERS] = ";".join(one for one in _super_users(own) if one != name)
 
 
 def _super_users(own: Mapping[str, str]) -> list[str]:
-    """As the authorizer reads them: blanks around a name do not count."""
+    """The super users, as the authorizer reads them: blanks around a name do not count."""
     return [one for one in map(str.strip, own.get(SUPER_USERS, "").split(";")) if one]
 
 
 def certify(directory: Path, ids: Sequence[int], host: str) -> None:
-    """A certificate for a process that comes or has moved. One that is good for the host is kept; one that is not, that is
-    over or damaged, is kept until another one is issued. Raises ConfigError."""
+    """Make a certificate for a process that comes or has moved. One that is good for the host is kept; one that is not,
+    that is over or damaged, is kept until another one is issued. Raises ConfigError."""
     path = directory / DIRECTORY / f"{files.node_name(ids)}.pem"
     if not path.exists() or not files.is_good(path, host):
         hosts = [host, *(["localhost"] if is_loopback(host) else [])]
@@ -124,7 +124,7 @@ CHOSEN = frozenset(settings(Path("/"), [1], [[1]])) - {"sasl.enabled.mechanisms"
     "ssl.keystore.password", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.certificate.chain",
     "ssl.truststore.password", "ssl.truststore.certificates",
 }  # fmt: skip
-"""What is decided here, so that nobody else's settings may say it."""
+"""The settings that are decided here, so that others' settings may not say them."""
 
 
 def with_common(own: dict[str, str], common: Mapping[str, str]) -> None:
@@ -142,8 +142,9 @@ def with_common(own: dict[str, str], common: Mapping[str, str]) -> None:
 
 
 def make(directory: Path, nodes: Mapping[tuple[int, ...], Sequence[str]], bootstrap_servers: str) -> list[Path]:
-    """The files of a new cluster. `nodes`: the ids of each process, and the hosts at which it is reached. What the directory
-    has of an authority is used. Returns what was made; after an error nothing of it is left. Raises ConfigError."""
+    """Make the files of a new cluster. `nodes`: the ids of each process, and the hosts at which it is reached. What the
+    directory has of an authority is used. Returns what was made; after an error nothing of it is left. Raises
+    ConfigError."""
     home = directory / DIRECTORY
     made: list[Path] = []
     new = not home.exists()
@@ -219,12 +220,12 @@ def is_secure(directory: Path) -> bool:
 
 
 def secret_files(directory: Path) -> list[Path]:
-    """The files with secrets that are not a node's."""
+    """The files with secrets that belong to no node."""
     return [directory / DIRECTORY / name for name in (files.CA_KEY, CLIENT_PROPERTIES, LIBRDKAFKA)]
 
 
 def told(directory: Path, bootstrap_servers: str) -> str:
-    """What a client of a secure cluster needs, in three lines."""
+    """Three lines with what a client of a secure cluster needs."""
     home = directory / DIRECTORY
     if not bootstrap_servers:
         return f"clients of brokers that come later log in as {OPERATOR}, with what is in {home}"
@@ -237,7 +238,7 @@ def told(directory: Path, bootstrap_servers: str) -> str:
 
 
 def node_files(directory: Path, ids: Sequence[int]) -> dict[str, bytes]:
-    """Those files that a node on another machine needs, by name. Raises ConfigError."""
+    """The files that a node on another machine needs, by name. Raises ConfigError."""
     home = directory / DIRECTORY
     try:
         return {name: (home / name).read_bytes() for name in (files.CA, f"{files.node_name(ids)}.pem")}
@@ -246,7 +247,8 @@ def node_files(directory: Path, ids: Sequence[int]) -> dict[str, bytes]:
 
 
 def place_node_files(directory: Path, given: Mapping[str, bytes]) -> None:
-    """Write them on the machine of the node. A certificate that ends later than the given one stays: it was renewed."""
+    """Write files on the machine of the node. A certificate that ends later than the given one stays: it was
+    renewed."""
     home = directory / DIRECTORY
     home.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
     for name, data in given.items():

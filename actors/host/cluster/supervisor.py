@@ -72,9 +72,9 @@ class Supervisor:
         self._stopping: Iterator[float] | None = None
         self._stop_due_s = 0.0
         self._kill_due_s = 0.0
-        """When the processes of the present phase of a stop that still run are killed."""
+        """The time at which the processes of the present phase of a stop that still run are killed."""
         self._publish_due_s: float | None = None
-        """When cluster.json, for which there was no room, is written again."""
+        """The time at which cluster.json, for which there was no room, is written again."""
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def run(self) -> int:
@@ -198,7 +198,8 @@ class Supervisor:
     # ---- processes
 
     def _fork(self, child: Child) -> bool:
-        """Start a node. False: the system has no process or descriptor left, and the node is tried again later."""
+        """Start a node. Returns False if the system has no process or descriptor left; then the node is tried again
+        later."""
         ends: tuple[int, ...] = ()
         try:
             read, write = ends = os.pipe2(os.O_CLOEXEC)
@@ -244,7 +245,7 @@ class Supervisor:
         child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
 
     def _become(self, child: Child, write: int) -> int:
-        """In the new process: keep nothing of the parent's but its memory."""
+        """Become the node in the new process: keep nothing of the parent's but its memory."""
         from actors.host.serve import serve
 
         signal.set_wakeup_fd(-1)
@@ -368,7 +369,7 @@ class Supervisor:
                 self._hear(key.data)
 
     def _hear(self, child: Child) -> None:
-        """Events of a node."""
+        """Read the events of a node."""
         try:
             data = os.read(child.pipe, 65536)
         except BlockingIOError:
