@@ -24,7 +24,6 @@ LATER = (
     "actors/broker/telemetry",
     "actors/client",
     "actors/command",
-    "actors/host/client",
 )
 """Folders whose docstrings are still to be rewritten."""
 

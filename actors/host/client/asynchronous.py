@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def connect(bootstrap: str | None = None, config: Mapping[str, Any] | str | None = None) -> "Kafka":
-    """As `blocking.connect`."""
+    """A client of a cluster. Arguments and errors are those of `blocking.connect`."""
     return Kafka(settings(bootstrap, config))
 
 
@@ -37,27 +37,27 @@ class _Link(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The dial has succeeded."""
+        """Note that the dial has succeeded."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self._kafka.linked(self._conn, self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to read to. A connection that is over is read into nothing."""
+        """The memory to read into. Bytes of a connection that is over go nowhere."""
         room = self._kafka.client.buffer(self._conn)
         return room if room is not None else memoryview(bytearray(1 << 12))
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So much has come."""
+        """Take bytes that have come."""
         self._kafka.client.filled(self._conn, nbytes, now_us())
         self._kafka.turn()
 
     def eof_received(self) -> bool:
-        """The server sends no more."""
+        """Note that the server sends no more."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over."""
+        """Note that the connection is over."""
         why = "the connection was ended there" if exc is None else failed(self._server, exc)
         self._kafka.unlinked(self._conn, why)
 
@@ -66,7 +66,7 @@ class Kafka:
     """A client on the running loop."""
 
     def __init__(self, config: ClientConfig) -> None:
-        """Raises ConfigError."""
+        """A client that has dialled nothing. Raises ConfigError."""
         token = (lambda: read_token(config)) if config.login is not None and config.login.token_file else None
         self.config = config
         self.client = Client(config, SystemRandom(), token)
@@ -79,7 +79,7 @@ class Kafka:
 
     @property
     def metadata(self) -> Metadata:
-        """What is known of the cluster."""
+        """The client's knowledge of the cluster."""
         return self.client.metadata
 
     async def __aenter__(self) -> "Kafka":
@@ -91,7 +91,7 @@ class Kafka:
         await self.close()
 
     async def close(self) -> None:
-        """End all connections. What is under way fails."""
+        """End all connections. Operations that are under way fail."""
         if self._closed:
             return
         self._closed = True
@@ -135,13 +135,13 @@ class Kafka:
             self._timer = asyncio.get_running_loop().call_later(left_s, self.turn)
 
     def linked(self, conn: int, link: _Link) -> None:
-        """A connection is open."""
+        """Note that a connection is open."""
         self._links[conn] = link
         self.client.connected(conn, now_us())
         self.turn()
 
     def unlinked(self, conn: int, why: str | ClientError) -> None:
-        """A connection is over, or could not be made."""
+        """Note that a connection is over, or could not be made."""
         if self._links.pop(conn, None) is not None or conn in self._dials:
             self.client.lost(conn, why, now_us())
             asyncio.get_running_loop().call_soon(self.turn)

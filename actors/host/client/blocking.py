@@ -27,16 +27,17 @@ from actors.host.work.system_random import SystemRandom
 T = TypeVar("T")
 PARTS_MAX = 64
 READS_MAX = 64
-"""Of one connection before the others have their turn."""
+"""How many reads one connection may have before the others have their turn."""
 
 
 def now_us() -> int:
-    """The monotonic clock."""
+    """The monotonic time in µs."""
     return time.monotonic_ns() // 1000
 
 
 def settings(bootstrap: str | None, config: Mapping[str, Any] | str | None) -> ClientConfig:
-    """From an address and a mapping, or the path of a properties file. Raises ConfigError, OSError."""
+    """The settings of a client from an address and a mapping, or the path of a properties file. Raises ConfigError,
+    OSError."""
     if isinstance(config, str):
         with open(config, encoding="latin-1") as file:
             config = properties(file.read())
@@ -47,8 +48,8 @@ def settings(bootstrap: str | None, config: Mapping[str, Any] | str | None) -> C
 
 
 def connect(bootstrap: str | None = None, config: Mapping[str, Any] | str | None = None) -> "Kafka":
-    """A client. `config`: Kafka's own names, or the path of a properties file; `bootstrap` counts before what is there.
-    Nothing is dialled yet. Raises ConfigError, OSError."""
+    """A client of a cluster. `config`: Kafka's own names, or the path of a properties file; `bootstrap` counts before
+    what is there. Nothing is dialled yet. Raises ConfigError, OSError."""
     return Kafka(settings(bootstrap, config))
 
 
@@ -72,7 +73,7 @@ class Kafka:
     """A client for one thread."""
 
     def __init__(self, config: ClientConfig) -> None:
-        """Raises ConfigError."""
+        """A client that has dialled nothing. Raises ConfigError."""
         token = (lambda: read_token(config)) if config.login is not None and config.login.token_file else None
         self.config = config
         self.client = Client(config, SystemRandom(), token)
@@ -83,7 +84,7 @@ class Kafka:
 
     @property
     def metadata(self) -> Metadata:
-        """What is known of the cluster."""
+        """The client's knowledge of the cluster."""
         return self.client.metadata
 
     def __enter__(self) -> "Kafka":
@@ -95,7 +96,7 @@ class Kafka:
         self.close()
 
     def close(self) -> None:
-        """End all connections. What is under way fails."""
+        """End all connections. Operations that are under way fail."""
         if not self._closed:
             self._closed = True
             self._carry_out(self.client.close())
@@ -104,7 +105,7 @@ class Kafka:
             self._selector.close()
 
     def run(self, steps: Steps[T], timeout_s: float | None = None) -> T:
-        """Run an operation. Raises ClientError. A KeyboardInterrupt gives it up."""
+        """Run an operation. A KeyboardInterrupt gives it up. Raises ClientError."""
         task = self.start(steps, timeout_s)
         try:
             self.wait(task)
@@ -113,7 +114,7 @@ class Kafka:
             self.client.cancel(task)
 
     def start(self, steps: Steps[T], timeout_s: float | None = None) -> Task[T]:
-        """Begin an operation; its requests are sent now, and it goes on while something is waited for."""
+        """Begin an operation. Its requests are sent now, and it goes on whenever the client waits for something."""
         if self._closed:
             raise ClientError("the client was closed")
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
@@ -121,13 +122,14 @@ class Kafka:
         return task
 
     def wait(self, *tasks: Task[Any]) -> Any:
-        """Wait until the first of these operations is over. With one, its result. Raises ClientError."""
+        """Wait until the first of these operations is over. Returns its result if there is only one. Raises
+        ClientError."""
         while not any(task.done for task in tasks):
             self.step()
         return tasks[0].result() if len(tasks) == 1 else None
 
     def step(self, timeout_s: float | None = None) -> None:
-        """Wait for something to happen, at most so long, and deal with it."""
+        """Wait for something to happen, at most `timeout_s`, and deal with it."""
         effects = self.client.turn(now_us())
         self._carry_out(effects)
         if effects.deadline_us is not None:

@@ -9,7 +9,7 @@ from actors.settings.keys import ConfigError
 
 
 def client_context(settings: TlsConfig) -> ssl.SSLContext:
-    """Without a truststore the authorities of the system are trusted. Raises ConfigError."""
+    """The TLS of a client. Without a truststore the authorities of the system are trusted. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     versions = sorted(VERSIONS[name] for name in settings.protocols)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
@@ -43,7 +43,7 @@ def client_context(settings: TlsConfig) -> ssl.SSLContext:
 
 
 def failed(server: str, error: Exception) -> str | ClientError:
-    """Why a connection, or its TLS, failed: in words, or as an error that is final."""
+    """The reason why a connection, or its TLS, failed: in words, or as an error that is final."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return NoKafka(
             f"{server}: its certificate is not trusted ({error.verify_message}): check ssl.truststore.location"

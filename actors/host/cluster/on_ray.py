@@ -71,9 +71,9 @@ class RayNode:
     def __init__(self, name: str, own: Mapping[str, str], cluster_id: str, directory_id: bytes,
                  voters: Sequence[tuple[int, str, int, bytes]] | None, secrets: "Secrets | None" = None, *,
                  new: bool = True) -> None:  # fmt: skip
-        """`voters`: the first quorum; None: this controller joins a quorum that is there. `new`: its directory is formatted
-        by the first process of this actor. Later ones, and those of nodes that have run, never take an empty directory for
-        their own: a disk that is lost took a vote with it, and records."""
+        """`voters`: the first quorum; None: this controller joins a quorum that is there. `new`: its directory is
+        formatted by the first process of this actor. Later ones, and those of nodes that have run, never take an empty
+        directory for their own: a disk that is lost took a vote with it, and records."""
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         self._name = name
         self._config = node_config(resolved(own))
@@ -205,7 +205,7 @@ def start(ray: Any, plan: plans.Plan, choice: dict[str, Any], names: Sequence[st
 
 
 def describe(plan: plans.Plan, choice: dict[str, Any], pids: Mapping[str, int]) -> None:
-    """Write cluster.json. `pids`: the process ids of processes that are new, by name."""
+    """Write the file cluster.json. `pids`: the process ids of processes that are new, by name."""
     known = _pids(plan) | dict(pids)
     plans.write_json(plan.directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], known))
 
@@ -247,8 +247,8 @@ def down(options: argparse.Namespace) -> int:
 
 
 def end(ray: Any, names: Sequence[str], timeout_s: float) -> None:
-    """Shut nodes down in a controlled way, kill what is left of their actors, and wait until their names are free. Raises
-    ClusterError."""
+    """Shut nodes down in a controlled way, kill what is left of their actors, and wait until their names are free.
+    Raises ClusterError."""
     found = [actor for actor in (existing(ray, name) for name in names) if actor is not None]
     calls = [actor.shutdown.remote(timeout_s) for actor in found]
     ray.wait(calls, num_returns=len(calls), timeout=timeout_s + 5) if calls else None
@@ -454,8 +454,8 @@ def runs(ray: Any, name: str) -> bool:
 
 
 def answering(ray: Any, ips: Sequence[str]) -> str | None:
-    """The first of these machines that runs what it is given, or, if it takes its time, the first that answers; None: none
-    does. Ray itself notices a lost machine only after a while."""
+    """The first of these machines that runs what it is given, or, if it takes its time, the first that answers; None:
+    none does. Ray itself notices a lost machine only after a while."""
     calls = {}
     for ip in ips:
         options = {"num_cpus": 0, "max_retries": 0, "resources": {f"node:{ip}": SLIVER}}

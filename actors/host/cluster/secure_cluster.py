@@ -81,7 +81,7 @@ def settings(directory: Path, ids: Sequence[int], everybody: Sequence[Sequence[i
 
 
 def keys_of(directory: Path, ids: Sequence[int]) -> dict[str, str]:
-    """The path of the certificate of a process with these ids."""
+    """The setting that says where a process with these ids has its certificate."""
     name = "ssl.keystore.location"
     return {name: settings(directory, ids, [ids])[name]}
 
@@ -128,8 +128,8 @@ CHOSEN = frozenset(settings(Path("/"), [1], [[1]])) - {"sasl.enabled.mechanisms"
 
 
 def with_common(own: dict[str, str], common: Mapping[str, str]) -> None:
-    """Add the settings of all nodes to those of a process of a secure cluster. Super users come on top of its own. Raises
-    ConfigError for a setting of CHOSEN."""
+    """Add the settings of all nodes to those of a process of a secure cluster. Super users come on top of its own.
+    Raises ConfigError for a setting of CHOSEN."""
     for name, value in common.items():
         if name in CHOSEN and own.get(name) != value:
             raise ConfigError(
