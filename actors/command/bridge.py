@@ -7,7 +7,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft bridge`."""
     parser.add_argument(
         "--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="what its brokers have in zookeeper.connect"
     )

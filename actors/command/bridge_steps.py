@@ -24,13 +24,13 @@ from actors.ports.zookeeper import Change, Check, Create, Delete, Get, Rejected
 from actors.settings.keys import ConfigError
 
 WAIT_S = 60.0
-"""Without progress."""
+"""How long no progress may be made, s, until the command gives up."""
 AGAIN_S = 0.2
 DONE = {"back": "handed back", "finish": "let go"}
 
 
 def run(options: Namespace, common: Mapping[str, str]) -> int:
-    """The command. Returns its exit code. Raises what `cli.main` reports."""
+    """Run `rayft bridge`. Returns its exit code. Raises what `cli.main` reports."""
     try:
         with Session(options.zookeeper) as session:
             if options.back or options.finish:
@@ -74,7 +74,7 @@ def _forward(session: Session, options: Namespace, common: Mapping[str, str]) ->
 
 
 def told(found: Findings, driven: bool = False) -> Iterator[str]:
-    """What the command says about a cluster."""
+    """The sentences that the command says about a cluster."""
     yield f"cluster {found.cluster_id}: {len(found.brokers)} brokers, {found.topics} topics, {found.partitions} partitions"
     for broker in found.brokers:
         at = ", ".join(
@@ -120,8 +120,8 @@ def _end(session: Session, wish: str) -> int:
 
 
 def _withdrawn(session: Session, wish: str) -> bool:
-    """Take a wish back that was not fulfilled in time, so that it is not fulfilled when nobody expects it. False: it was
-    fulfilled after all."""
+    """Take a wish back that was not fulfilled in time, so that it is not fulfilled later, when it is not expected.
+    Returns False if it was fulfilled after all."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         (bridge,) = session.read([Get(BRIDGE)])
@@ -136,7 +136,7 @@ def _withdrawn(session: Session, wish: str) -> bool:
 
 
 def _wish(session: Session, wish: str | None) -> None:
-    """Write what is wanted, where the active controller watches, for as long as this session lasts; None: that it drives. An
+    """Write a wish where the active controller watches, for as long as this session lasts; None: that it drives. An
     answer to an earlier wish goes."""
     bridge, before, refused = session.read([Get(BRIDGE), Get(WANTED), Get(REFUSED)])
     changes: list[Change] = [Delete(REFUSED)] if refused is not None else []
@@ -165,7 +165,7 @@ def _await(session: Session, holds, made: plans.Plan) -> dict[str, object]:  # t
 
 
 def _written(made: plans.Plan) -> int:
-    """How many records of the metadata log are committed; -1: not known. An idle quorum writes none."""
+    """The number of records of the metadata log that are committed; -1: not known. An idle quorum writes none."""
     try:
         return probe.quorum([node_access(member.config, controller=True) for member in made.controllers]).high_watermark
     except probe.NoAnswer:
@@ -173,7 +173,7 @@ def _written(made: plans.Plan) -> int:
 
 
 def _shape(options: Namespace, common: Mapping[str, str], found: Findings) -> tuple[Shape | None, list[str]]:
-    """What is to be made, and what forbids it."""
+    """The shape of the cluster that is to be made, and what forbids it."""
     try:
         listener = bridge_settings.listener(found, options.listener)
         plans.refuse_shape(options.controllers, options.brokers, options.port)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The kinds of certificates, each with its options."""
+    """Add the kinds of certificates, each with its options."""
     kinds = parser.add_subparsers(required=True, metavar="what", dest="what")
 
     def kind(name: str, help: str) -> argparse.ArgumentParser:

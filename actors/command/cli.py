@@ -35,7 +35,7 @@ COMMANDS = {
     "replay": "tables from logs and checkpoints: the state at a time, and changes",
     "compact": "make a snapshot from a metadata log, without a controller",
 }
-"""What each does, as `rayft --help` lists them. The file of `random-id` is `random_id.py`."""
+"""The sentence for each command, as `rayft --help` lists them. The file of `random-id` is `random_id.py`."""
 
 
 class Command(argparse.ArgumentParser):
@@ -53,7 +53,7 @@ class Command(argparse.ArgumentParser):
             self.file = ""
 
     def error(self, message: str) -> NoReturn:
-        """One line on wrong words, which says where the right ones are."""
+        """End the command with one line about wrong words, which says where the right ones are."""
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
     def parse_known_args(self, *arguments: Any, **named: Any) -> Any:

@@ -7,7 +7,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft compact`."""
     common.log_files(parser)
     parser.add_argument("--as-of", metavar="WHEN", help="where it ends: an offset that was committed, or a time")
     parser.add_argument(

@@ -6,7 +6,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft consume`."""
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument(
         "--from", dest="start", default=None, metavar="WHERE",

@@ -7,7 +7,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft down`."""
     parser.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="then kill (30)")
     parser.add_argument("--node", type=int, metavar="ID", help="only this controller, with --remove")
     parser.add_argument("--remove", action="store_true", help="it votes no more, and its directory is removed")
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace) -> int:
-    """`rayft down --node ID --remove`."""
+    """Run `rayft down --node ID --remove`."""
     from actors.settings.keys import ConfigError
 
     if options.node is None or not options.remove:

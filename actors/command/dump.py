@@ -8,7 +8,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft dump`."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--batches", action="store_true", help="headers of batches only")
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft format`."""
     common.one_node(parser)
     parser.add_argument("--cluster-id", required=True, metavar="ID", help="22 characters; the same for every node")
     who = parser.add_mutually_exclusive_group()

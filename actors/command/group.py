@@ -6,7 +6,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The verbs, each with its options."""
+    """Add the verbs, each with its options."""
     verbs = parser.add_subparsers(required=True, metavar="list|describe|seek|delete", dest="verb")
     one = verbs.add_parser("list", help="all groups, with kind and state")
     common.listing(one)

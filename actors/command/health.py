@@ -6,7 +6,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft health`."""
     common.listing(parser)
     common.address(parser)
 

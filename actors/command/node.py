@@ -7,12 +7,12 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft node`."""
     common.one_node(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command. Returns its exit code: 3 for a node that refuses to start, 78 where its id is held."""
+    """Run the command. Returns its exit code: 3 if the node refuses to start, 78 if its id is held."""
     from actors.host.security.config_providers import resolved
     from actors.host.serve import REFUSED, hostname, serve
     from actors.host.work.journal import Journal

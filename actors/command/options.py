@@ -14,12 +14,12 @@ DIRECTORY = "rayft-data"
 
 
 def directory(parser: argparse.ArgumentParser) -> None:
-    """`--dir`, of a cluster on this machine."""
+    """Add `--dir`, of a cluster on this machine."""
     parser.add_argument("--dir", type=Path, default=Path(DIRECTORY), help=f"where the cluster lives ({DIRECTORY})")
 
 
 def feature(parser: argparse.ArgumentParser) -> None:
-    """`--feature`, which `level` reads."""
+    """Add `--feature`, which `level` reads."""
     parser.add_argument("--feature", metavar="NAME=LEVEL", help="metadata.format of a new cluster, 1 or 2 (2)")
 
 
@@ -36,7 +36,7 @@ def level(options: argparse.Namespace) -> int:
 
 
 def address(parser: argparse.ArgumentParser) -> None:
-    """Which cluster, of rayft's or Apache Kafka's; `by_address.connection` reads them."""
+    """Add the options that name a cluster, of rayft's or Apache Kafka's; `by_address.connection` reads them."""
     parser.add_argument(
         "-b", "--bootstrap", metavar="HOST:PORT[,...]", help="brokers of the cluster (the variable RAYFT_BOOTSTRAP)"
     )
@@ -47,19 +47,19 @@ def address(parser: argparse.ArgumentParser) -> None:
 
 
 def listing(parser: argparse.ArgumentParser) -> None:
-    """`-o`, which `output.listing` reads."""
+    """Add `-o`, which `output.listing` reads."""
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "jsonl"), default="table", help="how it is printed (table)"
     )
 
 
 def ray(parser: argparse.ArgumentParser, help: str) -> None:
-    """`--ray`, with or without the address of a Ray cluster."""
+    """Add `--ray`, with or without the address of a Ray cluster."""
     parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help=help)
 
 
 def every_node(parser: argparse.ArgumentParser) -> None:
-    """`--config` and `--set`, for all nodes of a cluster; `properties` reads them."""
+    """Add `--config` and `--set`, for all nodes of a cluster; `properties` reads them."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node"
@@ -67,7 +67,7 @@ def every_node(parser: argparse.ArgumentParser) -> None:
 
 
 def one_node(parser: argparse.ArgumentParser) -> None:
-    """`--config` and `--set`, for one node; `properties` reads them."""
+    """Add `--config` and `--set`, for one node; `properties` reads them."""
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="properties file of the node")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property")
 
@@ -92,7 +92,7 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def log_files(parser: argparse.ArgumentParser) -> None:
-    """Which logs are read, and how strictly."""
+    """Add the options that say which logs are read, and how strictly."""
     parser.add_argument(
         "path", type=Path, help="a log file or checkpoint, or a partition's, node's or cluster's directory"
     )
@@ -104,7 +104,7 @@ def log_files(parser: argparse.ArgumentParser) -> None:
 
 
 def require_pyarrow() -> None:
-    """Raises ValueError where the libraries of tables are not installed."""
+    """Check that the libraries of tables are installed. Raises ValueError if they are not."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -112,7 +112,7 @@ def require_pyarrow() -> None:
 
 
 def only_prints(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """A command that only prints: if the reader of its output closes the pipe, that is no error."""
+    """Make a command that only prints: if the reader of its output closes the pipe, that is no error."""
 
     @wraps(run)
     def told(options: argparse.Namespace) -> int:

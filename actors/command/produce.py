@@ -6,7 +6,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft produce`."""
     parser.add_argument("topic", metavar="TOPIC", help="where to; it must exist")
     parser.add_argument("-k", "--key-separator", metavar="TEXT", help="a line is key, this text, value (values only)")
     parser.add_argument(

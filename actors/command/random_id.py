@@ -4,7 +4,7 @@ import argparse
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """No options."""
+    """Add nothing: `rayft random-id` has no options."""
 
 
 def run(options: argparse.Namespace) -> int:

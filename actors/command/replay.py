@@ -7,7 +7,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft replay`."""
     common.log_files(parser)
     parser.add_argument(
         "--table",

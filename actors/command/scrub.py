@@ -8,7 +8,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft scrub`."""
     parser.add_argument(
         "--dir",
         type=Path,

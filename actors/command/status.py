@@ -7,7 +7,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft status`."""
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.add_argument("--watch", action="store_true", help="again every second until Ctrl-C")
     common.directory(parser)

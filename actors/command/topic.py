@@ -6,7 +6,7 @@ from actors.command import options as common
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The verbs, each with its options."""
+    """Add the verbs, each with its options."""
     verbs = parser.add_subparsers(required=True, metavar="list|describe|create|delete|config", dest="verb")
     one = verbs.add_parser("list", help="all topics")
     one.add_argument("--internal", action="store_true", help="those that Kafka keeps for itself too")

@@ -17,7 +17,7 @@ NEW = -1
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `rayft up`."""
     parser.add_argument("--controllers", type=int, metavar="N", help="how many controllers (3)")
     parser.add_argument("--brokers", type=int, metavar="N", help="how many brokers (3)")
     parser.add_argument("--combined", action="store_true", help="the first controllers and brokers share processes")
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _add_controller(options: argparse.Namespace) -> int:
-    """`rayft up --add-controller`: the cluster runs already, so that nothing else of `up` has a meaning."""
+    """Run `rayft up --add-controller`: the cluster runs already, so that nothing else of `up` has a meaning."""
     from actors.host.cluster import local_controllers
     from actors.settings.keys import ConfigError
 

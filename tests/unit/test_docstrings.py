@@ -23,7 +23,6 @@ LATER = (
     "actors/broker/coordinators",
     "actors/broker/telemetry",
     "actors/client",
-    "actors/command",
 )
 """Folders whose docstrings are still to be rewritten."""
 

@@ -24,9 +24,10 @@ from actors.settings.keys import ConfigError
 
 VARIABLE = "RAYFT_BOOTSTRAP"
 ANSWER_S = 12.0
-"""For the first answer of a broker."""
+"""How long the first answer of a broker may take, s."""
 REFUSED_S = 1.5
-"""For the first answer, once all that was tried has ended at once: nothing listens there, or nobody knows the name."""
+"""How long the first answer may take, s, once all that was tried has ended at once: nothing listens there, or the name
+is unknown."""
 STEP_S = 0.2
 
 
@@ -41,7 +42,7 @@ def connected(
     options: argparse.Namespace, defaults: Mapping[str, str] = {}, typed: Mapping[str, str | None] = {}
 ) -> Iterator[Kafka]:
     """A client of the cluster. `defaults`: settings that count where the user has none; `typed`: those of the command's
-    other options, which count first. Raises ClusterError, with one sentence, for whatever the client fails with."""
+    other options, which count first. Raises ClusterError, with one sentence, if the client fails."""
     given = {**defaults, **settings(options), **{name: value for name, value in typed.items() if value is not None}}
     try:
         with connect(config=given) as kafka:
@@ -52,7 +53,8 @@ def connected(
 
 
 def settings(options: argparse.Namespace) -> dict[str, str]:
-    """A client's properties, of the options. Ends the command where they name no cluster. Raises ConfigError, OSError."""
+    """A client's properties, as the options give them. Ends the command where they name no cluster. Raises ConfigError,
+    OSError."""
     given: dict[str, str] = {}
     if options.dir is not None:
         plan = plans.load(options.dir)

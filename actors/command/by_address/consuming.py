@@ -27,7 +27,7 @@ from actors.host.client.blocking import Kafka
 from actors.printable import unguarded
 
 COMMIT_S = 1.0
-"""Between two commits of a group's offsets."""
+"""The time between two commits of a group's offsets, s."""
 Write = Callable[[Shown], None]
 
 
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _writer(options: argparse.Namespace) -> Write:
-    """What prints a record. Ends the command for a format that means nothing."""
+    """A function that prints a record. Ends the command for a format that means nothing."""
     if options.json:
         return lambda one: print(record_format.line(one))
     try:
@@ -66,10 +66,10 @@ def _writer(options: argparse.Namespace) -> Write:
 
 
 class _Reader:
-    """A topic that is printed."""
+    """A reader that prints a topic."""
 
     def __init__(self, kafka: Kafka, options: argparse.Namespace, start: places.Where | None, write: Write) -> None:
-        """Learn where to begin and where the end is. Raises ClientError."""
+        """Learns where to begin and where the end is. Raises ClientError."""
         self._kafka = kafka
         self._write = write
         self._left = options.count
@@ -86,7 +86,7 @@ class _Reader:
         self._fetcher = Fetcher(kafka.config, positions)
         self._open = set(parts)
         self._shown: dict[Part, int] = {}
-        """Partition -> the offset behind what was printed."""
+        """The offset behind what was printed, by partition."""
         self._committed: dict[Part, int] = {}
         self._commit_s = time.monotonic()
         for part in parts:
@@ -176,7 +176,8 @@ def _note(sentence: str) -> None:
 
 
 def _open_pipe() -> None:
-    """Raises BrokenPipeError where nobody reads standard output any more: without a new record no write would tell."""
+    """Check that standard output still has a reader: without a new record no write would tell. Raises BrokenPipeError
+    if it has none."""
     try:
         number = sys.stdout.fileno()
     except (io.UnsupportedOperation, AttributeError, ValueError):

@@ -49,7 +49,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _described(kafka: Kafka, name: str) -> Group:
-    """Raises ClientError with a sentence for a group that does not exist."""
+    """The description of a group. Raises ClientError with a sentence if it does not exist."""
     try:
         return kafka.run(operations.describe(name))
     except ClientError as error:
@@ -59,7 +59,7 @@ def _described(kafka: Kafka, name: str) -> Group:
 
 
 def _positions(kafka: Kafka, group: Group) -> dict[Part, tuple[int, int | None]]:
-    """Part -> (offset, lag where the coordinator tells it). Raises ClientError."""
+    """(offset, lag if the coordinator tells it) of each partition. Raises ClientError."""
     if group.type == operations.SHARE:
         shared = places.whole(kafka.run(operations.share_offsets(group.name)))
         return {part: (start, lag if lag >= 0 else None) for part, (start, lag) in shared.items() if start >= 0}
@@ -172,7 +172,8 @@ def _part(text: str) -> tuple[str, int | None]:
 
 
 def _wanted(kafka: Kafka, named: list[tuple[str, int | None]], committed: Iterable[Part]) -> list[Part]:
-    """Raises ClientError for what does not exist."""
+    """The partitions that the user has named; without a name all with committed offsets. Raises ClientError if one does
+    not exist."""
     if not named:
         return sorted(committed)
     found = kafka.run(topics.describe({topic for topic, _ in named}))

@@ -19,9 +19,9 @@ from actors.printable import printable
 
 UNWELL = 2
 NAMED_MAX = 3
-"""So many partitions are named in a sentence."""
+"""The most partitions that are named in a sentence."""
 CAUGHT_UP_MS = 10_000
-"""A voter that was further behind the leader for so long is a fault."""
+"""How long a voter may be behind the leader, ms; behind for longer it is a fault."""
 
 
 class Fault(NamedTuple):
@@ -30,11 +30,11 @@ class Fault(NamedTuple):
     fault: str
     """A sentence without its stop."""
     help: str
-    """What to type or to do."""
+    """What to type or to do against it."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command. Returns its exit code. Raises ClusterError where nobody answers."""
+    """Run the command. Returns its exit code. Raises ClusterError if no broker answers."""
     with connected(options) as kafka:
         cluster = kafka.run(operations.describe_cluster())
         found = kafka.run(topics.describe())

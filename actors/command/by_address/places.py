@@ -28,18 +28,18 @@ class Where(NamedTuple):
 
     kind: str
     number: int = 0
-    """The offset, how many, or the time in ms."""
+    """The offset, the number of last records, or the time in ms."""
 
 
 class Span(NamedTuple):
-    """What a partition has."""
+    """The offsets between which a partition has records."""
 
     earliest: int
     latest: int
 
 
 def where(text: str) -> Where:
-    """What the words mean. Ends the command where they mean nothing."""
+    """The place that the words mean. Ends the command if they mean nothing."""
     if text in (BEGINNING, END):
         return Where(text)
     if re.fullmatch(r"-?\d+", text, re.ASCII) and abs(int(text)) <= INT64_MAX:
@@ -60,7 +60,7 @@ def where(text: str) -> Where:
 
 
 def spans(parts: Iterable[Part], isolation: int = READ_UNCOMMITTED) -> Steps[dict[Part, Span]]:
-    """What each partition has; with READ_COMMITTED up to its last stable offset. Raises ClientError."""
+    """The span of each partition; with READ_COMMITTED up to its last stable offset. Raises ClientError."""
     wanted = list(parts)
     earliest = whole((yield from list_offsets(wanted, EARLIEST)))
     latest = whole((yield from list_offsets(wanted, LATEST, isolation)))
@@ -82,7 +82,7 @@ def offsets(place: Where, known: dict[Part, Span]) -> Steps[dict[Part, int]]:
 
 
 def whole(found: dict[Part, Any]) -> dict[Part, Any]:
-    """All values. Raises the first ClientError among them."""
+    """All values, if there is no error among them. Raises the first ClientError."""
     for one in found.values():
         if isinstance(one, ClientError):
             raise one

@@ -25,9 +25,9 @@ from fastpath.records.batch import Builder
 
 READ_BYTES = 1 << 20
 BATCH_BYTES = 1 << 19
-"""A batch is closed at this size, whatever it compresses to."""
+"""The size at which a batch is closed, whatever it compresses to."""
 RECORD_BYTES_MAX = 100
-"""What a record may take besides its key, value and headers, and a batch besides its records."""
+"""The most bytes that a record takes besides its key, value and headers, and a batch besides its records."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 END = b"\n"
 
@@ -76,7 +76,7 @@ def _headers(given: list[str]) -> list[tuple[bytes, bytes | None]]:
 
 
 def _chunks(file: BinaryIO, separator: bytes | None) -> Iterator[list[Line]]:
-    """Whole lines, as many as are there at a time. A last line without an end counts. Raises ClusterError."""
+    """Yields whole lines, as many as are there at a time. A last line without an end counts. Raises ClusterError."""
     rest, number = b"", 0
     while True:
         data = file.read1(READ_BYTES)  # type: ignore[attr-defined]
@@ -108,7 +108,7 @@ class _Target:
     def __init__(
         self, kafka: Kafka, topic: str, partition: int | None, headers: list[tuple[bytes, bytes | None]]
     ) -> None:
-        """Raises ClientError for a topic or a partition that does not exist."""
+        """Looks for the topic. Raises ClientError if the topic or the partition does not exist."""
         self._kafka = kafka
         self._topic = topic
         self._headers = headers
@@ -129,7 +129,7 @@ class _Target:
             self._kafka.run(self._producer.begin())
 
     def end(self) -> None:
-        """All lines were given."""
+        """Commit the transaction, if there is one, after all lines were given."""
         if self.transactional is not None:
             self._kafka.run(self._producer.commit())
 
@@ -152,7 +152,7 @@ class _Target:
     def _requests(
         self, batches: list[tuple[int, Builder]]
     ) -> Iterator[tuple[list[tuple[tuple[str, int], bytearray]], list[int]]]:
-        """What is sent at once: at most four batches of a partition (`Producer` numbers them)."""
+        """The batches that are sent at once: at most four of a partition (`Producer` numbers them)."""
         for at in range(0, len(batches), 4):
             some = batches[at : at + 4]
             yield [((self._topic, part), one.build()) for part, one in some], [one.count for _, one in some]

@@ -20,7 +20,7 @@ from actors.wire.messages import ZERO_UUID
 LISTED = ("topic", "partitions", "replicas", "under_replicated", "without_leader")
 DESCRIBED = ("topic", "partition", "leader", "epoch", "replicas", "isr", "earliest", "latest")
 OFFSETS_S = 15.0
-"""For the offsets of all partitions that are described."""
+"""How long the offsets of all described partitions may take, s."""
 
 
 def told(kind: str, outcomes: Mapping[Any, ClientError | None], done: str) -> int:
@@ -36,7 +36,7 @@ def told(kind: str, outcomes: Mapping[Any, ClientError | None], done: str) -> in
 
 
 def pairs(given: Iterable[str]) -> dict[str, str]:
-    """NAME=VALUE, as typed. Ends the command for anything else."""
+    """Settings out of texts NAME=VALUE, as typed. Ends the command for anything else."""
     found = {}
     for one in given:
         name, equals, value = one.partition("=")
@@ -101,7 +101,7 @@ def _describe(options: argparse.Namespace) -> int:
 
 
 def _offsets(kafka: Kafka, parts: list[tuple[str, int]], at: int) -> dict[tuple[str, int], int]:
-    """Part -> its offset, where its leader tells."""
+    """The offset of each partition whose leader tells it."""
     try:
         found = kafka.run(list_offsets(parts, at), OFFSETS_S)
     except NotInTime as error:

@@ -18,11 +18,12 @@ from fastpath.records import batch
 FAMILIES = {"__kafka_metadata-0": "drafts", "__cluster_metadata-0": "released"}
 SHOWN_BYTES = 200
 SECRETS = frozenset({"salt", "stored_key", "server_key", "hmac"})
-"""Fields of credentials and tokens: with some of them others can pretend to be a server, or guess passwords."""
+"""The secret fields of credentials and tokens: with some of them others can pretend to be a server, or guess
+passwords."""
 
 
 def dump(path: Path, out: TextIO, batches_only: bool = False) -> None:
-    """Print a file. Raises ValueError for a file that cannot be read, and for bytes that are no batch."""
+    """Print a file. Raises ValueError if it cannot be read, or has bytes that are no batch."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -87,7 +88,7 @@ def _text(data: bytes | None) -> str:
 
 
 def _family(path: Path) -> str:
-    """`drafts`, `released`, or empty for the log of a topic."""
+    """The family of a metadata file, `drafts` or `released`, or empty for the log of a topic."""
     directory = path.resolve().parent
     if directory.name not in FAMILIES and path.name == BOOTSTRAP:
         try:

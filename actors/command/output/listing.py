@@ -15,7 +15,7 @@ GAP = "  "
 
 
 def show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], how: str) -> None:
-    """Print rows. `columns`: those of a table; JSON has all that a row has."""
+    """Print rows of things in one of the three forms. `columns`: those of a table; JSON has all that a row has."""
     if how == "json":
         whole(list(rows))
     elif how == "jsonl":

@@ -61,7 +61,7 @@ FIELDS: dict[bytes, Callable[[Shown], bytes]] = {
 
 
 def pieces(text: bytes) -> list[Piece]:
-    """A format string, taken apart. Raises BadFormat."""
+    """The pieces of a format string. Raises BadFormat."""
     found: list[Piece] = []
     at = 0
     for token in TOKEN.finditer(text):

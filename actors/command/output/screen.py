@@ -25,7 +25,7 @@ from actors.printable import printable, unguarded
 CONNECT = "rayft.bridge.zookeeper.connect"
 
 COLOURS = {"down": "red", "fenced": "yellow", "candidate": "yellow", "observer": "yellow"}
-"""Of states that are not as they should be."""
+"""The colours of states that are not as they should be."""
 
 
 class Screen(Console):
@@ -191,7 +191,7 @@ def table(found: dict[str, Any]) -> Table:
 
 
 def show(found: dict[str, Any], as_json: bool, console: Console) -> None:
-    """Print it."""
+    """Print the state of a cluster."""
     if as_json:
         console.file.write(json.dumps(found, indent=2) + "\n")
         console.file.flush()  # a reader of a pipe would otherwise see nothing until a whole block is there

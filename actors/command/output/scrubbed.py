@@ -32,7 +32,7 @@ from actors.ports import DiskFailed
 
 
 class Scrubbed(NamedTuple):
-    """What one directory came to."""
+    """The result of scrubbing one directory."""
 
     segments: int
     bytes: int
@@ -40,7 +40,7 @@ class Scrubbed(NamedTuple):
 
 
 def directories(path: Path) -> list[Path]:
-    """The log directories below a path: itself, or those of the nodes of a cluster. Raises ValueError where there is
+    """The log directories below a path: itself, or those of the nodes of a cluster. Raises ValueError if there is
     none."""
     found = [one.parent for one in sorted([*path.glob("meta.properties"), *path.glob("*/**/meta.properties")])]
     if not found:

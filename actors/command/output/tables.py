@@ -41,7 +41,7 @@ from actors.replay.topic_logs import OtherTopic, tell_deleted, topic_logs
 from actors.replay.where import Where, as_of_is_clock, bound
 
 LONG = ("records", "changes", "log")
-"""Tables that are read as a stream."""
+"""The tables that are read as a stream."""
 EVERY = (*tables.TABLES, *LONG)
 INTERRUPTED = 130
 SCREEN_ROWS = 50
@@ -55,7 +55,7 @@ PART_ROWS = 2_000_000
 
 
 def replay(given: argparse.Namespace) -> int:
-    """`rayft replay`; the exit code."""
+    """Run `rayft replay`. Returns the exit code."""
     try:
         with _Progress() as progress:
             _give(_rows(given, progress), given, progress)
@@ -75,7 +75,7 @@ def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.Recor
 
 
 def _refuse(given: argparse.Namespace) -> None:
-    """Raises ValueError for options that the others make useless."""
+    """Check that no option makes another one useless. Raises ValueError if one does."""
     if given.limit is not None and given.limit < 0:
         raise ValueError(f"--limit {given.limit} is no number of rows: write 1 or more, or 0 for all.")
     if given.sql:
@@ -132,7 +132,7 @@ class _Progress:
         self.bar.update(self.task, total=total)
 
     def read(self, size: int) -> None:
-        """`size` more bytes have been read."""
+        """Note that `size` more bytes have been read."""
         self.bar.advance(self.task, size)
 
     def damage(self, found: Damage) -> None:
@@ -170,8 +170,8 @@ class _Scan:
             yield from chosen.to_batches() or [pa.RecordBatch.from_pylist([], schema=chosen.schema)]
 
     def summary(self) -> Iterator[pa.RecordBatch]:
-        """How many rows each table has, and as of when; or the logs of topics, if these are requested or nothing else
-        is there."""
+        """The number of rows of each table, and as of when; or the logs of topics, if these are requested or nothing
+        else is there."""
         if self.given.topic:
             yield self._logs()
             return
@@ -281,7 +281,7 @@ def _between(rows: pa.RecordBatch, since: AsOf, until: AsOf) -> pa.RecordBatch:
 
 
 def reading(given: argparse.Namespace, progress: _Progress) -> Reading:
-    """How files are read: from the options."""
+    """The options that say how files are read."""
     found = Reading.of(not given.no_verify, progress.damage if given.skip_damage else None)
     return found._replace(on_progress=progress.read)
 
@@ -490,7 +490,7 @@ def duration(value: Any) -> str:
 
 
 def compact(given: argparse.Namespace) -> int:
-    """`rayft compact`; the exit code."""
+    """Run `rayft compact`. Returns the exit code."""
     with _Progress() as progress:
 
         def look() -> tuple[files.Partition, datetime.datetime | None]:
