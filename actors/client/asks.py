@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class AnyNode(NamedTuple):
-    """Any broker."""
+    """Any broker of the cluster."""
 
 
 class Node(NamedTuple):
-    """One broker."""
+    """A broker by its id."""
 
     id: int
 
@@ -35,7 +35,7 @@ class Leader(NamedTuple):
 
 
 class KeyType(enum.IntEnum):
-    """What a coordinator is looked up by."""
+    """The kind of name by which a coordinator is looked up."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -53,7 +53,7 @@ To = AnyNode | Node | Controller | Leader | Coordinator
 
 
 class Purpose(enum.Enum):
-    """Which of the connections to a node: a request that waits at the server must not stand before others."""
+    """The use of a connection to a node: a request that waits at the server must not stand before others."""
 
     ORDINARY = "ordinary"
     FETCH = "fetch"
@@ -62,22 +62,22 @@ class Purpose(enum.Enum):
 
 
 class Ask(NamedTuple):
-    """One request."""
+    """One request to be sent, and how it is routed."""
 
     to: To
     name: str
-    """As in `messages.requests`: Fetch, ListOffsets."""
+    """The name of the request, as in `messages.requests`: Fetch, ListOffsets."""
     build: Callable[[int], Any]
-    """Version -> the request. Called for each attempt. May raise ClientError."""
+    """A function that makes the request in a version. Called for each attempt. May raise ClientError."""
     timeout_ms: int = 0
-    """Of one attempt; 0: request.timeout.ms."""
+    """The time for one attempt, ms; 0: request.timeout.ms."""
     purpose: Purpose = Purpose.ORDINARY
     versions: tuple[int, int] = (0, 1 << 15)
     """The lowest and highest version that will do."""
     again: bool = True
-    """Whether it may be sent anew when the connection was lost and nobody knows what became of it."""
+    """Whether the request may be sent anew when the connection was lost and it is unknown what became of it."""
     answered: bool = True
-    """False: the server sends no answer (Produce with acks=0), and the reply's message is None."""
+    """Whether the server sends an answer. False (Produce with acks=0): the reply's message is None."""
 
 
 class Reply(NamedTuple):
@@ -86,20 +86,20 @@ class Reply(NamedTuple):
     message: Any
     version: int
     node: int
-    """Who answered; -1: a bootstrap server whose id is not known."""
+    """The id of the broker that answered; -1: a bootstrap server whose id is not known."""
 
 
 class Know(NamedTuple):
     """Wait for metadata of these topics; what is sent back is the `Metadata`. Topics that do not exist are not in it."""
 
     topics: tuple[str, ...] | None
-    """None: all topics."""
+    """The names of the topics; None: all topics."""
     fresh: bool = False
-    """Ask a broker, whatever is known."""
+    """Whether a broker is asked, whatever is known."""
 
 
 class Pause(NamedTuple):
-    """Wait so long; 0: the back-off of the `attempt`-th try."""
+    """Wait for a time; 0: the back-off of the `attempt`-th try."""
 
     ms: int = 0
     attempt: int = 0

@@ -45,17 +45,18 @@ from actors.wire.messages import Buffer, Message, message
 
 T = TypeVar("T")
 Endpoint = int | str
-"""A broker's id, or `bootstrap N`."""
+"""The place of a server: a broker's id, or `bootstrap N`."""
 Place = tuple[Endpoint, Purpose]
 LOOKED_UP = ("looked up", Purpose.ORDINARY)
-"""In the place of a request's place: what it needs is being looked up, or was."""
+"""The place of a request for which something is being looked up, or was."""
 MOVED = {
     Coordinator: frozenset({
         ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     }),
     Controller: frozenset({ErrorCode.NOT_CONTROLLER}),
 }  # fmt: skip
-"""Whom a request was for -> codes that say that nothing was done, and it is to be sent again, to another or later."""
+"""The codes with which nothing was done, and a request is to be sent again, to another node or later, by what it was
+for."""
 
 
 class Dial(NamedTuple):
@@ -74,7 +75,7 @@ class Effects(NamedTuple):
     dials: list[Dial]
     sends: list[tuple[int, list[Buffer]]]
     deadline_us: int | None
-    """When `turn` is to be called if nothing happens before; None: there is nothing to wait for."""
+    """The time at which `turn` is to be called if nothing happens before; None: there is nothing to wait for."""
 
 
 class _Link:
@@ -103,7 +104,8 @@ class Client:
     """A client of one cluster."""
 
     def __init__(self, config: ClientConfig, random: Random, token: logins.Token | None = None) -> None:
-        """`token` gives the bearer token of a login that begins, for OAUTHBEARER with a file."""
+        """A client that has dialled nothing. `token` gives the bearer token of a login that begins, for OAUTHBEARER
+        with a file."""
         self.config = config
         self.metadata = Metadata()
         self._random = random
@@ -113,10 +115,10 @@ class Client:
         self._failing: dict[Endpoint, _Failing] = {}
         self._coordinators: dict[tuple[KeyType, str], int] = {}
         self._lookups: dict[Any, Task[Any]] = {}
-        """What is being looked up for requests that wait: the metadata (None), a coordinator."""
+        """The look-ups for requests that wait, by what is looked up: the metadata (None), a coordinator."""
         self._tasks: list[Task[Any]] = []
         self._pending: dict[Pending, None] = {}
-        """In the order in which they came."""
+        """The requests that wait or are under way, in the order in which they came."""
         self._fresh = False
         """Whether requests have come that were not looked at yet."""
         self._closes: list[int] = []
@@ -137,12 +139,12 @@ class Client:
         return task
 
     def cancel(self, task: Task[Any]) -> None:
-        """Nobody wants the result any more. What was sent stays sent."""
+        """Give up an operation. What was sent stays sent."""
         if not task.done:
             self._fail(task, ClientError("the operation was given up"))
 
     def turn(self, now_us: int) -> Effects:
-        """Do what is due, and tell what a driver is to do."""
+        """Do what is due. Returns what a driver is to do."""
         self._now_us = now_us
         self._deadline_us = NEVER
         self._wake()
@@ -163,19 +165,19 @@ class Client:
         return Effects(closes, dials, sends, None if self._deadline_us == NEVER else self._deadline_us)
 
     def connected(self, conn: int, now_us: int) -> None:
-        """A dial has succeeded, TLS included."""
+        """Note that a dial has succeeded, TLS included."""
         self._now_us = now_us
         link = self._links.get(conn)
         if link is not None:
             link.connection.opened(now_us)
 
     def buffer(self, conn: int) -> memoryview | None:
-        """Where a driver reads the bytes of a connection to; None: the connection is over."""
+        """The memory into which a driver reads the bytes of a connection; None: the connection is over."""
         link = self._links.get(conn)
         return link.connection.frames.buffer() if link is not None else None
 
     def filled(self, conn: int, count: int, now_us: int) -> None:
-        """So many bytes have come into `buffer(conn)`."""
+        """Take in bytes that have come into `buffer(conn)`."""
         self._now_us = now_us
         link = self._links.get(conn)
         if link is None:
@@ -203,7 +205,8 @@ class Client:
             self.filled(conn, count, now_us)
 
     def lost(self, conn: int, why: str | ClientError, now_us: int) -> None:
-        """A connection has ended, or could not be made. `why`: in words; a ClientError is final for whoever needs it."""
+        """Note that a connection has ended, or could not be made. `why`: in words; a ClientError is final for the
+        requests that need the connection."""
         self._now_us = now_us
         link = self._links.get(conn)
         if link is not None:
@@ -220,7 +223,7 @@ class Client:
         return Effects(closes, [], [], None)
 
     def forget_coordinator(self, kind: KeyType, key: str) -> None:
-        """It is to be looked up anew."""
+        """Forget a coordinator, which is to be looked up anew."""
         self._coordinators.pop((kind, key), None)
 
     # ---- tasks
@@ -249,7 +252,7 @@ class Client:
                 return
 
     def _begin(self, task: Task[Any], step: Step) -> tuple[bool, Any]:
-        """Take what an operation has asked for; (True, value): it need not wait."""
+        """Take what an operation has asked for. Returns (True, value) if it need not wait."""
         if isinstance(step, Ask):
             self._enqueue(task, [step], True)
             return False, None
@@ -274,7 +277,7 @@ class Client:
         self._fresh = True
 
     def _settle(self, pending: Pending, found: Reply | ClientError) -> None:
-        """A request has its reply, or has failed for good."""
+        """Give a request its reply, or the error with which it has failed for good."""
         task = pending.task
         if pending.found is not None or task.done:
             return
@@ -351,7 +354,7 @@ class Client:
         return link
 
     def _drop(self, conn: int, error: ClientError, close: bool) -> None:
-        """A connection is over."""
+        """Drop a connection that is over."""
         link = self._forget(conn)
         if close:
             self._closes.append(conn)
@@ -374,7 +377,7 @@ class Client:
             self._final(link.place, error)
 
     def _final(self, place: Place, error: ClientError) -> None:
-        """Nobody is to wait for a server that cannot be used; unless there are others that may do."""
+        """Fail the requests that wait for a server that cannot be used, unless there are others that may do."""
         others = self._others(place[0])
         for pending in list(self._pending):
             waits = pending.place == place and pending.found is None and pending.conn is None
@@ -382,7 +385,7 @@ class Client:
                 self._settle_failed(pending, error)
 
     def _others(self, endpoint: Endpoint) -> bool:
-        """Whether there is a server of which nothing final is known."""
+        """Whether there is a server that has not failed for good."""
         final = (NotLoggedIn, NoKafka, Unspoken)
         failed = {one for one, failing in self._failing.items() if isinstance(failing.error, final)} | {endpoint}
         return bool(({*self.metadata.brokers} | {*self._bootstraps()}) - failed)
@@ -392,7 +395,7 @@ class Client:
         self._settle(pending, error)
 
     def _again(self, pending: Pending, error: ClientError, sent: bool) -> None:
-        """A request has failed on its way: send it again later, if that is allowed."""
+        """Send a request that has failed on its way again later, if that is allowed."""
         pending.conn = None
         pending.task.last_error = error
         tried = pending.attempts >= self.config.retries
@@ -406,7 +409,7 @@ class Client:
         pending.attempts += 1
 
     def _spread(self, ms: int) -> int:
-        """With a fifth more or less."""
+        """The time with a fifth more or less, at random."""
         return ms * 4 // 5 + self._random.below(ms * 2 // 5 + 1)
 
     def _backoff_ms(self, attempt: int) -> int:
@@ -464,7 +467,7 @@ class Client:
         self._settle(pending, Reply(None, version, self._node(self._links[conn].place[0])))
 
     def _endpoint(self, pending: Pending) -> Endpoint | None:
-        """Which server a request goes to; None: it has to wait. Raises ClientError if there is none for it."""
+        """The server to which a request goes; None: it has to wait. Raises ClientError if there is none for it."""
         to = pending.ask.to
         if isinstance(to, AnyNode):
             return self._any(pending.ask.purpose)
@@ -490,7 +493,7 @@ class Client:
         return None
 
     def _look_up(self, pending: Pending, key: Any, steps: Steps[Any]) -> None:
-        """Find out what a request needs. Raises the ClientError with which the last look-up for it failed."""
+        """Look up what a request needs. Raises the ClientError with which the last look-up for it failed."""
         known = self._lookups.get(key)
         if known is not None:
             steps.close()
@@ -510,7 +513,7 @@ class Client:
         self._lookups[key] = self.start(steps, self._now_us)
 
     def _any(self, purpose: Purpose) -> Endpoint | None:
-        """A server for a request that any may answer; None: all are left alone for a while."""
+        """A server for a request that any broker may answer; None: all are left alone for a while."""
         open_ones = [
             endpoint
             for (endpoint, found), conn in self._places.items()
@@ -627,15 +630,16 @@ class Client:
             attempt += 1
 
     def _bootstrap_anew(self) -> None:
-        """A broker says that what is known is of no use (KIP-1102)."""
+        """Forget the brokers, and close the connections to them: a broker says that what is known is of no use
+        (KIP-1102)."""
         self.metadata.brokers = {}
         for conn, link in list(self._links.items()):
             if isinstance(link.place[0], int):
                 self._drop(conn, Lost(f"{link.connection.server} wants this client to begin anew"), close=True)
 
     def _adopt(self) -> None:
-        """Keep the connection to a bootstrap server as that to the broker of the same address; close those to brokers that
-        have moved."""
+        """Keep the connection to a bootstrap server as that to the broker of the same address; close connections to
+        brokers that have moved."""
         at = {(one.host, one.port): one.id for one in self.metadata.brokers.values()}
         for conn, link in list(self._links.items()):
             endpoint, purpose = link.place
@@ -647,7 +651,7 @@ class Client:
                     self._places[link.place] = conn
 
     def _find(self, to: Coordinator) -> Steps[None]:
-        """Look up a coordinator."""
+        """Look up a coordinator, as steps."""
         kind = message("FindCoordinatorRequest")
 
         def build(version: int) -> Any:

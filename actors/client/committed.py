@@ -39,7 +39,8 @@ class Committed:
         return not (attributes & TRANSACTIONAL and producer_id in self._aborting)
 
     def of(self, headers: NDArray[np.void]) -> NDArray[np.bool_]:
-        """The same of the next batches, as bool, shape (batches,). `headers`: an array of HEADER_DTYPE."""
+        """Whether each of the next batches holds records for the reader, as bool, shape (batches,).
+        `headers`: an array of HEADER_DTYPE."""
         kept: NDArray[np.bool_] = headers["attributes"] & CONTROL == 0
         if self._to_come or self._aborting:
             for index, one in enumerate(headers):

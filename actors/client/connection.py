@@ -30,13 +30,13 @@ from actors.wire.messages import Buffer, message
 CORRELATION_MAX = (1 << 31) - 1
 API_VERSIONS_FIRST = 4
 RENEW_PER_CENT, RENEW_SPREAD = 85, 10
-"""A login is renewed after 85 to 95 per cent of its time, as by Java's clients."""
+"""The part of a login's time after which it is renewed: 85 to 95 per cent, as by Java's clients."""
 SOFTWARE_VERSION = "1"
 NEVER = 1 << 62
 
 
 class State(enum.Enum):
-    """How far a connection is."""
+    """The state of a connection on its way to requests."""
 
     DIALLING = "is not open yet"
     ASKING = "asks for versions"
@@ -46,7 +46,7 @@ class State(enum.Enum):
 
 
 class Lost(ClientError):
-    """The connection ended: what was under way may have been done or not."""
+    """The connection ended: a request that was under way may have been done or not."""
 
 
 class Sent(NamedTuple):
@@ -57,11 +57,11 @@ class Sent(NamedTuple):
     version: int
     due_us: int
     owner: Any
-    """Whose it is; None: the connection's own."""
+    """The owner of the request; None: the connection itself."""
 
 
 class Answer(NamedTuple):
-    """An answer to somebody's request."""
+    """An answer to the request of an owner."""
 
     owner: Any
     message: Any
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """One connection. `server` is its address as text, for errors."""
+    """One connection to a server, as a state machine. `server` is its address as text, for errors."""
 
     def __init__(self, config: ClientConfig, server: str, random: Random, token: logins.Token | None = None) -> None:
         self.server = server
@@ -78,7 +78,7 @@ class Connection:
         self.frames = Frames(config.receive_bytes_max)
         self.under_way: deque[Sent] = deque()
         self.used_us = 0
-        """When something was sent or received last."""
+        """The time when something was sent or received last."""
         self.throttled_until_us = 0
         self._config = config
         self._random = random
@@ -92,7 +92,7 @@ class Connection:
     # ---- what the client does with it
 
     def opened(self, now_us: int) -> None:
-        """The driver has connected it (TLS included)."""
+        """Note that the driver has connected it (TLS included)."""
         self.state = State.ASKING
         self.used_us = now_us
         self._ask_versions(API_VERSIONS_FIRST, now_us)
@@ -107,7 +107,7 @@ class Connection:
         )
 
     def send(self, owner: Any, name: str, version: int, body: Any, due_us: int, now_us: int, answered: bool) -> None:
-        """Send a request. Raises ClientError for one that cannot be encoded; nothing is sent then."""
+        """Send a request. Raises ClientError if it cannot be encoded; nothing is sent then."""
         try:
             self._send(owner, name, version, body, due_us, now_us, answered)
         except WireError as error:
@@ -119,7 +119,8 @@ class Connection:
         return found
 
     def filled(self, count: int, now_us: int) -> list[Answer]:
-        """So many bytes have come into `frames.buffer()`. Raises ClientError: the connection is to be closed."""
+        """Take in bytes that have come into `frames.buffer()`. Returns the answers. Raises ClientError if the
+        connection is to be closed."""
         self.used_us = now_us
         found: list[Answer] = []
         try:
@@ -133,7 +134,7 @@ class Connection:
         return found
 
     def due_us(self) -> int:
-        """When `tick` is to be called at the latest."""
+        """The time at which `tick` is to be called at the latest."""
         first = min((one.due_us for one in self.under_way), default=NEVER)
         if self.state is State.READY and not self._renewing:
             first = min(first, self._renew_us)
@@ -142,7 +143,8 @@ class Connection:
         return first
 
     def tick(self, now_us: int) -> bool:
-        """Renew a login, and look whether an answer is late; False: nobody needs the connection any more. Raises Lost."""
+        """Renew a login, and look whether an answer is late. Returns False if no request needs the connection any more.
+        Raises Lost."""
         late = next((one for one in self.under_way if one.due_us <= now_us), None)
         if late is not None:
             raise Lost(f"{self.server} did not answer {late.name} in time")
@@ -155,7 +157,7 @@ class Connection:
         return bool(self.under_way) or idle_ms < 0 or now_us < self.used_us + idle_ms * 1000
 
     def ended(self, why: str) -> ClientError:
-        """The server, or the way to it, has ended the connection: what to say about it."""
+        """The error for a connection that the server, or the way to it, has ended."""
         before, self.state = self.state, State.CLOSED
         if self.frames.cut:
             return Lost(f"{self.server} ended the connection in the middle of an answer")
@@ -278,4 +280,4 @@ _OWN = {
     "SaslHandshake": Connection._told_mechanisms,
     "SaslAuthenticate": Connection._told_token,
 }
-"""What becomes of the answers to a connection's own requests."""
+"""The functions that take the answers to a connection's own requests."""

@@ -9,24 +9,24 @@ from actors.wire.errors import ErrorCode, text
 
 
 class ClientError(Exception):
-    """Something that was asked for has failed for good. The text is one sentence and holds no secret."""
+    """A request or an operation has failed for good. The text is one sentence and holds no secret."""
 
     def __init__(self, sentence: str, code: int = 0) -> None:
         super().__init__(sentence)
         self.code = code
-        """The server's error code; 0: it did not come from a server."""
+        """The server's error code; 0: the error did not come from a server."""
 
 
 class NotInTime(ClientError):
-    """The time for it is over; it may have been done or not."""
+    """The time for an operation is over; it may have been done or not."""
 
 
 class NotLoggedIn(ClientError):
-    """The server does not take the credentials. The same ones are not tried again for what was asked."""
+    """The server does not accept the credentials. The same ones are not tried again for the same request."""
 
 
 class NoKafka(ClientError):
-    """What answers at the address does not speak Kafka's protocol as this client is set up."""
+    """The server at the address does not speak Kafka's protocol as this client is set up."""
 
 
 class Unspoken(ClientError):
@@ -34,7 +34,7 @@ class Unspoken(ClientError):
 
 
 class Action(enum.Enum):
-    """What to do about an error code."""
+    """The reaction to an error code."""
 
     NOTHING = "it is no error"
     AGAIN = "ask the same node again"
@@ -88,11 +88,12 @@ NAMES = {int(one): one.name for one in ErrorCode}
 
 
 def action(code: int) -> Action:
-    """What to do about a code."""
+    """The reaction to one code of a server."""
     return ACTIONS.get(code, Action.FINAL)
 
 
 def refused(what: str, code: int, message: str | None = None) -> ClientError:
-    """A server has refused something: `what` is `topic orders` or the like. The server's own words count before ours."""
+    """The error for what a server has refused: `what` is `topic orders` or the like. The server's own words count
+    before ours."""
     name = NAMES.get(code, f"error {code}")
     return ClientError(f"{what}: {(message or text(code)).rstrip('.')} ({name})", code)

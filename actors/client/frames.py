@@ -24,7 +24,7 @@ class Frames:
         self._bytes_max = bytes_max
         self._scratch = _room(SCRATCH_BYTES)
         self._held = 0
-        """Bytes in the scratch that belong to no whole frame yet."""
+        """The number of bytes in the scratch that belong to no whole frame yet."""
         self._large: memoryview | None = None
         self._large_held = 0
 
@@ -34,13 +34,13 @@ class Frames:
         return bool(self._held) or self._large is not None
 
     def buffer(self) -> memoryview:
-        """Where to read to; never empty."""
+        """The memory to read into; never empty."""
         if self._large is not None:
             return self._large[self._large_held :]
         return self._scratch[self._held :]
 
     def filled(self, count: int) -> list[memoryview]:
-        """The frames, without their lengths, that are whole now. Raises NoKafka for a length that cannot be."""
+        """The frames, without their lengths, that are whole now. Raises NoKafka if a length cannot be one."""
         if self._large is not None:
             self._large_held += count
             if self._large_held < len(self._large):

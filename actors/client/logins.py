@@ -12,10 +12,11 @@ from actors.ports import Random
 
 SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 _salted = lru_cache(maxsize=16)(salted)
-"""Salting takes milliseconds, and a client logs in at the same few servers again and again."""
+"""A cache of salted passwords: salting takes milliseconds, and a client logs in at the same few servers again and
+again."""
 CLOSE = b"\x01"
 Token = Callable[[], str]
-"""Gives the bearer token of a login that begins now. Raises ClientError."""
+"""A function that gives the bearer token of a login that begins now. Raises ClientError."""
 
 
 class BearerLogin:
@@ -25,14 +26,14 @@ class BearerLogin:
         pairs = "".join(f"\x01{name}={value}" for name, value in extensions)
         self._first = f"n,,\x01auth=Bearer {token}{pairs}\x01\x01".encode()
         self.told = ""
-        """What the server has against the token."""
+        """The reason for which the server refuses the token."""
 
     def first(self) -> bytes:
-        """The token."""
+        """The first message of the exchange, with the token."""
         return self._first
 
     def next(self, token: bytes) -> bytes | None:
-        """None: the token was taken; else the byte that ends a failed exchange."""
+        """The next message of the exchange; None: the token was taken; else the byte that ends a failed exchange."""
         if not token or self.told:
             return None
         try:
@@ -44,7 +45,7 @@ class BearerLogin:
 
 
 def begin(login: Login, random: Random, token: Token | None = None) -> logins.Login:
-    """A login for one connection. Raises ClientError where there is no token."""
+    """A login for one connection. Raises ClientError if there is no token."""
     if login.mechanism in SCRAM:
         nonce = random.uuid() + random.uuid()
         return logins.ScramLogin(
@@ -56,7 +57,7 @@ def begin(login: Login, random: Random, token: Token | None = None) -> logins.Lo
 
 
 def refusal(mechanism: str, login: logins.Login, said: str | None, error: Rejected | None = None) -> str:
-    """Why a login failed, as the end of a sentence that begins with the server."""
+    """The reason why a login failed, as the end of a sentence that begins with the server."""
     if error is not None:
         return f"failed its own side of {mechanism}: {error}"
     told = getattr(login, "told", "") or (said or "").rstrip(".")

@@ -18,7 +18,7 @@ GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_
 
 
 class Broker(NamedTuple):
-    """Where a broker listens."""
+    """A broker and its address."""
 
     id: int
     host: str
@@ -31,9 +31,9 @@ class Partition(NamedTuple):
 
     number: int
     leader: int
-    """-1: it has none now."""
+    """The id of the leader; -1: the partition has none now."""
     leader_epoch: int
-    """-1: the cluster does not tell (before Kafka 2.1)."""
+    """The leader epoch; -1: the cluster does not tell it (before Kafka 2.1)."""
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...]
@@ -45,7 +45,7 @@ class Topic:
 
     name: str
     id: bytes
-    """Zeros: the cluster has no topic ids (before Kafka 2.8)."""
+    """The topic id; zeros: the cluster has no topic ids (before Kafka 2.8)."""
     internal: bool
     partitions: dict[int, Partition]
     updated_us: int
@@ -53,35 +53,35 @@ class Topic:
 
 @dataclass
 class Metadata:
-    """All of it. Operations read it; only the client changes it."""
+    """The metadata of a cluster. Operations read it; only the client changes it."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     controller: int = -1
     cluster_id: str | None = None
     refused: dict[str, int] = field(default_factory=dict)
-    """Topic -> error code of the last answer, for those that the client may not see or that cannot be told."""
+    """The error code of the last answer about a topic that the client may not see or that cannot be told, by name."""
     all_updated_us: int = -1
-    """When all topics were told last; -1: never."""
+    """The time when all topics were told last; -1: never."""
 
     def named(self, topic_id: bytes) -> str | None:
-        """The name of a topic; None: it is not known."""
+        """The name of a topic id; None: it is not known."""
         return next((one.name for one in self.topics.values() if one.id == topic_id), None)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Who leads; -1: it is not known or there is none."""
+        """The leader of a partition; -1: it is not known or there is none."""
         found = self.topics.get(topic)
         part = found.partitions.get(partition) if found is not None else None
         return part.leader if part is not None else -1
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """The newest epoch that was told; -1: none."""
+        """The newest leader epoch that was told; -1: none."""
         found = self.topics.get(topic)
         part = found.partitions.get(partition) if found is not None else None
         return part.leader_epoch if part is not None else -1
 
     def by_leader(self, parts: Iterable[tuple[str, int]]) -> dict[int, list[tuple[str, int]]]:
-        """Leader -> those of the partitions that it leads; -1: without a leader that is known."""
+        """The partitions that each leader leads, out of `parts`; -1: those without a known leader."""
         found: dict[int, list[tuple[str, int]]] = {}
         for topic, partition in parts:
             found.setdefault(self.leader(topic, partition), []).append((topic, partition))
@@ -104,7 +104,7 @@ class Metadata:
             self.all_updated_us = now_us
 
     def new_leader(self, topic: str, partition: int, leader: int, epoch: int) -> None:
-        """A broker has told who leads now (KIP-951)."""
+        """Take in a new leader that a broker has told (KIP-951)."""
         found = self.topics.get(topic)
         part = found.partitions.get(partition) if found is not None else None
         if found is not None and part is not None and epoch > part.leader_epoch and leader in self.brokers:

@@ -20,5 +20,5 @@ def murmur2(data: bytes) -> int:
 
 
 def of_key(key: bytes, partitions: int) -> int:
-    """The partition of a key among so many."""
+    """The partition of a key, out of `partitions`."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

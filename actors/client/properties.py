@@ -29,13 +29,13 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class TlsConfig(NamedTuple):
-    """How a client speaks TLS. Files are read by the host."""
+    """The TLS settings of a client. Files are read by the host."""
 
     keys: Store
-    """Empty: the client shows no certificate."""
+    """The client's key and certificate; empty: the client shows no certificate."""
     key_password: str
     trusted: Store
-    """Empty: the authorities of the system."""
+    """The trusted authorities; empty: those of the system."""
     protocols: tuple[str, ...]
     ciphers: tuple[str, ...]
     checks_host: bool
@@ -45,17 +45,17 @@ class TlsConfig(NamedTuple):
 
 
 class Login(NamedTuple):
-    """How a client says who it is."""
+    """The credentials with which a client logs in."""
 
     mechanism: str
     name: str = ""
     password: str = ""
     token: str = ""
-    """Of OAUTHBEARER, as it is."""
+    """The token of OAUTHBEARER, as it is."""
     token_file: str = ""
-    """A file that has the token, read by the host for each login."""
+    """The path of a file that has the token, read by the host for each login."""
     extensions: tuple[tuple[str, str], ...] = ()
-    """Of OAUTHBEARER (KIP-342). With SCRAM: `tokenauth` (KIP-48)."""
+    """The extensions of OAUTHBEARER (KIP-342). With SCRAM: `tokenauth` (KIP-48)."""
 
     def __repr__(self) -> str:
         return f"Login({self.mechanism}, {self.name})"
@@ -63,7 +63,7 @@ class Login(NamedTuple):
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """All that a client is told by its user. Times are in ms, sizes in bytes."""
+    """All settings of a client. Times are in ms, sizes in bytes."""
 
     bootstrap: tuple[tuple[str, int], ...]
     client_id: str = "rayft"
@@ -105,11 +105,11 @@ class ClientConfig:
     linger_ms: int = 5
     create_topics: bool = True
     idle: tuple[str, ...] = field(default=(), repr=False)
-    """Names that were given and have no effect here."""
+    """The names that were given and have no effect here."""
 
 
 class Setting(NamedTuple):
-    """One row: which attribute a name is, and how its text is read."""
+    """One row of the table: which attribute a name is, and how its text is read."""
 
     attribute: str
     parse: Callable[[str], Any]
@@ -200,7 +200,7 @@ SECRET = frozenset({
     "ssl.keystore.password", "ssl.truststore.password",
 })  # fmt: skip
 ALIASES = {"sasl.mechanisms": "sasl.mechanism", "metadata.broker.list": "bootstrap.servers"}
-"""librdkafka's name -> Java's."""
+"""Java's name of each of librdkafka's names."""
 IDLE = frozenset({
     "auto.commit.interval.ms", "buffer.memory", "client.dns.lookup", "compression.gzip.level", "compression.lz4.level",
     "compression.zstd.level", "enable.auto.commit", "enable.metrics.push", "exclude.internal.topics",
@@ -216,7 +216,7 @@ IDLE = frozenset({
     "ssl.secure.random.implementation", "ssl.trustmanager.algorithm", "transaction.two.phase.commit.enable",
     "value.deserializer", "value.serializer",
 })  # fmt: skip
-"""Java's names that mean nothing here."""
+"""The names of Java's settings that mean nothing here."""
 IDLE_PREFIXES = ("sasl.login.", "sasl.kerberos.", "sasl.oauthbearer.", "config.providers.")
 REFUSED = {
     "bootstrap.controllers": "write bootstrap.servers with the address of a broker",
@@ -255,7 +255,7 @@ def client_config(given: Mapping[str, Any]) -> ClientConfig:
 
 
 def _texts(given: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Names of ours -> text, and the names without an effect."""
+    """The text of each setting under the names of this client, and the names without an effect."""
     text: dict[str, str] = {}
     idle: list[str] = []
     for spelt, value in given.items():

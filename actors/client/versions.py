@@ -8,11 +8,11 @@ from actors.wire import framing
 
 SOFTWARE = "rayft"
 Spoken = Mapping[int, tuple[int, int]]
-"""API key -> the lowest and the highest version of a server."""
+"""The lowest and the highest version of each API that a server speaks."""
 
 
 def spoken(reply: Any) -> Spoken:
-    """Of an ApiVersions answer. Raises Unspoken for a range that is upside down."""
+    """The versions in an ApiVersions answer. Raises Unspoken if a range is upside down."""
     found = {row.api_key: (row.min_version, row.max_version) for row in reply.api_keys}
     for key, (low, high) in found.items():
         if low > high:
@@ -21,7 +21,8 @@ def spoken(reply: Any) -> Spoken:
 
 
 def choose(name: str, theirs: Spoken, lowest: int = 0, highest: int = 1 << 15) -> int:
-    """The version to send to a server. Raises Unspoken, with the end of a sentence that begins with the server."""
+    """The version in which to send to a server. Raises Unspoken, with the end of a sentence that begins with the
+    server."""
     row = framing.rpc(name)
     ours = row.advertised
     if row.key not in theirs:
@@ -35,7 +36,7 @@ def choose(name: str, theirs: Spoken, lowest: int = 0, highest: int = 1 << 15) -
 
 
 def speaks(name: str, theirs: Spoken) -> bool:
-    """Whether there is a version in common."""
+    """Whether client and server have a version of a request in common."""
     try:
         choose(name, theirs)
     except Unspoken:

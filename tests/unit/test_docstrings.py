@@ -22,7 +22,6 @@ WORDS_MIN = 3
 LATER = (
     "actors/broker/coordinators",
     "actors/broker/telemetry",
-    "actors/client",
 )
 """Folders whose docstrings are still to be rewritten."""
 

@@ -11,11 +11,11 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 class Cluster(NamedTuple):
-    """Who is there."""
+    """The brokers of a cluster, and its controller."""
 
     id: str | None
     controller: int
-    """-1: it is not known."""
+    """The id of the controller; -1: it is not known."""
     brokers: dict[int, Broker]
 
 
@@ -26,7 +26,7 @@ class Replica(NamedTuple):
     directory_id: bytes
     log_end_offset: int
     last_fetch_ms: int
-    """Wall clock; -1: it is not told."""
+    """The wall clock time of its last fetch; -1: it is not told."""
     last_caught_up_ms: int
 
 
@@ -39,7 +39,7 @@ class Quorum(NamedTuple):
     voters: list[Replica]
     observers: list[Replica]
     nodes: dict[int, list[tuple[str, str, int]]]
-    """Voter -> (listener, host, port); empty before Kafka 3.9."""
+    """The addresses of each voter, (listener, host, port); empty before Kafka 3.9."""
 
 
 class LogDir(NamedTuple):
@@ -47,17 +47,17 @@ class LogDir(NamedTuple):
 
     path: str
     total_bytes: int
-    """-1: it is not told (before Kafka 3.3)."""
+    """The size of the disk; -1: it is not told (before Kafka 3.3)."""
     usable_bytes: int
     sizes: dict[tuple[str, int], int]
-    """Partition -> bytes of its replica."""
+    """The bytes of each partition's replica."""
     lags: dict[tuple[str, int], int]
     moving: set[tuple[str, int]]
-    """Replicas that are being copied into this directory."""
+    """The replicas that are being copied into this directory."""
 
 
 def describe_cluster() -> Steps[Cluster]:
-    """Brokers and controller, asked anew."""
+    """Ask a broker anew for the brokers and the controller."""
     metadata: Metadata = yield Know((), fresh=True)
     return Cluster(metadata.cluster_id, metadata.controller, dict(metadata.brokers))
 
@@ -92,7 +92,7 @@ def _replica(one: Any) -> Replica:
 
 
 def describe_log_dirs(brokers: list[int] | None = None) -> Steps[dict[int, Any]]:
-    """Broker -> its list of LogDir, or its ClientError. None: all brokers."""
+    """The list of LogDir of each broker, or its ClientError. None: all brokers."""
     metadata: Metadata = yield Know((), fresh=True)
     wanted = sorted(metadata.brokers) if brokers is None else brokers
     kind = message("DescribeLogDirsRequest")

@@ -11,7 +11,7 @@ from actors.wire.messages import message
 
 
 class Kind(enum.IntEnum):
-    """What has configurations."""
+    """The kind of a resource that has configurations."""
 
     TOPIC = 2
     BROKER = 4
@@ -21,7 +21,7 @@ class Kind(enum.IntEnum):
 
 
 class Op(enum.IntEnum):
-    """What to do to one configuration."""
+    """The change to one configuration."""
 
     SET = 0
     DELETE = 1
@@ -43,17 +43,17 @@ Resource = tuple[Kind, str]
 
 
 class Config(NamedTuple):
-    """One configuration."""
+    """One configuration of a resource."""
 
     name: str
     value: str | None
-    """None: it has none, or it is sensitive."""
+    """The value; None: it has none, or it is sensitive."""
     source: str
-    """Where the value comes from: one of SOURCES."""
+    """The source of the value: one of SOURCES."""
     read_only: bool
     sensitive: bool
     synonyms: tuple[tuple[str, str | None, str], ...]
-    """(name, value, source) of all that it could be, the one that counts first."""
+    """All values that the configuration could have, (name, value, source), the one that counts first."""
 
 
 def _to(resource: Resource) -> To:
@@ -66,7 +66,8 @@ def _to(resource: Resource) -> To:
 def describe(
     resources: Iterable[Resource], names: Iterable[str] | None = None, *, synonyms: bool = False
 ) -> Steps[dict[Resource, Any]]:
-    """Resource -> {name: Config}, or its ClientError. `names`: of those that are wanted; None: all."""
+    """The configurations of each resource, {name: Config}, or its ClientError. `names`: those that are wanted; None:
+    all."""
     kind = message("DescribeConfigsRequest")
     wanted = None if names is None else list(names)
     groups: dict[To, list[Resource]] = {}
@@ -118,8 +119,8 @@ def _config(one: Any) -> Config:
 def alter(
     changes: Mapping[Resource, Mapping[str, tuple[Op, str | None]]], *, validate_only: bool = False
 ) -> Steps[dict[Resource, ClientError | None]]:
-    """Change configurations one by one (Kafka 2.3 and newer): resource -> {name: (what to do, value)}; each resource's error
-    or None."""
+    """Change configurations one by one (Kafka 2.3 and newer): resource -> {name: (what to do, value)}. Returns each
+    resource's error or None."""
     kind = message("IncrementalAlterConfigsRequest")
 
     def build(some: list[Resource]) -> Any:

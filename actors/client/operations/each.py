@@ -9,7 +9,7 @@ from actors.client.errors import Action, ClientError, action, refused
 
 K = TypeVar("K")
 Outcome = tuple[Any, int, str | None]
-"""(which one, error code, the server's words)."""
+"""The outcome for one thing: (which one, error code, the server's words)."""
 
 
 def each(
@@ -19,8 +19,8 @@ def each(
     outcomes: Callable[[Reply], Iterable[Outcome]],
     again: frozenset[Action] = frozenset({Action.AGAIN}),
 ) -> Steps[dict[K, ClientError | None]]:
-    """Ask for all of them, and again for those whose error passes, until all are decided. `what`: `topic`, for the errors.
-    Returns the error of each, or None."""
+    """Ask for all things, and again for those whose error passes, until all are decided. `what`: `topic`, for the
+    errors. Returns the error of each, or None."""
     left = list(items)
     found: dict[K, ClientError | None] = {}
     attempt = 0
@@ -42,7 +42,7 @@ def each(
 
 
 def _named(item: Any) -> str:
-    """As people write it: a partition as `orders/0`."""
+    """The name of a thing as people write it: a partition as `orders/0`."""
     if not isinstance(item, tuple):
         return str(item)
     first, second = item
@@ -50,7 +50,7 @@ def _named(item: Any) -> str:
 
 
 def alone(outcomes: dict[Any, ClientError | None]) -> None:
-    """Raise the first error, where one thing was asked for."""
+    """Raise the first error, if there is one, where one thing was asked for."""
     for error in outcomes.values():
         if error is not None:
             raise error

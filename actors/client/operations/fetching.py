@@ -26,11 +26,12 @@ from actors.wire.messages import ZERO_UUID, message
 from fastpath.records import batch as batches
 
 BY_NAME_LAST = 12
-"""The last version of Fetch that names topics; behind it there are ids."""
+"""The last version of Fetch that names topics; later versions have ids."""
 SESSIONS_FIRST = 7
 SESSION_EPOCH_MAX = (1 << 31) - 1
 ABSENCES_MAX = 8
-"""How often brokers may say that a topic does not exist, before it is believed: one that has just begun does not know."""
+"""How often brokers may say that a topic does not exist, before it is believed: a broker that has just begun does not
+know."""
 NOT_FETCHED = -1
 
 
@@ -42,18 +43,18 @@ class Fetched(NamedTuple):
     offset: int
     """The position that was asked for: records before it in the first batch are to be left out."""
     records: memoryview
-    """Whole batches, then possibly one that is cut off. It lies in the frame of the answer."""
+    """The bytes of whole batches, then possibly one that is cut off. It lies in the frame of the answer."""
     next_offset: int
     """The position behind the last whole batch."""
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
     aborted: tuple[tuple[int, int], ...]
-    """(producer id, first offset) of aborted transactions in these batches; with READ_COMMITTED only."""
+    """The aborted transactions in these batches, (producer id, first offset); with READ_COMMITTED only."""
 
 
 class OutOfRange(NamedTuple):
-    """The log does not have that offset: it was deleted, or was never there. `Fetcher.seek` goes on elsewhere."""
+    """The log does not have an offset: it was deleted, or was never there. `Fetcher.seek` goes on elsewhere."""
 
     topic: str
     partition: int
@@ -67,11 +68,11 @@ class Diverged(NamedTuple):
     partition: int
     offset: int
     end_offset: int
-    """Up to here what was read is in the log."""
+    """The offset up to which what was read is in the log."""
 
 
 class Failed(NamedTuple):
-    """A partition that is not read any more."""
+    """A partition that is not read any more, and why."""
 
     topic: str
     partition: int
@@ -82,21 +83,21 @@ Result = Fetched | OutOfRange | Diverged | Failed
 
 
 class _Place:
-    """Where a reader is in a partition."""
+    """The state of a reader in one partition."""
 
     __slots__ = ("absences", "checked_epoch", "epoch", "halted", "offset", "replica")
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
         self.epoch = NOT_FETCHED
-        """Leader epoch of the last batch that was read."""
+        """The leader epoch of the last batch that was read."""
         self.checked_epoch = NOT_FETCHED
         """The leader epoch in which the position was found to be in the log."""
         self.replica = -1
         """The broker that the leader has sent this reader to; -1: none."""
         self.absences = 0
         self.halted = False
-        """It is not read until `seek`."""
+        """Whether the partition is not read until `seek`."""
 
 
 class _Session:
@@ -108,20 +109,20 @@ class _Session:
         self.id = 0
         self.epoch = 0
         self.sent: dict[Part, tuple[int, int]] = {}
-        """Partition -> (position, leader epoch) as the broker knows them."""
+        """The position and leader epoch of each partition as the broker knows them."""
         self.by_id: bool | None = None
 
 
 class Fetcher:
-    """Reads some partitions. `fetch()` once gives what all brokers have; `fetch_from(node)` what one has, and may be under
-    way for several brokers at once, but only once for each."""
+    """A reader of some partitions. `fetch()` once gives what all brokers have; `fetch_from(node)` what one has, and may
+    be under way for several brokers at once, but only once for each."""
 
     def __init__(self, config: ClientConfig, positions: Mapping[Part, int]) -> None:
         self._config = config
         self._places = {part: _Place(offset) for part, offset in positions.items()}
         self._sessions: dict[int, _Session] = {}
         self._ids: dict[str, bytes] = {}
-        """Topic -> its id when it was seen first; another one is another topic."""
+        """The id of a topic when it was seen first, by name; another id is another topic."""
         self._stale = False
 
     def position(self, topic: str, partition: int) -> int:
@@ -129,19 +130,19 @@ class Fetcher:
         return self._places[topic, partition].offset
 
     def positions(self) -> dict[Part, int]:
-        """All of them."""
+        """The offset that is read next, of each partition."""
         return {part: place.offset for part, place in self._places.items()}
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on elsewhere, or begin to read a partition."""
+        """Set the position of a partition, or begin to read it."""
         self._places[topic, partition] = _Place(offset)
 
     def leave(self, topic: str, partition: int) -> None:
-        """Read a partition no longer."""
+        """Stop reading a partition."""
         self._places.pop((topic, partition), None)
 
     def prepare(self) -> Steps[tuple[list[int], list[Result]]]:
-        """Learn who is to be asked. Returns the brokers, and what is to be told before."""
+        """Learn which brokers are to be asked. Returns them, and what is to be told before."""
         active = [part for part, place in self._places.items() if not place.halted]
         metadata: Metadata = yield Know(tuple({topic for topic, _ in active}), fresh=self._stale)
         self._stale = False
@@ -167,7 +168,7 @@ class Fetcher:
         return told
 
     def fetch_from(self, node: int) -> Steps[list[Result]]:
-        """Ask one of the brokers that `prepare` has told."""
+        """Ask one of the brokers that `prepare` has returned."""
         metadata: Metadata = yield Know(())
         replies = yield [self._ask(metadata, node)]
         return self._take(metadata, node, replies[0])
@@ -175,13 +176,13 @@ class Fetcher:
     # ---- whom to ask
 
     def _node(self, metadata: Metadata, part: Part) -> int:
-        """Who is to be asked; -1: nobody that is known."""
+        """The broker to ask for a partition; -1: none that is known."""
         replica = self._places[part].replica
         node = replica if replica in metadata.brokers else metadata.leader(*part)
         return node if node in metadata.brokers else -1
 
     def _absent(self, metadata: Metadata, part: Part) -> Failed | None:
-        """Why a partition cannot be read any more, by what the brokers say; None: it can."""
+        """The reason why a partition cannot be read any more, by what the brokers say; None: it can be read."""
         topic, partition = part
         place, known = self._places[part], metadata.topics.get(topic)
         if known is None or partition not in known.partitions:
@@ -326,7 +327,7 @@ class Fetcher:
         return told
 
     def _partition(self, metadata: Metadata, node: int, part: Part, place: _Place, data: Any) -> Result | None:
-        """What came of one partition; None: nothing to tell."""
+        """The result for one partition; None: there is nothing to tell."""
         if data.current_leader is not None:
             metadata.new_leader(*part, data.current_leader.leader_id, data.current_leader.leader_epoch)
         code = data.error_code
@@ -370,5 +371,5 @@ class Fetcher:
 
 
 def fetcher(config: ClientConfig, parts: Iterable[Part], offset: int) -> Fetcher:
-    """One that begins everywhere at the same offset."""
+    """A fetcher that begins everywhere at the same offset."""
     return Fetcher(config, dict.fromkeys(parts, offset))

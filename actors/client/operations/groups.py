@@ -26,9 +26,9 @@ class Listed(NamedTuple):
 
     name: str
     type: str
-    """classic, consumer, share or streams; empty: the cluster does not tell (before Kafka 3.8)."""
+    """The type: classic, consumer, share or streams; empty: the cluster does not tell (before Kafka 3.8)."""
     state: str
-    """Empty: the cluster does not tell (before Kafka 2.6)."""
+    """The state of the group; empty: the cluster does not tell (before Kafka 2.6)."""
     protocol_type: str
     coordinator: int
 
@@ -41,19 +41,19 @@ class Member(NamedTuple):
     host: str
     instance: str | None
     assignment: dict[str, list[int]]
-    """Topic -> partitions. Of streams: subtopology -> partitions of its active tasks."""
+    """The partitions of each topic. For streams groups: the partitions of active tasks of each subtopology."""
 
 
 class Group(NamedTuple):
-    """A group."""
+    """A group of any kind, with its members."""
 
     name: str
     type: str
     state: str
     protocol: str
-    """The assignor."""
+    """The name of the assignor."""
     epoch: int
-    """-1 with a classic group, which does not tell."""
+    """The epoch of the group; -1 with a classic group, which does not tell it."""
     members: list[Member]
     coordinator: int
 
@@ -63,7 +63,7 @@ class Committed(NamedTuple):
 
     offset: int
     leader_epoch: int
-    """-1: it is not known."""
+    """The leader epoch of the offset; -1: it is not known."""
     metadata: str
 
 
@@ -97,7 +97,8 @@ def list_groups(
 
 
 def describe(name: str, type: str | None = None) -> Steps[Group]:
-    """One group. `type`: None: it is found out. Raises ClientError; GROUP_ID_NOT_FOUND: there is none."""
+    """The description of one group. `type`: None: it is found out. Raises ClientError, with GROUP_ID_NOT_FOUND if there
+    is none."""
     to = Coordinator(KeyType.GROUP, name)
     for one in [type] if type is not None else [CONSUMER, SHARE, STREAMS, CLASSIC]:
         if one == CLASSIC:
@@ -154,8 +155,8 @@ def _describe_classic(name: str) -> Steps[Group]:
 
 
 def classic_assignment(data: bytes) -> dict[str, list[int]]:
-    """Topic -> partitions, of the bytes that a consumer's leader has written (ConsumerProtocolAssignment). What cannot be
-    read is left out: any client may have written it."""
+    """The partitions of each topic, from the bytes that a consumer's leader has written (ConsumerProtocolAssignment).
+    What cannot be read is left out: any client may have written it."""
     found: dict[str, list[int]] = {}
     try:
         (topics,) = struct.unpack_from(">i", data, 2)
@@ -178,8 +179,8 @@ def classic_assignment(data: bytes) -> dict[str, list[int]]:
 
 
 def committed(group: str, parts: Iterable[Part] | None = None, *, stable: bool = False) -> Steps[dict[Part, Any]]:
-    """Part -> `Committed`, or its ClientError; partitions without a committed offset are left out. None: all. `stable`: wait
-    for open transactions that commit offsets (KIP-447)."""
+    """The committed offset of each partition, or its ClientError; partitions without one are left out. None: all.
+    `stable`: wait for open transactions that commit offsets (KIP-447)."""
     kind = message("OffsetFetchRequest")
     topics = None if parts is None else by_topic(parts)
 
@@ -238,8 +239,8 @@ def commit(
     generation: int = -1,
     instance: str | None = None,
 ) -> Steps[dict[Part, ClientError | None]]:
-    """Commit offsets, by default as somebody who is no member: that is for a group without members. Each one's error or
-    None."""
+    """Commit offsets, by default without being a member: that is for a group without members. Returns each one's error
+    or None."""
     kind = message("OffsetCommitRequest")
     values = {part: one if isinstance(one, Committed) else Committed(one, -1, "") for part, one in offsets.items()}
 
@@ -282,7 +283,8 @@ def _offset_outcomes(reply: Reply) -> Any:
 
 
 def delete_offsets(group: str, parts: Iterable[Part]) -> Steps[dict[Part, ClientError | None]]:
-    """Delete committed offsets of topics to which nobody in the group is subscribed; each one's error or None."""
+    """Delete committed offsets of topics to which no member of the group subscribes. Returns each one's error or
+    None."""
     kind = message("OffsetDeleteRequest")
 
     def build(some: list[Part]) -> Any:
@@ -306,7 +308,7 @@ def delete_offsets(group: str, parts: Iterable[Part]) -> Steps[dict[Part, Client
 
 
 def share_offsets(group: str) -> Steps[dict[Part, Any]]:
-    """Part -> (start offset, lag; -1: it is not told) of a share group, or its ClientError."""
+    """(start offset, lag; -1: it is not told) of each partition of a share group, or its ClientError."""
     kind = message("DescribeShareGroupOffsetsRequest")
     request = kind(groups=[kind.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)])
     reply = yield Ask(Coordinator(KeyType.GROUP, group), "DescribeShareGroupOffsets", lambda version: request)
@@ -326,7 +328,7 @@ def share_offsets(group: str) -> Steps[dict[Part, Any]]:
 
 
 def delete(groups: Iterable[str]) -> Steps[dict[str, ClientError | None]]:
-    """Delete groups that have no members; each one's error or None."""
+    """Delete groups that have no members. Returns each one's error or None."""
     kind = message("DeleteGroupsRequest")
     found: dict[str, ClientError | None] = {}
     for name in groups:

@@ -12,7 +12,7 @@ from actors.client.operations.topics import missing
 from actors.wire.errors import ErrorCode
 
 Part = tuple[str, int]
-"""Topic and partition."""
+"""The name of a partition: (topic, partition)."""
 
 
 def of_leaders(
@@ -22,7 +22,7 @@ def of_leaders(
     outcomes: Callable[[Reply], Iterable[tuple[Part, int, Any]]],
     versions: tuple[int, int] = (0, 1 << 15),
 ) -> Steps[dict[Part, Any]]:
-    """What the leaders of all these partitions answer: part -> value, or a ClientError. `build`: (version, partitions of one
+    """The answers of the leaders of partitions: part -> value, or a ClientError. `build`: (version, partitions of one
     leader, metadata) -> request. `outcomes`: reply -> (partition, error code, value)."""
     left = list(dict.fromkeys(parts))
     found: dict[Part, Any] = {}
@@ -77,7 +77,7 @@ def _passes(error: ClientError) -> bool:
 
 
 def existing(metadata: Metadata, part: Part) -> None:
-    """Raises ClientError if there is no such partition."""
+    """Check that there is such a partition. Raises ClientError if there is none."""
     topic, partition = part
     missing(metadata, topic)
     if partition not in metadata.topics[topic].partitions:
@@ -86,7 +86,7 @@ def existing(metadata: Metadata, part: Part) -> None:
 
 
 def by_topic(parts: Iterable[Part]) -> Mapping[str, list[int]]:
-    """Topic -> its partitions among these."""
+    """The partitions of each topic, out of `parts`."""
     found: dict[str, list[int]] = {}
     for topic, partition in parts:
         found.setdefault(topic, []).append(partition)

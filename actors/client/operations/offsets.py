@@ -11,25 +11,25 @@ from actors.wire.messages import message
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 LOWEST = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
-"""Kind -> the first version of ListOffsets that knows it."""
+"""The first version of ListOffsets that knows each kind."""
 
 
 class Found(NamedTuple):
-    """An offset."""
+    """An offset that was looked up."""
 
     offset: int
-    """-1: there is no record at or behind that time."""
+    """The offset; -1: there is no record at or behind that time."""
     timestamp: int
-    """ms; -1 where no time was asked for."""
+    """The timestamp of the record, ms; -1 where no time was asked for."""
     leader_epoch: int
-    """-1: the cluster does not tell."""
+    """The leader epoch of the record; -1: the cluster does not tell it."""
 
 
 def list_offsets(
     parts: Mapping[Part, int] | Iterable[Part], at: int = LATEST, isolation: int = READ_UNCOMMITTED
 ) -> Steps[dict[Part, Any]]:
-    """Part -> `Found`, or the ClientError of that partition. `parts`: part -> a time in ms or one of the kinds above, or
-    parts that are all asked for `at`. With READ_COMMITTED, LATEST is the last stable offset (KIP-98)."""
+    """The offset of each partition, as `Found`, or its ClientError. `parts`: part -> a time in ms or one of the kinds
+    above, or parts that are all asked for `at`. With READ_COMMITTED, LATEST is the last stable offset (KIP-98)."""
     times = dict(parts) if isinstance(parts, Mapping) else dict.fromkeys(parts, at)
     kind = message("ListOffsetsRequest")
 
@@ -63,7 +63,7 @@ def list_offsets(
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch ends in the log of the present leader (KIP-320)."""
+    """The end of a leader epoch in the log of the present leader (KIP-320)."""
 
     epoch: int
     """The largest epoch at or below the one that was asked for; -1: there is none."""
@@ -71,8 +71,8 @@ class EpochEnd(NamedTuple):
 
 
 def epoch_ends(epochs: Mapping[Part, int]) -> Steps[dict[Part, Any]]:
-    """Part -> `EpochEnd` of a leader epoch, or the ClientError of that partition. A reader whose position is behind the end
-    of its epoch has read what a new leader does not have."""
+    """The end of a leader epoch for each partition, as `EpochEnd`, or its ClientError. A reader whose position is
+    behind the end of its epoch has read what a new leader does not have."""
     kind = message("OffsetForLeaderEpochRequest")
 
     def build(version: int, some: list[Part], metadata: Metadata) -> Any:

@@ -30,7 +30,7 @@ from fastpath.records import batch as batches
 TRANSACTIONAL = 0x10
 SEQUENCES = 1 << 31
 IN_FLIGHT_MAX = 5
-"""A leader knows the last five batches of a producer."""
+"""The most batches of a partition that are under way: a leader knows the last five batches of a producer."""
 BY_NAME_LAST = 12
 ADDED_BY_CLIENT_LAST = {"Produce": 11, "AddPartitionsToTxn": 3, "AddOffsetsToTxn": 3, "EndTxn": 4, "TxnOffsetCommit": 4}
 """The last versions of the protocol in which the client adds partitions (before KIP-890's second part)."""
@@ -42,12 +42,12 @@ OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class Placed(NamedTuple):
-    """Where a batch was written."""
+    """The place at which a batch was written."""
 
     offset: int
-    """Of its first record; -1: it is not known (acks=0, or it had been written by an earlier try)."""
+    """The offset of its first record; -1: it is not known (acks=0, or it had been written by an earlier try)."""
     timestamp: int
-    """ms, where the log decides the time; else -1."""
+    """The timestamp of its records, ms, where the log decides the time; else -1."""
 
 
 class _Batch:
@@ -68,7 +68,7 @@ class _Batch:
         self.found: Placed | ClientError | None = None
 
     def stamp(self, producer_id: int, epoch: int, transactional: bool) -> None:
-        """Write who sends it, and the CRC."""
+        """Write the producer's id and epoch into the batch, and the CRC."""
         _PRODUCER.pack_into(self.data, _PRODUCER_AT, producer_id, epoch, self.sequence)
         if transactional:
             self.data[_ATTRIBUTES_AT + 1] |= TRANSACTIONAL
@@ -77,7 +77,7 @@ class _Batch:
 
 
 class Producer:
-    """One producer. Its operations run one after the other."""
+    """A producer of batches. Its operations run one after the other."""
 
     def __init__(self, config: ClientConfig) -> None:
         if config.idempotent and config.in_flight_max > IN_FLIGHT_MAX:
@@ -88,23 +88,24 @@ class Producer:
         self._config = config
         self._id, self._epoch = -1, -1
         self._sequences: dict[Part, int] = {}
-        """Partition -> the number of the next record that is given to it."""
+        """The number of the next record that is given to a partition, by partition."""
         self._known: set[Part] = set()
-        """Partitions that know this producer, as they have acknowledged something."""
+        """The partitions that know this producer, as they have acknowledged something."""
         self._first: dict[Part, int] = {}
-        """Partition -> the number of the first batch that it has not acknowledged."""
+        """The number of the first batch that a partition has not acknowledged, by partition."""
         self._added: set[Part] = set()
-        """Partitions of the transaction."""
+        """The partitions of the transaction."""
         self._in_transaction = False
         self._abort_only: ClientError | None = None
         self._fenced: ClientError | None = None
-        """Another producer has taken over: nothing is sent any more."""
+        """The error if another producer has taken over, so that nothing is sent any more; None: none has."""
 
     # ---- batches
 
     def send(self, data: Iterable[tuple[Part, Buffer]]) -> Steps[list[Placed | ClientError]]:
-        """Write whole batches (magic 2, one for each entry), of which a partition may have several. Returns what came of
-        each, in the order given. A bytearray is changed in place. Raises ClientError for what concerns all of them."""
+        """Write whole batches (magic 2, one for each entry), of which a partition may have several. Returns the result
+        of each, in the order given. A bytearray is changed in place. Raises ClientError for what concerns all of
+        them."""
         given = [_Batch(part, one) for part, one in data]
         transactional = self._config.transactional_id is not None
         if transactional and not self._in_transaction:
@@ -125,7 +126,8 @@ class Producer:
         return [one.found or ClientError("nothing is known of it") for one in given]
 
     def _uncertain(self) -> None:
-        """Some batches were not written, or nobody knows: numbers of later ones would not follow."""
+        """Give up the numbers, since some batches were not written, or may not have been: numbers of later ones would
+        not follow."""
         if self._config.transactional_id is not None:
             self._abort_only = ClientError("the transaction has failed: abort it")
         else:
@@ -162,7 +164,8 @@ class Producer:
                                 one.found = error
 
     def _number(self, left: Mapping[Part, list[_Batch]]) -> None:
-        """Give numbers to those that have none. One that is sent again keeps its own: it may have been written."""
+        """Give numbers to batches that have none. A batch that is sent again keeps its own: it may have been
+        written."""
         if not self._config.idempotent:
             return
         for part, some in left.items():
@@ -176,8 +179,8 @@ class Producer:
     def _requests(
         self, metadata: Metadata, left: Mapping[Part, list[_Batch]]
     ) -> tuple[list[Ask], list[dict[Part, _Batch]]]:
-        """Requests to all leaders, those to one in order: the first batch of each partition, then the second. They are so
-        few that a leader knows all of them when the first is sent again."""
+        """The requests to all leaders, those to one leader in order: the first batch of each partition, then the
+        second. They are so few that a leader knows all of them when the first is sent again."""
         asks: list[Ask] = []
         groups: list[dict[Part, _Batch]] = []
         for node, parts in metadata.by_leader(left).items():
@@ -234,7 +237,7 @@ class Producer:
         )  # fmt: skip
 
     def _take(self, group: Mapping[Part, _Batch], reply: Reply | ClientError, metadata: Metadata) -> bool:
-        """Take in an answer; whether some of it is to be sent again."""
+        """Take in an answer. Returns whether some of it is to be sent again."""
         if isinstance(reply, ClientError):
             if not isinstance(reply, Lost):
                 raise reply
@@ -280,7 +283,7 @@ class Producer:
     # ---- transactions
 
     def begin(self) -> Steps[None]:
-        """Begin a transaction. The first one fences whoever had the transactional.id before."""
+        """Begin a transaction. The first one fences any other producer with the transactional.id."""
         if self._fenced is not None:
             raise self._fenced
         if self._config.transactional_id is None:
@@ -390,7 +393,8 @@ class Producer:
         self._in_transaction, self._added = False, set()
 
     def _transactional(self, to: Any, name: str, build: Any, codes: Any) -> Steps[None]:
-        """Ask a coordinator until it does it. Whatever else comes of it, the transaction can only be aborted then."""
+        """Ask a coordinator until it does it. If anything else comes of it, the transaction can only be aborted
+        then."""
         attempt, whole = 0, False
         try:
             while True:
@@ -416,7 +420,8 @@ class Producer:
     # ---- who it is
 
     def _fence(self, code: int) -> ClientError:
-        """Somebody else has the transactional.id. Asking for a new epoch would fence whoever that is."""
+        """Note that another producer has the transactional.id. Returns the error for that. Asking for a new epoch would
+        fence the other one."""
         self._fenced = ClientError(
             f"transactional.id {self._config.transactional_id} is in use by a newer producer, or the transaction took "
             f"longer than transaction.timeout.ms ({NAMES[code]})",

@@ -10,7 +10,8 @@ from fastpath.records import batch as batches
 
 
 def records(found: Fetched, check_crcs: bool = True) -> Iterator[batches.Record]:
-    """From the position on that was asked for. Raises ClientError for damaged bytes, with topic, partition and offset."""
+    """The records of a fetch, from the position on that was asked for. Raises ClientError for damaged bytes, with
+    topic, partition and offset."""
     committed = Committed(found.aborted)
     offset = found.offset
     try:

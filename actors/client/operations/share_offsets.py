@@ -10,7 +10,7 @@ from actors.wire.messages import message
 
 
 def alter(group: str, offsets: Mapping[Part, int]) -> Steps[dict[Part, ClientError | None]]:
-    """Set the start offsets of a share group without members; each one's error or None."""
+    """Set the start offsets of a share group without members. Returns each one's error or None."""
     kind = message("AlterShareGroupOffsetsRequest")
 
     def ask(some: list[Part]) -> Ask:

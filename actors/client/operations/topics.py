@@ -11,7 +11,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 WAIT_MS = 30_000
-"""For the server, in which to make or delete all topics of a request."""
+"""How long the server may take to make or delete all topics of a request, ms."""
 
 
 class NewTopic(NamedTuple):
@@ -19,15 +19,15 @@ class NewTopic(NamedTuple):
 
     name: str
     partitions: int = -1
-    """-1: the cluster's default (Kafka 2.4 and newer)."""
+    """The number of partitions; -1: the cluster's default (Kafka 2.4 and newer)."""
     replication_factor: int = -1
     configs: Mapping[str, str] = {}
     assignment: Mapping[int, list[int]] = {}
-    """Partition -> brokers, instead of the two numbers."""
+    """The brokers of each partition, instead of the two numbers."""
 
 
 def describe(names: Iterable[str] | None = None) -> Steps[dict[str, Topic]]:
-    """Topics by name, asked anew; None: all. Raises ClientError for one that does not exist or may not be seen."""
+    """The topics by name, asked anew; None: all. Raises ClientError if one does not exist or may not be seen."""
     wanted = tuple(names) if names is not None else None
     metadata: Metadata = yield Know(wanted, fresh=True)
     for name in wanted or ():
@@ -36,7 +36,7 @@ def describe(names: Iterable[str] | None = None) -> Steps[dict[str, Topic]]:
 
 
 def missing(metadata: Metadata, name: str) -> None:
-    """Raises ClientError if the cluster does not have a topic, or does not tell of it."""
+    """Check that the cluster has a topic, and tells of it. Raises ClientError if not."""
     code = metadata.refused.get(name)
     if name not in metadata.topics or code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         if code in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
@@ -47,7 +47,7 @@ def missing(metadata: Metadata, name: str) -> None:
 def create(
     topics: Iterable[NewTopic], *, validate_only: bool = False, wait: bool = True
 ) -> Steps[dict[str, ClientError | None]]:
-    """Make topics; each one's error or None. `wait`: until a broker knows their leaders."""
+    """Make these topics. Returns each one's error or None. `wait`: until a broker knows their leaders."""
     by_name = {one.name: one for one in topics}
     kind = message("CreateTopicsRequest")
 
@@ -102,7 +102,7 @@ def led(names: Iterable[str]) -> Steps[Metadata]:
 
 
 def delete(names: Iterable[str]) -> Steps[dict[str, ClientError | None]]:
-    """Delete topics by name; each one's error or None."""
+    """Delete topics by name. Returns each one's error or None."""
     kind = message("DeleteTopicsRequest")
 
     def ask(some: list[str]) -> Ask:
@@ -120,7 +120,7 @@ def delete(names: Iterable[str]) -> Steps[dict[str, ClientError | None]]:
 
 
 def add_partitions(counts: Mapping[str, int], *, validate_only: bool = False) -> Steps[dict[str, ClientError | None]]:
-    """Give topics more partitions: topic -> how many it is to have in all; each one's error or None."""
+    """Give topics more partitions: topic -> how many it is to have in all. Returns each one's error or None."""
     kind = message("CreatePartitionsRequest")
 
     def ask(names: list[str]) -> Ask:
