@@ -19,11 +19,6 @@ OPENINGS = re.compile(
 """First words that need another sentence, or that ask the reader who or what is meant."""
 WORDS_MIN = 3
 """The fewest words of a first sentence: two name a thing again and say nothing of it."""
-LATER = (
-    "actors/broker/coordinators",
-    "actors/broker/telemetry",
-)
-"""Folders whose docstrings are still to be rewritten."""
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -52,11 +47,9 @@ def fault(text: str) -> str | None:
 
 
 def files() -> list[Path]:
-    """The sources of the product, without those whose docstrings come later and without generated stubs."""
+    """The sources of the product, without generated stubs."""
     found = [path for top in ("actors", "fastpath") for path in sorted((ROOT / top).rglob("*.py*"))]
-    wanted = [path for path in found if path.suffix in (".py", ".pyi") and "schemas" not in path.parts]
-    later = tuple(f"{folder}/" for folder in LATER)
-    return [path for path in wanted if not path.relative_to(ROOT).as_posix().startswith(later)]
+    return [path for path in found if path.suffix in (".py", ".pyi") and "schemas" not in path.parts]
 
 
 def test_the_first_sentence_of_each_docstring_stands_alone() -> None:
@@ -67,10 +60,6 @@ def test_the_first_sentence_of_each_docstring_stands_alone() -> None:
         if (why := fault(text)) is not None
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def test_folders_of_later_are_there() -> None:
-    assert [folder for folder in LATER if not (ROOT / folder).is_dir()] == []
 
 
 @pytest.mark.parametrize(

@@ -21,21 +21,21 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
 Record = tuple[bytes, bytes | None]
-"""Key and value; None removes the key."""
+"""A record to write: key and value; None removes the key."""
 RECORD_BYTES = 24
-"""What a record takes in a batch besides key and value, at most."""
+"""The most bytes that a record takes in a batch besides key and value."""
 Then = Callable[[ErrorCode, Now], None]
-"""Told how a write has ended: NONE once it is committed."""
+"""A function that is told how a write has ended: NONE once it is committed."""
 
 
 class Write(NamedTuple):
-    """Records for one partition. Its end is reported with `written(token, error, now)`."""
+    """Records to be written to one partition. Its end is reported with `written(token, error, now)`."""
 
     token: int
     partition: int
     records: Sequence[Record]
     producer: tuple[int, int] | None = None
-    """Producer id and epoch of the transaction that they belong to, if they belong to one."""
+    """The id and the epoch of the producer to whose transaction the records belong, if they belong to one."""
 
 
 class Led(Protocol):
@@ -58,10 +58,11 @@ class _Pending(NamedTuple):
 
 
 class Coordination(Generic[S]):
-    """All partitions of one coordinator. `S`: what it keeps of one."""
+    """All partitions of one coordinator. `S`: what it keeps of one partition."""
 
     def __init__(self, partitions: int, shard: Callable[[int, int], S]) -> None:
-        """`partitions`: how many the topic will have; see `resized`. `shard`: a new one, by partition and epoch."""
+        """A coordination of no partition yet. `partitions`: how many the topic will have; see `resized`. `shard`: makes
+        a new shard, by partition and epoch."""
         self.partitions = partitions
         """The number of partitions of the topic, which decides where each name is."""
         self.shards: dict[int, S] = {}
@@ -70,7 +71,7 @@ class Coordination(Generic[S]):
         self._shard = shard
         self._pending: dict[int, _Pending] = {}
         self._under_way: dict[tuple[int, str], int] = {}
-        """(partition, name) -> how many of these are about it. Invariant: no value is 0."""
+        """The number of writes under way about a name, by (partition, name). Invariant: no value is 0."""
         self._next_token = 0
 
     # ---- which partition
@@ -80,7 +81,7 @@ class Coordination(Generic[S]):
         return partition_of(name, self.partitions)
 
     def shard_of(self, name: str) -> S | ErrorCode:
-        """The loaded shard of a name, or why there is none."""
+        """The loaded shard of a name, or the error if there is none."""
         shard = self.shards.get(self.partition_of(name))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
@@ -91,10 +92,9 @@ class Coordination(Generic[S]):
         return any(not shard.loaded for shard in self.shards.values())
 
     def resized(self, partitions: int | None) -> list[tuple[int, int]]:
-        """The topic has this many partitions. None: it does not exist, and the settings say how many it will have.
-
-        Then names are in other partitions. The partitions led here are lost and must be gained again: (partition, epoch)
-        of each."""
+        """Take over how many partitions the topic has. None: it does not exist, and the settings say how many it will
+        have. If that changes, names are in other partitions: the partitions led here are lost and must be gained again.
+        Returns (partition, epoch) of each."""
         partitions = self._configured if partitions is None else partitions
         if partitions == self.partitions:
             return []
@@ -107,12 +107,12 @@ class Coordination(Generic[S]):
     # ---- leadership and loading
 
     def gained(self, partition: int, epoch: int) -> None:
-        """This broker leads the partition now. Its log must be loaded."""
+        """Begin a shard of a partition that this broker leads now. Its log must be loaded."""
         self.lost(partition)
         self.shards[partition] = self._shard(partition, epoch)
 
     def lost(self, partition: int) -> None:
-        """This broker leads the partition no longer."""
+        """Drop the shard of a partition that this broker leads no longer."""
         shard = self.shards.pop(partition, None)
         if shard is None:
             return
@@ -131,8 +131,8 @@ class Coordination(Generic[S]):
     def load(
         self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
     ) -> list[str]:
-        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`: whose
-        transaction the records belong to; -1: they belong to none.
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`:
+        whose transaction the records belong to; -1: they belong to none.
 
         Returns a sentence about each damaged key, which is passed over, and about each value that cannot be read."""
         shard = self.shard_loading(partition, epoch)
@@ -155,7 +155,7 @@ class Coordination(Generic[S]):
         """Replay a marker. It means nothing in a topic to which no transaction writes."""
 
     def _serve(self, partition: int, epoch: int) -> S | None:
-        """The whole log has been replayed: the shard serves from now on. None: leadership changed meanwhile."""
+        """Let a shard serve, since the whole log has been replayed. Returns it; None: leadership changed meanwhile."""
         shard = self.shard_loading(partition, epoch)
         if shard is not None:
             shard.loaded = True
@@ -163,25 +163,26 @@ class Coordination(Generic[S]):
 
     @abstractmethod
     def _read(self, key: bytes | None, value: bytes | None) -> Any | None:
-        """What a record says; None: it is of another kind. Raises WireError for a damaged key."""
+        """The content of a record; None: it is of another kind. Raises WireError if the key is damaged."""
 
     @abstractmethod
     def _take(self, shard: S, key: bytes, line: Any, producer_id: int) -> str:
-        """Take in what a record says; a sentence about what cannot be read of it, or ""."""
+        """Take in a record. Returns a sentence about what cannot be read of it, or ""."""
 
     def _unload(self, shard: S) -> None:
-        """A shard is gone: answer who waits for something in it. Its writes are told afterwards."""
+        """Answer every request that waits in a shard that is gone. Its writes end afterwards."""
 
     def loading_from(self, partition: int, epoch: int, offset: int) -> None:
-        """What is loaded next stands at this offset of the log, or behind it."""
+        """Note that what is loaded next stands at this offset of the log, or behind it."""
 
     # ---- writes
 
     def appending(self, token: int, offset: int) -> None:
-        """The records of a write will stand in the log at this offset or behind it, if they are appended at all."""
+        """Note that the records of a write will stand in the log at this offset or behind it, if they are appended at
+        all."""
 
     def written(self, token: int, error: ErrorCode, now: Now) -> None:
-        """A write is committed, or failed."""
+        """Note that a write is committed, or failed."""
         pending = self._pending.pop(token, None)
         if pending is not None:
             self._ended(pending)
@@ -198,7 +199,7 @@ class Coordination(Generic[S]):
     def _write(
         self, shard: S, about: str, records: Sequence[Record], then: Then, producer: tuple[int, int] | None = None
     ) -> int:
-        """Begin a write; its token."""
+        """Begin a write. Returns its token."""
         self._next_token += 1
         self._pending[self._next_token] = _Pending(shard, about, then)
         self._under_way[shard.partition, about] = self._under_way.get((shard.partition, about), 0) + 1
@@ -211,8 +212,8 @@ class Coordination(Generic[S]):
 
 
 def partition_of(name: str, partitions: int) -> int:
-    """As Apache Kafka: the absolute value of Java's string hash, 0 for the one that has none, modulo the number of
-    partitions."""
+    """The partition of a name, as in Apache Kafka: the absolute value of Java's string hash, 0 for the hash that has
+    none, modulo the number of partitions."""
     value = java_hash(name)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
 

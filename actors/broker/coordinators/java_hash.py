@@ -9,7 +9,7 @@ KEPT, KEPT_CHARACTERS = 4096, 255
 
 
 def java_hash(text: str) -> int:
-    """Over UTF-16 code units, 32 bits, signed."""
+    """The hash of a text over UTF-16 code units, 32 bits, signed."""
     return _kept(text) if len(text) <= KEPT_CHARACTERS else _hash(text)
 
 

@@ -29,40 +29,41 @@ from fastpath.bytes.crc32c import crc32c
 CLIENTS_MAX = 16_384
 EXPIRY_MS = 60_000
 INTERVAL_MS = 300_000
-"""Of a client that no subscription matches: it asks again then."""
+"""The push interval of a client that no subscription matches, ms: it asks again then."""
 ALL = "*"
 SERIES_A_CLIENT = 10_000
 SERIES_MAX = 50_000
 CLIENT_BYTES = 2_500
-"""What a client takes beside its names."""
+"""The bytes that a client takes in memory beside its names."""
 SERIES_BYTES = 400
-"""What a number takes beside its name and labels."""
+"""The bytes that a number takes in memory beside its name and labels."""
 LABEL_BYTES = 160
-"""The same of a label."""
+"""The bytes that a label takes in memory beside its text."""
 BYTES_MAX = 128 << 20
 CODECS = 4, 3, 1, 2
-"""zstd, lz4, gzip, snappy: as they are offered."""
+"""The codecs in the order in which they are offered: zstd, lz4, gzip, snappy."""
 RESERVED = bytes(16), bytes(15) + b"\1"
 NEVER_MS = -(1 << 62)
 
 
 class Subscription(NamedTuple):
-    """A CLIENT_METRICS resource. `match`: attribute -> expression; None of it: it matches nobody, see `subscription`."""
+    """A subscription: a CLIENT_METRICS resource. `match`: attribute -> expression; None: it matches no client, see
+    `subscription`."""
 
     metrics: tuple[str, ...]
     interval_ms: int
     match: Mapping[str, Pattern] | None
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
-        """Whether it is for a client with these attributes."""
+        """Whether the subscription is for a client with these attributes."""
         if self.match is None:
             return False
         return all(name in attributes and one.fullmatch(attributes[name]) for name, one in self.match.items())
 
 
 def subscription(metrics: Sequence[str], interval_ms: int, match: Iterable[str]) -> tuple[Subscription, str]:
-    """The subscription, and what is wrong with its expressions, empty for nothing. One with an expression that cannot be
-    followed matches nobody."""
+    """The subscription, and what is wrong with its expressions, empty for nothing. A subscription with an expression
+    that cannot be followed matches no client."""
     found: dict[str, Pattern] = {}
     for pair in match:
         name, _, expression = pair.partition("=")
@@ -74,7 +75,7 @@ def subscription(metrics: Sequence[str], interval_ms: int, match: Iterable[str])
 
 
 class Subscribed(NamedTuple):
-    """What a client is asked for."""
+    """The metrics that a client is asked for."""
 
     client: bytes
     subscription_id: int
@@ -83,7 +84,8 @@ class Subscribed(NamedTuple):
 
 
 class Client:
-    """One client instance. Times are monotonic; `got_ms`, `pushed_ms`: when it was answered without an error last."""
+    """One client instance. Times are monotonic; `got_ms`, `pushed_ms`: when its last request of that kind was answered
+    without an error."""
 
     __slots__ = (
         "attributes",
@@ -106,9 +108,9 @@ class Client:
     def __init__(self, id: bytes, attributes: Mapping[str, str], connection: int, principal: str = EVERYBODY) -> None:
         self.id = id
         self.principal = principal
-        """For whom it is kept."""
+        """The principal for whom the client is kept."""
         self.charged = 0
-        """Bytes."""
+        """The bytes for which its principal is charged."""
         self.attributes = attributes
         self.connection = connection
         self.metrics: tuple[str, ...] = ()
@@ -118,35 +120,36 @@ class Client:
         self.expires_ms = 0
         self.terminating = False
         self.error = ErrorCode.NONE
-        """What its last request was told."""
+        """The error of the answer to its last request."""
         self.series: dict[tuple[str, Labels], float] = {}
 
 
 class Clients:
-    """All of one broker."""
+    """All clients of one broker that push metrics."""
 
     def __init__(self, bytes_max: int, new_id: Callable[[], bytes], account: Account | None = None) -> None:
-        """`bytes_max`: telemetry.max.bytes. `new_id`: a random uuid."""
+        """A broker's clients when none has come. `bytes_max`: telemetry.max.bytes. `new_id`: a random uuid."""
         self.account = account or Ledger().account("ClientMetrics", BYTES_MAX)
-        """Invariant: it has what is charged for the clients."""
+        """The account for the memory of clients. Invariant: it has what is charged for the clients."""
         self.bytes_max = bytes_max
         self._new_id = new_id
         self._subscriptions: Collection[Subscription] = ()
         self._version = 0
-        """Counts changes of the subscriptions."""
+        """A number that counts changes of the subscriptions."""
         self._by_id: dict[bytes, Client] = {}
-        """Who came last is the last."""
+        """The clients by id, in the order in which they came last."""
         self._by_connection: dict[int, bytes] = {}
-        """Invariant: each client that is named here is in `_by_id`."""
+        """The id of the client that came over a connection. Invariant: each client that is named here is in
+        `_by_id`."""
         self.series = 0
-        """Of all clients."""
+        """The number of series of all clients."""
         self.passed_over = self.throttled = self.unknown_subscriptions = self.malformed = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def subscribe(self, subscriptions: Collection[Subscription]) -> None:
-        """These hold from now on."""
+        """Take over the subscriptions that hold from now on."""
         self._subscriptions = subscriptions
         self._version += 1
 
@@ -158,7 +161,8 @@ class Clients:
         now_ms: int,
         principal: str = EVERYBODY,
     ) -> Subscribed | ErrorCode:
-        """GetTelemetrySubscriptions. `id` of zeros: it has none yet. `attributes`: what expressions are matched with."""
+        """Handle a GetTelemetrySubscriptions request. `id` of zeros: the client has none yet. `attributes`: what
+        expressions are matched with. Returns what it is asked for, or the error."""
         if id == RESERVED[0]:
             id = self._new_id()
             while id in self._by_id:
@@ -186,7 +190,7 @@ class Clients:
         now_ms: int,
         principal: str = EVERYBODY,
     ) -> Client | ErrorCode:
-        """PushTelemetry of `size` bytes: the client, whose numbers are then `taken`, or why it is refused."""
+        """Handle a PushTelemetry of `size` bytes. Returns the client, whose numbers are then `taken`, or the error."""
         if id in RESERVED:
             return ErrorCode.INVALID_REQUEST
         client = self._client(id, attributes, connection, now_ms, principal)
@@ -213,7 +217,7 @@ class Clients:
         return ErrorCode.TELEMETRY_TOO_LARGE if size > self.bytes_max else ErrorCode.NONE
 
     def taken(self, client: Client, points: Iterable[Point]) -> None:
-        """What a push has told. Nothing where the client was forgotten meanwhile."""
+        """Take the numbers of a push. Nothing happens if the client was forgotten meanwhile."""
         if self._by_id.get(client.id) is not client:
             return
         series = client.series
@@ -233,7 +237,7 @@ class Clients:
                 self.passed_over += 1
 
     def damaged(self, client: Client) -> None:
-        """A push could not be read."""
+        """Note that a push could not be read."""
         client.error = ErrorCode.INVALID_RECORD
         self.malformed += 1
 
@@ -242,13 +246,13 @@ class Clients:
         return list(self._by_id.values())
 
     def closed(self, connection: int) -> None:
-        """A connection is gone, and the client that came over it."""
+        """Forget the client that came over a connection that is gone."""
         id = self._by_connection.get(connection)
         if id is not None:
             self._forget(id)
 
     def expire(self, now_ms: int) -> None:
-        """Forget who has not come for long."""
+        """Forget clients that have not come for long."""
         for id in [id for id, client in self._by_id.items() if client.expires_ms <= now_ms]:
             self._forget(id)
 
@@ -279,8 +283,8 @@ class Clients:
         return client
 
     def _in_the_way(self, client: Client) -> bytes | None:
-        """Who is forgotten for a client, the oldest first: anybody where there are too many, and somebody of its own
-        principal where that has too much, of whatever kind."""
+        """The id of the client that is forgotten to make room for another one, the oldest first: any client where there
+        are too many, and one of the same principal where that has too much; None: there is room."""
         if len(self._by_id) > CLIENTS_MAX:
             return next(iter(self._by_id))
         if self.account.has_room(client.principal, 0):
@@ -292,7 +296,7 @@ class Clients:
         return None
 
     def _connected(self, connection: int) -> None:
-        """Another client comes over a connection: the one before goes when its time is over."""
+        """Note that another client comes over a connection: the one before goes when its time is over."""
         self._by_connection.pop(connection, None)
 
     def _made(self, client: Client) -> Client:

@@ -12,21 +12,22 @@ from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 FIELDS_MAX = 500_000
-"""In one payload: a consumer of a thousand partitions sends a hundred thousand. So many take about a third of a second."""
+"""The most fields in one payload: a consumer of a thousand partitions sends a hundred thousand. So many take about a
+third of a second."""
 FIELDS_FREE, FIELDS_A_POINT = 30_000, 160
-"""Fields in a payload that need not belong to data points, and for each data point: with the most labels it has so many. A
-kilobyte, decompressed, may be a million fields that say nothing."""
+"""The number of fields in a payload that need not belong to data points, and for each data point: with the most labels
+it has so many. A kilobyte, decompressed, may be a million fields that say nothing."""
 POINTS_MAX = 20_000
 TEXT_BYTES_MAX = 512
 LABELS_MAX = 32
 DELTA = 1
-"""Of a sum: it counts from the push before on."""
+"""The temporality of a sum that counts from the push before on."""
 
 Labels = tuple[tuple[str, str], ...]
 
 
 class Malformed(ValueError):
-    """Not what OpenTelemetry's metrics look like, or too much of it."""
+    """A payload that does not look like OpenTelemetry's metrics, or has too much of it."""
 
 
 class Point(NamedTuple):
@@ -40,18 +41,18 @@ class Point(NamedTuple):
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 Field = tuple[int, int, int, memoryview]
-"""Number, wire type, the value where it is a number, the bytes where it has a length or is fixed."""
+"""A field: number, wire type, the value where it is a number, the bytes where it has a length or is fixed."""
 
 
 class _Reader:
-    """Of one payload: it counts fields."""
+    """A reader of one payload, which counts fields."""
 
     def __init__(self) -> None:
         self.fields = self.points = 0
         self._told = 0
 
     def spent(self) -> int:
-        """Fields since this was asked last."""
+        """The number of fields since this was asked last."""
         spent, self._told = self.fields - self._told, self.fields
         return spent
 
@@ -92,7 +93,8 @@ def read(data: bytes | memoryview) -> list[Point]:
 
 
 def reading(data: bytes | memoryview) -> Generator[int, None, list[Point]]:
-    """The same metric by metric; it yields how many fields it has read since the last time. Raises Malformed."""
+    """Read the numbers of a MetricsData, metric by metric. Yields how many fields it has read since the last time.
+    Returns the numbers. Raises Malformed."""
     reader, found = _Reader(), list[Point]()
     for number, kind, _, resource in reader.of(memoryview(data)):
         if (number, kind) != (1, _BYTES):
@@ -135,7 +137,7 @@ def _metric(reader: _Reader, data: memoryview, labels: list[tuple[str, str]], fo
 
 
 class _Kind(NamedTuple):
-    """How a data point is laid out. `attributes`: number of that field. `numbers`: field -> (suffix, form)."""
+    """The layout of a data point. `attributes`: number of that field. `numbers`: field -> (suffix, form)."""
 
     attributes: int
     numbers: dict[int, tuple[str, str]]
@@ -144,7 +146,7 @@ class _Kind(NamedTuple):
 _NUMBER = _Kind(7, {4: ("", "<d"), 6: ("", "<q")})
 _COUNTED = {4: (".count", "<Q"), 5: (".sum", "<d")}
 _KINDS = {5: _NUMBER, 7: _NUMBER, 9: _Kind(9, _COUNTED), 10: _Kind(1, _COUNTED), 11: _Kind(7, _COUNTED)}
-"""Of a metric: gauge, sum, histogram, exponential histogram, summary."""
+"""The kinds of a metric by the field that holds it: gauge, sum, histogram, exponential histogram, summary."""
 
 
 def _point(
@@ -164,7 +166,7 @@ def _point(
 
 
 def _pair(reader: _Reader, data: memoryview) -> tuple[str, str]:
-    """A KeyValue."""
+    """A label: the name and the value of a KeyValue."""
     key = value = ""
     for number, kind, _, part in reader.of(data):
         if kind == _BYTES and number == 1:
