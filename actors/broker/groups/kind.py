@@ -111,7 +111,7 @@ class Kind(Protocol[G]):
         ...
 
     def loaded(self, shard: Shard, now: Now) -> None:
-        """Let sessions begin, since the whole log of a shard was read. Sessions begin now."""
+        """Let sessions begin now, since the whole log of a shard was read."""
         ...
 
     def unload(self, shard: Shard) -> None:

@@ -1,4 +1,5 @@
-"""The records of `__consumer_offsets`, in Apache Kafka's own format: committed offsets, and who reads the others.
+"""The records of `__consumer_offsets`, in Apache Kafka's own format: committed offsets, and the kinds of groups that
+read the others.
 
 Key: int16 number, then fields. Numbers 0 and 1: an offset (group, topic, partition). Every other number belongs to one kind
 of group (`kinds.py`), which reads it. A group's name comes first in the key of every record.

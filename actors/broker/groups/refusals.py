@@ -1,4 +1,4 @@
-"""Why a request of a member or of an administrator is refused: a value that whoever finds it out raises."""
+"""The refusal of a request of a member or of an administrator, as an exception that says why."""
 
 from actors.wire.errors import ErrorCode
 

@@ -76,8 +76,7 @@ FAR_MS = 1 << 62
 
 
 class Heartbeat(NamedTuple):
-    """The content of the next heartbeat, without listeners, rack, features and ids, which the node adds. The node adds
-    listeners, rack, features and ids."""
+    """The content of the next heartbeat, without listeners, rack, features and ids, which the node adds."""
 
     target: State
     epoch: int

@@ -159,10 +159,10 @@ class Replicas:
 
     def broker_changed(self, broker: int, epoch: int | None, mono_ms: int) -> None:
         """Note that a broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which
-        here is the same, since only who is alive may join an ISR or is waited for. Hold-offs that concern it end. A
-        proposal that has not left yet is looked at again: fencing writes the ISR first and the broker's end after it.
-        So is a follower outside the ISR: its fetches may have come before its registration did. And nobody waits any
-        more for one that is fenced."""
+        here is the same, since only a broker that is alive may join an ISR or is waited for. Hold-offs that concern it
+        end. A proposal that has not left yet is looked at again: fencing writes the ISR first and the broker's end
+        after it. So is a follower outside the ISR: its fetches may have come before its registration did. And nobody
+        waits any more for one that is fenced."""
         if epoch is None:
             self.cluster.unfenced.pop(broker, None)
         else:

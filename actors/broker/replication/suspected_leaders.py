@@ -20,7 +20,8 @@ more time than this."""
 
 class SuspectedLeaders:
     """Brokers that may be gone, because the connection to them was lost. `unfenced`: broker epoch of each broker that
-    is registered and not fenced, kept by others. Nobody doubts who is fenced: no answer names it as a leader."""
+    is registered and not fenced, kept by others. A broker that is fenced is never doubted: no answer names it as a
+    leader."""
 
     def __init__(self, unfenced: Mapping[int, int]) -> None:
         self._unfenced = unfenced

@@ -27,8 +27,8 @@ class Administration:
         find: Callable[[str, bool], tuple[Shard, ShareGroup]],
         keep: Callable[[Shard, ShareGroup], None],
     ) -> None:
-        """`find`: a group by its id, a new one if there is none and that is asked for; raises RequestRefused. `keep`: a
-        new group is known from now on."""
+        """The administration of the groups of one coordinator. `find`: a group by its id, a new one if there is none
+        and that is asked for; raises RequestRefused. `keep`: a new group is known from now on."""
         self._beginnings = beginnings
         self._topics = topics
         self._find = find

@@ -77,11 +77,11 @@ class WaitingHeartbeat(NamedTuple):
 
 
 class InProgress(member_groups.InProgress):
-    """`hurries`: the next target assignment does not wait. `asked`: share partitions whose coordinators have been asked
-    to begin them, and the number of the last time. `ending`: topics, with how many removals of them are under way.
-    `number`: of the last time that something was to begin or to end. `look_ms`: when share coordinators are asked again
-    whether they still know what has begun. `begun_at`: of which changes of the group and of topics it was seen that all
-    has begun. `removing`: the group is being deleted."""
+    """The work in progress of one share group. `hurries`: the next target assignment does not wait. `asked`: share
+    partitions whose coordinators have been asked to begin them, and the number of the last time. `ending`: topics, with
+    how many removals of them are under way. `number`: of the last time that something was to begin or to end.
+    `look_ms`: when share coordinators are asked again whether they still know what has begun. `begun_at`: of which
+    changes of the group and of topics it was seen that all has begun. `removing`: the group is being deleted."""
 
     __slots__ = ("asked", "begun_at", "ending", "hurries", "look_ms", "number", "removing")
 
@@ -232,7 +232,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
 
     def _bump(self, group: ShareGroup, changed: bool, touched: dict[Key, None]) -> bool:
         """Raise the group's epoch where its members' subscriptions, what is known of their topics, or what has begun
-        asks for another assignment; whether it was raised."""
+        asks for another assignment. Returns whether it was raised."""
         begun = group.target_epoch >= group.epoch and group.unassigned()
         bump = changed or begun
         group.way.hurries = group.way.hurries or (begun and not any(group.targets.values()))

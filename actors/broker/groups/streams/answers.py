@@ -50,14 +50,14 @@ class NewTopic(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where an instance of the application answers queries (`application.server`)."""
+    """The address at which an instance of the application answers queries (`application.server`)."""
 
     host: str
     port: int
 
 
 class Served(NamedTuple):
-    """Which partitions an instance has, by topic: for its tasks that are active, and for its standby tasks."""
+    """The partitions that an instance has, by topic: for its tasks that are active, and for its standby tasks."""
 
     endpoint: Endpoint
     active: Sequence[tuple[str, Sequence[int]]]

@@ -153,7 +153,7 @@ class _Assignment:
         return None
 
     def _copy(self, task: Task, heap: list[tuple[tuple[float, str], str]]) -> bool:
-        """Give a standby task to the process with the fewest tasks that has it not; whether there is one."""
+        """Give a standby task to the process with the fewest tasks that has it not. Returns whether there is one."""
         passed = []
         while heap and task in self._processes[heap[0][1]].tasks:
             passed.append(heapq.heappop(heap))

@@ -73,7 +73,8 @@ class InProgress(member_groups.InProgress):
         self._served.clear()
 
     def endpoints(self, size: Callable[[str], int | None]) -> list[Served]:
-        """Where which partitions are, of all members with an endpoint. `size`: how many partitions a topic has."""
+        """The partitions that each instance has, for all members with an endpoint. `size`: how many partitions a topic
+        has."""
         topology = self._group.topology
         if topology is None:
             return []

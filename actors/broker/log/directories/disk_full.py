@@ -27,8 +27,7 @@ class FullDisks:
 
     def __init__(self) -> None:
         self.lacks: dict[Disk, _Lack] = {}
-        """The shortage of each directory that has one. It is only read from outside, in every turn. Read only, by those
-        who ask in every turn."""
+        """The shortage of each directory that has one. It is only read from outside, in every turn."""
 
     def refused(self, disk: Disk, mono_ms: int) -> bool:
         """Note that an append found no room. Returns whether the shortage is new."""

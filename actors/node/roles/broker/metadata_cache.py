@@ -59,7 +59,7 @@ class MetadataCache:
 
     def endpoint(self, broker: int, listener: str) -> Any | None:
         """The address of a broker on the listener of that name; None: it has no such listener, is fenced or is absent.
-        To who wants to connect the last two are one: a fenced broker closes its clients' connections."""
+        For a connection the last two are one: a fenced broker closes its clients' connections."""
         registration = self.image.broker(broker)
         if registration is None or registration.fenced:
             return None

@@ -20,9 +20,9 @@ class Entry:
     """A share partition that the log has something of.
 
     `state`: as it was written; None: it is removed. `leader_epoch`, `state_epoch`: the highest that it had since this
-    coordinator has it: who is behind them is fenced. `updates`: since the last snapshot. `needed_from`: the log has its last
-    committed snapshot there, or behind it. `flights`: its writes that have not ended, by token. `behind`: one of them has
-    failed, so the log may be without it."""
+    coordinator has it: a request that is behind them is fenced. `updates`: since the last snapshot. `needed_from`: the
+    log has its last committed snapshot there, or behind it. `flights`: its writes that have not ended, by token.
+    `behind`: one of them has failed, so the log may be without it."""
 
     __slots__ = ("behind", "flights", "key", "leader_epoch", "needed_from", "state", "state_epoch", "updates")
 

@@ -19,7 +19,7 @@ NO_OFFSET = -1
 NO_EPOCH = -1
 """In a request: it claims no epoch."""
 NO_COUNT = -1
-"""How many deliveries are complete is not known."""
+"""The count if it is not known how many deliveries are complete."""
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 DELIVERY_STATES = frozenset((AVAILABLE, ACKNOWLEDGED, ARCHIVED))
 """States that are remembered. An acquired record (1) is acquired in its leader's memory alone."""
