@@ -20,6 +20,8 @@ from actors.host.client.contexts import client_context, failed, read_token
 from actors.host.work.system_random import SystemRandom
 
 T = TypeVar("T")
+NEXT_ADDRESS_S = 0.25
+"""After this the next address of a name is tried beside one that does not answer (RFC 8305)."""
 
 
 def connect(bootstrap: str | None = None, config: Mapping[str, Any] | str | None = None) -> "Kafka":
@@ -173,8 +175,9 @@ class Kafka:
         host = dial.host if self._tls is not None else None
         try:
             await asyncio.get_running_loop().create_connection(
-                lambda: _Link(self, dial.conn, server), dial.host, dial.port, ssl=self._tls, server_hostname=host
-            )
+                lambda: _Link(self, dial.conn, server), dial.host, dial.port, ssl=self._tls, server_hostname=host,
+                happy_eyeballs_delay=NEXT_ADDRESS_S,
+            )  # fmt: skip
         except (OSError, ValueError) as error:
             self.unlinked(dial.conn, failed(server, error))
         finally:

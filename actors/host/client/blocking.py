@@ -80,7 +80,15 @@ class Kafka:
         self._tls = client_context(config.tls) if config.tls is not None else None
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[int, _Socket] = {}
+        self._not_reached: dict[tuple[str, int], int] = {}
+        """Name and port -> how often it could not be reached: another of its addresses is then tried first."""
+        self._has_lost = False
+        """Whether a connection has ended since the client was asked when it has to do something."""
         self._closed = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self.close()
 
     @property
     def metadata(self) -> Metadata:
@@ -117,6 +125,7 @@ class Kafka:
         """Begin an operation. Its requests are sent now, and it goes on whenever the client waits for something."""
         if self._closed:
             raise ClientError("the client was closed")
+        self._deliver(0)  # nothing is to be sent on a connection that has ended meanwhile
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
         self._carry_out(self.client.turn(now_us()))
         return task
@@ -130,16 +139,26 @@ class Kafka:
 
     def step(self, timeout_s: float | None = None) -> None:
         """Wait for something to happen, at most `timeout_s`, and deal with it."""
+        self._has_lost = False
+        happened = self._deliver(0)  # what came while nobody waited came in time
         effects = self.client.turn(now_us())
         self._carry_out(effects)
-        if effects.deadline_us is not None:
+        if happened or self._has_lost:
+            timeout_s = 0
+        elif effects.deadline_us is not None:
             left_s = max(0.0, (effects.deadline_us - now_us()) / 1e6)
             timeout_s = left_s if timeout_s is None else min(left_s, timeout_s)
-        for key, events in self._selector.select(timeout_s):
+        self._deliver(timeout_s)
+        self._carry_out(self.client.turn(now_us()))
+
+    def _deliver(self, timeout_s: float | None) -> bool:
+        """Wait for the system, at most so long, and tell the client what has happened; False: nothing."""
+        ready = self._selector.select(timeout_s)
+        for key, events in ready:
             found = self._sockets.get(key.data)
             if found is not None:
                 self._ready(key.data, found, events)
-        self._carry_out(self.client.turn(now_us()))
+        return bool(ready)
 
     # ---- effects
 
@@ -156,6 +175,9 @@ class Kafka:
 
     def _end(self, conn: int) -> None:
         found = self._sockets.pop(conn, None)
+        if found is not None and not found.up:
+            name = found.dial.host, found.dial.port
+            self._not_reached[name] = self._not_reached.get(name, 0) + 1
         if found is not None and found.sock is not None:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(found.sock)
@@ -163,6 +185,7 @@ class Kafka:
 
     def _lost(self, conn: int, why: str | ClientError) -> None:
         self._end(conn)
+        self._has_lost = True
         self.client.lost(conn, why, now_us())
 
     # ---- dialling
@@ -171,9 +194,10 @@ class Kafka:
         try:
             rows = socket.getaddrinfo(dial.host, dial.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            self.client.lost(dial.conn, f"its name is not known ({error})", now_us())
+            self._lost(dial.conn, f"its name is not known ({error})")
             return
-        found = _Socket(dial, list(rows))
+        first = self._not_reached.get((dial.host, dial.port), 0) % max(len(rows), 1)
+        found = _Socket(dial, rows[first:] + rows[:first])
         self._sockets[dial.conn] = found
         self._next_address(dial.conn, found, "it has no address")
 

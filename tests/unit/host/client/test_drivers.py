@@ -1,0 +1,88 @@
+"""The drivers of the client with real sockets: names with several addresses, connections that ended unnoticed."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from actors.client.operations import topics
+from actors.host.client import asynchronous
+from actors.host.client.blocking import connect
+from actors.wire.messages import message
+from tests.unit.client.listening import Listening
+
+SILENT = {"socket.connection.setup.timeout.ms": 200}
+
+
+@pytest.fixture
+def deaf() -> Iterator[tuple[str, int]]:
+    """An address that neither takes a connection nor refuses it."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        fillers = [socket.socket() for _ in range(4)]
+        for one in fillers:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        yield full.getsockname()
+        for one in fillers:
+            one.close()
+
+
+def named(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[str, int]) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", one) for one in addresses]
+    known = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *some, **more: found if "two" in host else known(host, *some, **more)
+    )
+
+
+def test_another_address_is_tried_after_one_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, deaf: tuple[str, int]
+) -> None:
+    with Listening({}, t=[1]) as server:
+        named(monkeypatch, deaf, ("127.0.0.1", server.server.port))
+        with connect("two.example:9092", SILENT) as kafka:
+            assert set(kafka.run(topics.describe(), 3)) == {"t"}
+
+
+def test_another_address_is_tried_beside_one_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, deaf: tuple[str, int]
+) -> None:
+    async def described(server: Listening) -> Any:
+        async with asynchronous.connect("two.example:9092") as kafka:
+            return await kafka.run(topics.describe(), 3)
+
+    with Listening({}, t=[1]) as server:
+        named(monkeypatch, deaf, ("127.0.0.1", server.server.port))
+        assert set(asyncio.run(described(server))) == {"t"}
+
+
+def test_names_that_are_not_known_cost_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = socket.getaddrinfo
+
+    def found(host: str, *some: Any, **more: Any) -> Any:
+        if host.endswith(".invalid"):
+            raise socket.gaierror(-2, "Name or service not known")
+        return known(host, *some, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    with Listening({}, t=[1]) as server:
+        servers = ",".join([*(f"x{n}.invalid:1" for n in range(6)), server.address])
+        begun = time.monotonic()
+        with connect(servers) as kafka:
+            kafka.run(topics.describe(), 30)
+        assert time.monotonic() - begun < 2
+
+
+def test_a_request_that_may_not_be_sent_twice_is_not_sent_on_a_connection_that_has_ended() -> None:
+    kind = message("CreateTopicsResponse")
+    made = kind(topics=[kind.CreatableTopicResult(name="t")])
+    with Listening({"CreateTopics": made}, t=[1]) as server, connect(server.address) as kafka:
+        kafka.run(topics.describe())
+        server.cut()
+        server.until_open(0)
+        assert kafka.run(topics.create([topics.NewTopic("t")])) == {"t": None}
