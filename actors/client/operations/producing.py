@@ -6,7 +6,8 @@ Rules:
    does not know goes alone, since a leader that knows nothing of a producer takes any sequence number. Behind it several
    are under way. What has failed is sent again with its numbers, in order, and a leader leaves out what it has.
 2. The outcome of a batch whose time is over is unknown. The producer then takes a new producer id; in a transaction, all
-   that is left is to abort it.
+   that is left is to abort it. A commit whose outcome is unknown can only be asked for again: an abort would succeed after
+   it as well, and who writes the records once more then has them twice.
 3. Transactions speak the protocol of transaction version 0 and 1 (the client adds partitions), which all brokers take.
 
 KIP-98, KIP-360, KIP-447 (offsets with a group's member).
@@ -97,6 +98,8 @@ class Producer:
         """The partitions of the transaction."""
         self._in_transaction = False
         self._abort_only: ClientError | None = None
+        self._commits = False
+        """Whether a commit was sent whose outcome is not known."""
         self._fenced: ClientError | None = None
         """The error if another producer has taken over, so that nothing is sent any more; None: none has."""
 
@@ -108,10 +111,8 @@ class Producer:
         them."""
         given = [_Batch(part, one) for part, one in data]
         transactional = self._config.transactional_id is not None
-        if transactional and not self._in_transaction:
-            raise ClientError("no transaction is open: begin one")
-        if self._abort_only is not None:
-            raise self._abort_only
+        if transactional:
+            self._transaction()
         if self._config.idempotent and self._id < 0:
             yield from self._introduce()
         whole = False
@@ -288,6 +289,7 @@ class Producer:
             raise self._fenced
         if self._config.transactional_id is None:
             raise ClientError("the client has no transactional.id")
+        self._must_not_commit()
         if self._in_transaction:
             raise ClientError("a transaction is open: commit or abort it")
         if self._id < 0:
@@ -296,17 +298,25 @@ class Producer:
 
     def commit(self) -> Steps[None]:
         """Commit the open transaction. Raises ClientError if only an abort is left."""
-        if self._abort_only is not None:
-            raise self._abort_only
-        yield from self._end(True)
+        if self._commits:
+            self._abort_only = None
+        id = self._transaction(commits=True)
+        self._commits = bool(self._added)
+        try:
+            yield from self._end(id, True)
+        except ClientError as error:
+            self._commits = self._commits and not error.code  # with a code the coordinator has refused it
+            raise
+        self._commits = False
 
     def abort(self) -> Steps[None]:
         """Abort the open transaction. The producer goes on with a new epoch if its numbers are uncertain."""
+        self._must_not_commit()
         if self._abort_only is not None:
-            self._in_transaction = False
             yield from self._introduce()  # which aborts what is open
+            self._in_transaction = False
             return
-        yield from self._end(False)
+        yield from self._end(self._transaction(), False)
 
     def send_offsets(
         self,
@@ -352,9 +362,15 @@ class Producer:
             lambda reply: [one.error_code for topic in reply.topics for one in topic.partitions],
         )  # fmt: skip
 
-    def _transaction(self) -> str:
+    def _must_not_commit(self) -> None:
+        if self._commits:
+            raise ClientError("it is not known whether the transaction was committed: commit again")
+
+    def _transaction(self, commits: bool = False) -> str:
         if not self._in_transaction or self._config.transactional_id is None:
             raise ClientError("no transaction is open: begin one")
+        if not commits:
+            self._must_not_commit()
         if self._abort_only is not None:
             raise self._abort_only
         return self._config.transactional_id
@@ -378,8 +394,7 @@ class Producer:
         )  # fmt: skip
         self._added.update(new)
 
-    def _end(self, commit: bool) -> Steps[None]:
-        id = self._transaction()
+    def _end(self, id: str, commit: bool) -> Steps[None]:
         if self._added or commit:
             kind = message("EndTxnRequest")
             if self._added:

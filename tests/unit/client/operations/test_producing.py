@@ -145,3 +145,50 @@ def test_too_many_requests_in_flight_for_a_producer_that_numbers() -> None:
     made = world(Log(), **{"max.in.flight.requests.per.connection": 6})
     with pytest.raises(ClientError, match="write 5 or less"):
         Producer(made.config)
+
+
+def transactional(log: Log) -> tuple[World, Server]:
+    made = world(log, transactional_id="x")
+    (server,) = made.servers.values()
+    coordinator = message("FindCoordinatorResponse")
+    server.answers["FindCoordinator"] = coordinator(coordinators=[coordinator.Coordinator(key="x", node_id=1)])
+    added = message("AddPartitionsToTxnResponse")
+    server.answers["AddPartitionsToTxn"] = added()
+    server.answers["EndTxn"] = message("EndTxnResponse")()
+    return made, server
+
+
+def test_a_transaction_whose_abort_has_failed_is_still_open() -> None:
+    """Else the next commit would commit what the failed transaction has written."""
+    made, server = transactional(Log(int(ErrorCode.MESSAGE_TOO_LARGE)))
+    producer = Producer(made.config)
+    made.run(producer.begin())
+    (error,) = made.run(producer.send([(("t", 0), batch())]))
+    assert isinstance(error, ClientError)
+    server.answers["InitProducerId"] = message("InitProducerIdResponse")(error_code=ErrorCode.CONCURRENT_TRANSACTIONS)
+    with pytest.raises(ClientError, match="no result in time"):
+        made.run(producer.abort(), 2000)
+    with pytest.raises(ClientError, match="a transaction is open"):
+        made.run(producer.begin())
+    server.answers["InitProducerId"] = introduced
+    made.run(producer.abort())
+    made.run(producer.begin())
+    assert "EndTxn" not in [name for name, _, _ in server.asked]
+
+
+def test_a_commit_of_which_nobody_knows_is_not_aborted_but_asked_for_again() -> None:
+    made, server = transactional(Log())
+    producer = Producer(made.config)
+    made.run(producer.begin())
+    made.run(producer.send([(("t", 0), batch())]))
+    server.answers["EndTxn"] = ConnectionError("reset")  # it may have been carried out
+    with pytest.raises(ClientError, match="no result in time"):
+        made.run(producer.commit(), 2000)
+    for wrong in (producer.abort, producer.begin):
+        with pytest.raises(ClientError, match="not known whether the transaction was committed: commit again"):
+            made.run(wrong())
+    with pytest.raises(ClientError, match="commit again"):
+        made.run(producer.send([(("t", 0), batch())]))
+    server.answers["EndTxn"] = message("EndTxnResponse")()
+    made.run(producer.commit())
+    made.run(producer.begin())
