@@ -241,11 +241,11 @@ class Client:
                 if not task.stack:
                     self._finish(task, value, None)
                 continue
-            except ClientError as failed:
+            except (ClientError, IndexError) as failed:
                 task.stack.pop()
-                error = failed
+                error = failed if isinstance(failed, ClientError) else NoKafka("an answer lacks what was asked for")
                 if not task.stack:
-                    self._finish(task, None, failed)
+                    self._finish(task, None, error)
                 continue
             ready, value = self._begin(task, step)
             if not ready:
@@ -422,6 +422,7 @@ class Client:
 
     def _route(self) -> None:
         """Send what can be sent."""
+        told = {key for key, task in self._lookups.items() if task.done}
         for pending in list(self._pending):
             if pending.conn is not None or pending.found is not None or pending.task.done:
                 continue
@@ -432,7 +433,8 @@ class Client:
                 self._place(pending)
             except ClientError as error:
                 self._settle_failed(pending, error)
-        self._lookups = {key: task for key, task in self._lookups.items() if not task.done or task.error is not None}
+        self._lookups = {key: task for key, task in self._lookups.items() if not (task.done and key in told)}
+        self._fresh = self._fresh or any(task.done for task in self._lookups.values())
 
     def _place(self, pending: Pending) -> None:
         """Send a request, or dial. Raises ClientError if it has failed for good."""
@@ -495,12 +497,12 @@ class Client:
     def _look_up(self, pending: Pending, key: Any, steps: Steps[Any]) -> None:
         """Look up what a request needs. Raises the ClientError with which the last look-up for it failed."""
         known = self._lookups.get(key)
-        if known is not None:
+        if known is not None and known.error is not None and pending.place is LOOKED_UP:
+            steps.close()
+            raise known.error
+        if known is not None and not known.done:
             steps.close()
             pending.place = LOOKED_UP
-            if known.error is not None:
-                del self._lookups[key]
-                raise known.error
             return
         if pending.place is LOOKED_UP:  # and that did not help
             steps.close()

@@ -449,3 +449,31 @@ def test_what_a_task_waits_for_ends_with_the_client() -> None:
 
 def test_the_helpers_know_all_requests() -> None:
     assert newest("Fetch") == requests("Fetch").advertised[-1] and metadata_topic("t", 3).error_code == 3
+
+
+def test_a_look_up_that_failed_when_nobody_waited_is_made_anew() -> None:
+    server = Server(*HOST, {"DeleteGroups": message("DeleteGroupsResponse")()})
+    world = World(server)
+    server.answers["FindCoordinator"] = found_at(-1, int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+
+    def steps() -> Steps[Any]:
+        request = message("DeleteGroupsRequest")(groups_names=["g"])
+        return (yield Ask(Coordinator(KeyType.GROUP, "g"), "DeleteGroups", lambda version: request))
+
+    world.run(topics.describe())
+    with pytest.raises(NotInTime):
+        world.run(steps(), 1000)
+    server.answers["FindCoordinator"] = found_at(1)
+    world.now_us += 120_000_000
+    assert world.run(steps()).node == 1
+
+
+def test_an_answer_without_what_was_asked_for_is_told() -> None:
+    world, _ = one(("FindCoordinator", message("FindCoordinatorResponse")(coordinators=[])))
+
+    def steps() -> Steps[Any]:
+        yield Ask(Coordinator(KeyType.GROUP, "g"), "DeleteGroups", lambda version: None)
+
+    with pytest.raises(ClientError, match="an answer lacks what was asked for"):
+        world.run(steps())
+    assert world.client._tasks == []
