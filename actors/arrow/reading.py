@@ -12,7 +12,9 @@ This file alone decides what is asked of which broker when. Rules:
    reads while this process decodes. Nothing waits for the slowest broker.
 3. The bytes of an answer become columns at once (`actors/replay/columns/topics.py`): no Python object is made for a record,
    and not more is kept than the answers of the brokers and one chunk.
-4. Records that were asked for and are gone are an error that names the partition and the offsets: nothing is left out in
+4. A user may take any time between two batches. While nothing comes of any broker for default.api.timeout.ms, the read
+   fails: what is read is there, so somebody has to be told.
+5. Records that were asked for and are gone are an error that names the partition and the offsets: nothing is left out in
    silence. So is a topic that was deleted and made anew.
 """
 
@@ -26,12 +28,12 @@ from numpy.typing import NDArray
 
 from actors.arrow.ranges import Place, Range, ranges
 from actors.client.committed import Committed
-from actors.client.errors import ClientError
+from actors.client.errors import ClientError, NotInTime
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
 from actors.client.operations.leaders import Part
 from actors.client.properties import READ_COMMITTED, ClientConfig
 from actors.client.tasks import Task
-from actors.host.client.blocking import Kafka, settings
+from actors.host.client.blocking import Kafka, now_us, settings
 from actors.replay.columns.topics import COLUMNS, Decoder, keep, schema
 from actors.replay.logs.chunks import Reading, Run, decodable
 from actors.replay.logs.files import CorruptLog, Headers
@@ -39,6 +41,8 @@ from fastpath.records.scan import scan
 
 CUT = "the bytes end inside the batch"
 """The fault of a batch that an answer's end cuts off: it comes again with the next one."""
+DAY_S = 86_400
+"""The time of one Fetch, the user's pauses included. That of its requests is request.timeout.ms."""
 LARGE = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """What is asked for at once, where the config says nothing: larger answers cost memory and are no quicker."""
 
@@ -84,17 +88,23 @@ def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) ->
     """The Arrow batches of some ranges, as they come. It closes the client when it is over, or given up."""
     with kafka:
         left = {part: one for part, one in plan.items() if one.first < one.end}
-        fetcher = Fetcher(kafka.config, {part: one.first for part, one in left.items()})
+        ids = {name: topic.id for name, topic in kafka.metadata.topics.items()}
+        fetcher = Fetcher(kafka.config, {part: one.first for part, one in left.items()}, ids)
         decoders = {part: Partition(part, one, columns, kafka.config) for part, one in left.items()}
         under_way: dict[int, Task[list[Result]]] = {}
+        since_us = now_us()
         while left:
+            if now_us() - since_us > kafka.config.api_timeout_ms * 1000:
+                raise _silent(kafka, left)
             if not under_way:
                 nodes, told = kafka.run(fetcher.prepare())
                 yield from _columns(told, decoders, left, fetcher)
-                under_way = {node: kafka.start(fetcher.fetch_from(node)) for node in nodes} if left else {}
+                under_way = {node: kafka.start(fetcher.fetch_from(node), DAY_S) for node in nodes} if left else {}
                 if not under_way:
                     told = kafka.run(fetcher.fetch()) if left else []
                     yield from _columns(told, decoders, left, fetcher)
+                    if any(isinstance(one, Fetched) for one in told):
+                        since_us = now_us()
                 continue
             kafka.wait(*under_way.values())
             for node in [node for node, task in under_way.items() if task.done]:
@@ -102,9 +112,23 @@ def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) ->
                 for one in told:
                     if isinstance(one, Fetched) and one.next_offset >= left[one.topic, one.partition].end:
                         fetcher.leave(one.topic, one.partition)
-                if told and any(isinstance(one, Fetched) for one in told) and fetcher.positions():
-                    under_way[node] = kafka.start(fetcher.fetch_from(node))
+                fetched = any(isinstance(one, Fetched) for one in told)
+                if fetched and fetcher.positions():
+                    under_way[node] = kafka.start(fetcher.fetch_from(node), DAY_S)
                 yield from _columns(told, decoders, left, fetcher)
+                if fetched:
+                    since_us = now_us()
+
+
+def _silent(kafka: Kafka, left: Mapping[Part, Range]) -> NotInTime:
+    """Nothing comes any more: of which partition, and why, as far as it is known."""
+    without = [part for part in left if kafka.metadata.leader(*part) < 0]
+    topic, number = (without or list(left))[0]
+    why = "it has no leader now" if without else "its leader gives nothing"
+    return NotInTime(
+        f"nothing was read within default.api.timeout.ms={kafka.config.api_timeout_ms}: partition {topic}/{number} is "
+        f"not read to its end, and {why}"
+    )
 
 
 def _columns(

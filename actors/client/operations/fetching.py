@@ -117,11 +117,14 @@ class Fetcher:
     """A reader of some partitions. `fetch()` once gives what all brokers have; `fetch_from(node)` what one has, and may
     be under way for several brokers at once, but only once for each."""
 
-    def __init__(self, config: ClientConfig, positions: Mapping[Part, int]) -> None:
+    def __init__(
+        self, config: ClientConfig, positions: Mapping[Part, int], ids: Mapping[str, bytes] | None = None
+    ) -> None:
+        """`ids`: those of the topics for which the positions were found, where they are known."""
         self._config = config
         self._places = {part: _Place(offset) for part, offset in positions.items()}
         self._sessions: dict[int, _Session] = {}
-        self._ids: dict[str, bytes] = {}
+        self._ids: dict[str, bytes] = dict(ids or {})
         """The id of a topic when it was seen first, by name; another id is another topic."""
         self._stale = False
 
@@ -171,12 +174,18 @@ class Fetcher:
         """Ask one of the brokers that `prepare` has returned."""
         metadata: Metadata = yield Know(())
         replies = yield [self._ask(metadata, node)]
-        return self._take(metadata, node, replies[0])
+        told = self._take(metadata, node, replies[0])
+        if self._stale and not told:
+            yield Pause()
+        return told
 
     # ---- whom to ask
 
     def _node(self, metadata: Metadata, part: Part) -> int:
-        """The broker to ask for a partition; -1: none that is known."""
+        """The broker to ask for a partition; -1: none that is known, or it is not known yet whether the leader has what
+        was read."""
+        if part[0] not in metadata.topics or self._is_unchecked(metadata, part):
+            return -1
         replica = self._places[part].replica
         node = replica if replica in metadata.brokers else metadata.leader(*part)
         return node if node in metadata.brokers else -1
@@ -210,7 +219,7 @@ class Fetcher:
         wanted = {
             part: place.epoch
             for part, place in self._places.items()
-            if not place.halted and place.epoch >= 0 and metadata.leader_epoch(*part) > place.checked_epoch >= 0
+            if not place.halted and self._is_unchecked(metadata, part) and metadata.leader(*part) in metadata.brokers
         }
         if not wanted:
             return []
@@ -218,14 +227,23 @@ class Fetcher:
         ends: dict[Part, EpochEnd | ClientError] = yield from epoch_ends(wanted)
         for part, end in ends.items():
             place = self._places.get(part)
-            if isinstance(end, ClientError) or place is None:
+            if place is None:
+                continue
+            if isinstance(end, ClientError):
                 self._stale = True
+                if action(end.code) is Action.FINAL:
+                    told.append(self._failed(part, end))
                 continue
             place.checked_epoch = metadata.leader_epoch(*part)
             if 0 <= end.end_offset < place.offset:
                 place.halted = True
                 told.append(Diverged(*part, place.offset, end.end_offset))
         return told
+
+    def _is_unchecked(self, metadata: Metadata, part: Part) -> bool:
+        """Whether there is a new leader that was not asked yet."""
+        place = self._places[part]
+        return place.epoch >= 0 and metadata.leader_epoch(*part) > place.checked_epoch >= 0
 
     # ---- requests
 
@@ -305,7 +323,8 @@ class Fetcher:
             del self._sessions[node]
             if action(answer.error_code) is Action.FINAL:
                 raise refused(f"Fetch at broker {node}", answer.error_code)
-            self._stale = action(answer.error_code) is Action.METADATA or self._stale
+            # A session that was lost is begun anew at once; what refuses a new one is not asked without a pause.
+            self._stale = action(answer.error_code) is Action.METADATA or not session.id or self._stale
             return []
         if answer.session_id:
             session.id = answer.session_id

@@ -200,3 +200,37 @@ def test_brokers_are_asked_one_by_one() -> None:
     found = [made.wait(task) for task in tasks]
     assert [[(one.partition, one.next_offset) for one in some] for some in found] == [[(0, 2)], [(1, 7)]]
     assert first.positions(0) == {0: 0} and second.positions(0) == {1: 5}
+
+
+def test_a_new_leader_of_which_a_broker_tells_is_asked_for_the_end_of_the_epoch_first() -> None:
+    hint = RESPONSE.LeaderIdAndEpoch(leader_id=2, leader_epoch=2)
+    first = Broker(
+        reply(part(0, batch(0, 5))), reply(part(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=hint))
+    )
+    second = Broker(reply(part(1, batch(5))))
+    made = world(first, second, leaders=(1, [1, 2]))
+    kind = message("OffsetForLeaderEpochResponse")
+    end = kind.EpochEndOffset(partition=0, leader_epoch=1, end_offset=3)
+    for one in made.servers.values():
+        one.answers["OffsetForLeaderEpoch"] = kind(
+            topics=[kind.OffsetForLeaderTopicResult(topic="t", partitions=[end])]
+        )
+    fetcher = Fetcher(made.config, {("t", 0): 0, ("t", 1): 5})
+    assert made.run(fetcher.prepare()) == ([1, 2], [])
+    for node in (1, 2, 1, 2):
+        made.run(fetcher.fetch_from(node))
+    assert [list(second.positions(n)) for n in (0, 1)] == [[1], [1]]
+    _, told = made.run(fetcher.prepare())
+    assert told == [Diverged("t", 0, 5, 3)]
+
+
+def test_a_topic_that_is_deleted_while_a_replica_in_the_rack_is_read() -> None:
+    leader, follower = Broker(reply(part(0, preferred_read_replica=2))), Broker(reply(part(0, batch(0))))
+    made = world(leader, follower, leaders=(1, [1]), client_rack="r")
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    made.run(rounds(fetcher, 2))
+    for one in made.servers.values():
+        one.answers["Metadata"] = lambda *_: made.metadata(t=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    fetcher._stale = True
+    ((told,),) = [some for some in made.run(rounds(fetcher, 9)) if some]
+    assert isinstance(told, Failed) and "topic t does not exist" in str(told.error)

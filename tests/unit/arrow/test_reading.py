@@ -1,0 +1,111 @@
+"""`rayft.read` beside a server of bytes: a slow user, a leader that moves, an end that does not come, sockets."""
+
+import gc
+import itertools
+import time
+import warnings
+from typing import Any
+
+import pytest
+
+import rayft
+from actors.client.errors import ClientError, NotInTime
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.unit.client.listening import Listening
+from tests.unit.client.operations.test_fetching import Broker, batch, part, reply
+
+OFFSETS = message("ListOffsetsResponse")
+
+
+def offsets(end: int) -> Any:
+    """Answers ListOffsets for partitions that begin at 0."""
+
+    def answer(server: Any, version: int, request: Any) -> Any:
+        rows = [
+            OFFSETS.ListOffsetsPartitionResponse(
+                partition_index=one.partition_index, offset=0 if one.timestamp == -2 else end, timestamp=-1
+            )
+            for one in request.topics[0].partitions
+        ]
+        return OFFSETS(topics=[OFFSETS.ListOffsetsTopicResponse(name="t", partitions=rows)])
+
+    return answer
+
+
+def test_a_user_may_take_longer_than_a_request() -> None:
+    broker = Broker(*(reply(part(0, batch(n))) for n in range(0, 8, 2)))
+    config = {"default.api.timeout.ms": 300, "request.timeout.ms": 300, "fetch.max.wait.ms": 0}
+    with Listening({"Fetch": broker, "ListOffsets": offsets(8)}, t=[1]) as server:
+        rows = 0
+        for found in rayft.read(server.address, "t", config=config):
+            rows += found.num_rows
+            time.sleep(0.5)
+    assert rows == 8
+    assert len(broker.asked) == 4, "what came while the user was busy is not asked for again"
+
+
+def test_a_leader_that_moves_is_not_asked_without_a_pause() -> None:
+    begun = time.monotonic()
+
+    def fetch(server: Any, version: int, request: Any) -> Any:
+        if time.monotonic() < begun + 1.0:
+            return reply(part(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        return reply(part(0, batch(0)))
+
+    with Listening({"Fetch": fetch, "ListOffsets": offsets(2)}, t=[1]) as server:
+        assert rayft.read(server.address, "t").read_all().num_rows == 2
+    assert server.asked.count("Fetch") < 20
+
+
+def test_a_session_that_is_always_lost_is_not_begun_without_a_pause() -> None:
+    begun = time.monotonic()
+
+    def fetch(server: Any, version: int, request: Any) -> Any:
+        if time.monotonic() < begun + 1.0:
+            return reply(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        return reply(part(0, batch(0)))
+
+    with Listening({"Fetch": fetch, "ListOffsets": offsets(2)}, t=[1]) as server:
+        assert rayft.read(server.address, "t").read_all().num_rows == 2
+    assert server.asked.count("Fetch") < 20
+
+
+@pytest.mark.timeout(20)
+def test_a_partition_of_which_nothing_comes_ends_the_read() -> None:
+    broker = Broker(reply(part(0, batch(0))))
+    config = {"default.api.timeout.ms": 700, "fetch.max.wait.ms": 50}
+    with Listening({"Fetch": broker, "ListOffsets": offsets(4)}, t=[1]) as server:
+        reader = rayft.read(server.address, "t", config=config)
+        assert reader.read_next_batch().num_rows == 2
+        server.topics["t"] = (2, [-1])
+        begun = time.monotonic()
+        with pytest.raises(NotInTime, match="t/0"):
+            reader.read_next_batch()
+        assert 0.5 < time.monotonic() - begun < 5
+
+
+def test_a_topic_that_is_made_anew_before_the_first_batch_is_another() -> None:
+    config = {"metadata.max.age.ms": 100, "fetch.max.wait.ms": 0}
+    with Listening({"Fetch": Broker(reply(part(0, batch(0)))), "ListOffsets": offsets(2)}, t=[1]) as server:
+        reader = rayft.read(server.address, "t", config=config)
+        time.sleep(0.3)
+        told = server._answer("Metadata", 12, None)
+        told.topics[0].topic_id = b"other".ljust(16, b"\2")
+        server.server.answers["Metadata"] = told
+        with pytest.raises(ClientError, match="deleted and made anew"):
+            reader.read_all()
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_reader_that_is_given_up_closes_its_sockets(batches: int) -> None:
+    broker = Broker(*(reply(part(0, batch(n))) for n in range(0, 8, 2)))
+    with Listening({"Fetch": broker, "ListOffsets": offsets(100)}, t=[1]) as server, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reader = rayft.read(server.address, "t")
+        for _ in itertools.islice(reader, batches):
+            pass
+        assert server.open > 0
+        del reader
+        gc.collect()
+        server.until_open(0)
