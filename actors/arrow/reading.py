@@ -121,7 +121,7 @@ def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) ->
 
 
 def _silent(kafka: Kafka, left: Mapping[Part, Range]) -> NotInTime:
-    """Nothing comes any more: of which partition, and why, as far as it is known."""
+    """The error of a read that gets no records any more: it names the partition, and why, as far as it is known."""
     without = [part for part in left if kafka.metadata.leader(*part) < 0]
     topic, number = (without or list(left))[0]
     why = "it has no leader now" if without else "its leader gives nothing"
