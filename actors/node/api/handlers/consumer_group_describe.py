@@ -29,10 +29,9 @@ CLASSIC, CONSUMER = 0, 1
 def consumer_group_describe(context: BrokerContext, request: "ConsumerGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("ConsumerGroupDescribeResponse")
-    serves = context.groups.serves_consumers()
 
     def find(id: str) -> ConsumerGroup | groups_shown.NotShown:
-        return groups_shown.group_to_show(context, call, id, serves, ConsumerGroup)
+        return groups_shown.group_to_show(context, call, id, context.groups.serves_consumers(), ConsumerGroup)
 
     def show(group: ConsumerGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
         return _describe(context, call, kind, group, operations, pace)

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 def share_group_describe(context: BrokerContext, request: "ShareGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("ShareGroupDescribeResponse")
-    serves = context.groups.serves_share_groups()
 
     def find(id: str) -> ShareGroup | groups_shown.NotShown:
-        return groups_shown.group_to_show(context, call, id, serves, ShareGroup)
+        return groups_shown.group_to_show(context, call, id, context.groups.serves_share_groups(), ShareGroup)
 
     def show(group: ShareGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
         return _describe(context, call, kind, group, operations, pace)

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 def streams_group_describe(context: BrokerContext, request: "StreamsGroupDescribeRequest", call: Call) -> Steps:
     """Show groups with their members."""
     kind = message("StreamsGroupDescribeResponse")
-    serves = context.groups.serves_streams()
 
     def find(id: str) -> StreamsGroup | groups_shown.NotShown:
-        return groups_shown.group_to_show(context, call, id, serves, StreamsGroup)
+        return groups_shown.group_to_show(context, call, id, context.groups.serves_streams(), StreamsGroup)
 
     def show(group: StreamsGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
         return _describe(context, call, kind, group, operations, pace)
