@@ -82,6 +82,7 @@ class Kafka:
         self._sockets: dict[int, _Socket] = {}
         self._not_reached: dict[tuple[str, int], int] = {}
         """Name and port -> how often it could not be reached: another of its addresses is then tried first."""
+        self._process = os.getpid()
         self._has_lost = False
         """Whether a connection has ended since the client was asked when it has to do something."""
         self._closed = False
@@ -125,6 +126,8 @@ class Kafka:
         """Begin an operation. Its requests are sent now, and it goes on whenever the client waits for something."""
         if self._closed:
             raise ClientError("the client was closed")
+        if self._process != os.getpid():
+            raise ClientError("the client belongs to another process, of which this one is a fork: connect anew here")
         self._deliver(0)  # nothing is to be sent on a connection that has ended meanwhile
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
         self._carry_out(self.client.turn(now_us()))
@@ -179,8 +182,9 @@ class Kafka:
             name = found.dial.host, found.dial.port
             self._not_reached[name] = self._not_reached.get(name, 0) + 1
         if found is not None and found.sock is not None:
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(found.sock)
+            if self._process == os.getpid():  # else the selector is that of the parent too, which goes on
+                with contextlib.suppress(KeyError, ValueError):
+                    self._selector.unregister(found.sock)
             found.sock.close()
 
     def _lost(self, conn: int, why: str | ClientError) -> None:

@@ -1,6 +1,7 @@
 """The drivers of the client with real sockets: names with several addresses, connections that ended unnoticed."""
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from actors.client.errors import ClientError
 from actors.client.operations import topics
 from actors.host.client import asynchronous
 from actors.host.client.blocking import connect
@@ -86,3 +88,19 @@ def test_a_request_that_may_not_be_sent_twice_is_not_sent_on_a_connection_that_h
         server.cut()
         server.until_open(0)
         assert kafka.run(topics.create([topics.NewTopic("t")])) == {"t": None}
+
+
+def test_a_child_of_a_fork_neither_uses_nor_disturbs_the_client_of_its_parent() -> None:
+    with Listening({}, t=[1]) as server, connect(server.address) as kafka:
+        kafka.run(topics.describe())
+        child = os.fork()
+        if not child:
+            try:
+                kafka.run(topics.describe(), 1)
+            except ClientError as error:
+                kafka.close()
+                os._exit(3 if "another process" in str(error) else 4)
+            os._exit(5)
+        _, status = os.waitpid(child, 0)
+        assert set(kafka.run(topics.describe(), 2)) == {"t"}
+        assert os.waitstatus_to_exitcode(status) == 3
