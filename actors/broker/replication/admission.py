@@ -5,7 +5,7 @@ The order is Apache Kafka's, since the first fault found decides the error of th
 1. `check`: form, size and codec, from one look at the header.
 2. `judge`: fields of the header that do not depend on the records.
 3. `believe`: a batch that is or gets compressed, whose records have been inspected before
-   (`roles/broker/replication/record_validation.py`). If the topic asks for another codec than it came with (`target`,
+   (`roles/broker/replication/batch_inspections.py`). If the topic asks for another codec than it came with (`target`,
    KIP-390), the log gets the batch in that form, and its size counts once more.
 4. `accept`: every length, checksum, count, key and time of the records, and the offsets that the batch gets (KIP-98,
    KIP-32).
@@ -14,7 +14,7 @@ A transactional batch belongs to a producer that has named its transactional id.
 transaction the transaction coordinator says (KIP-890); that is not decided here.
 
 Between 1 and 2 the partition says who leads it, and whether its ISR is large enough. After 4 the log says whether the batch
-follows on the producer's last one. How much of a compressed batch is looked at in a turn, `record_validation.py` decides.
+follows on the producer's last one. How much of a compressed batch is looked at in a turn, `batch_inspections.py` decides.
 """
 
 import struct

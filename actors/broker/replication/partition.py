@@ -24,10 +24,10 @@ from actors.broker.log.log import Appended, PartitionLog, Unsettled
 from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
-from actors.broker.replication import isr as isr_rules
+from actors.broker.replication import isr_transitions as isr_rules
 from actors.broker.replication.admission import Refused, accept
 from actors.broker.replication.followers import Follower, Position
-from actors.broker.replication.isr import Event, Isr, Row, View
+from actors.broker.replication.isr_transitions import Event, Isr, Row, View
 from actors.broker.replication.replication_throttle import ReplicationThrottle, lists
 from actors.ports import Buffer, Disk, DiskFull
 from actors.settings.tables.log import AS_PRODUCED

@@ -13,9 +13,9 @@ import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from actors.broker.replication.alter_isr_requests import IsrProposals, Moved
 from actors.broker.replication.fetchers import Fetcher, Limits, Outcome
-from actors.broker.replication.isr import Effect, Stage
-from actors.broker.replication.isr_proposals import IsrProposals, Moved
+from actors.broker.replication.isr_transitions import Effect, Stage
 from actors.broker.replication.partition import Assignment, Became, Cluster, Partition
 from actors.broker.replication.sessions import FINAL_EPOCH, Entry, Session
 from actors.ports import Disk, DiskFailed

@@ -143,7 +143,7 @@ def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[l
     if image.counts(broker)[2] == 0:
         return [], -1
     usable = state.soft.usable(image).ids
-    one_epoch = state.family.one_epoch or bool(state.soft.legacy)  # as in `changes.next_epochs`
+    one_epoch = state.family.one_epoch or bool(state.soft.legacy)  # as in `partition_changes.next_epochs`
     aside = _unreadable_rows(state, broker)
     block, judged, next_row = departures(image, broker, usable, from_row, SLICE_ROWS, one_epoch, aside)
     changes = [change for row in judged if (change := leave(state, row, broker, give_up)) is not None]

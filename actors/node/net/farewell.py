@@ -8,7 +8,7 @@ answer to a request cannot be sent. Rules:
 
 1. These requests are handled in their order and in their connection's share of the time, those that wait for a thread
    or a write too. The answers to all others are dropped, and requests that have not begun to write are dropped too. One
-   that has begun goes on, since a later one may wait for it (`record_validation.py`).
+   that has begun goes on, since a later one may wait for it (`batch_inspections.py`).
 2. The connection is forgotten when the last of them is handled. One that fails takes the others with it, as on a
    connection that is open.
 3. `CLOSED_MAX` connections may stay, and none while the requests of all connections hold more memory than they may.

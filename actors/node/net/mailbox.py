@@ -1,8 +1,8 @@
 """The mailbox, with the requests that wait for a turn, in two lanes (KIP-291).
 
-This file alone decides what is handled next. Rules:
+This file alone decides what is handled next of a lane; `node/node.py` decides which lane has its turn. Rules:
 
-1. Control runs before data. In the control lane the answers to what this node asked of controllers run first, then the
+1. In the control lane the answers to what this node asked of controllers run first, then the
    quorum's requests, then those of a control-plane listener, which have a queue of 20 of their own.
 2. Within a lane the connection that has had the least time goes first (start-time fair queueing): a connection counts
    the time that its requests took, and one that comes back from a rest counts from where the others are. So a client

@@ -4,7 +4,7 @@ every replica's log ends where its leader's does, with everything committed.
 Also, what an image keeps beside the records, and no snapshot shows, agrees with the records: counts, chains, names.
 """
 
-from actors.broker.replication.isr import Stage
+from actors.broker.replication.isr_transitions import Stage
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster

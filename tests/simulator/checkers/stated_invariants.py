@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from actors.broker.lifecycle.lifecycle import State
-from actors.broker.replication.isr import Stage
+from actors.broker.replication.isr_transitions import Stage
 from actors.broker.replication.sessions import ENTRY_BYTES
 from actors.node.net.connections import IN_FLIGHT_MAX
 from actors.node.net.mailbox import IN_LINE, SHARE_NS

@@ -7,7 +7,7 @@ chance could not.
 from collections.abc import Callable
 from typing import Any
 
-from actors.broker.replication.isr import Stage
+from actors.broker.replication.isr_transitions import Stage
 from actors.metadata.image import Image
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.raft import Role

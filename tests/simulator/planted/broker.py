@@ -8,11 +8,11 @@ from actors.broker.lifecycle.lifecycle import Lifecycle, State
 from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
-from actors.broker.replication import isr as isr_rules
+from actors.broker.replication import isr_transitions as isr_rules
 from actors.broker.replication import reading
 from actors.broker.replication.admission import Refused
 from actors.broker.replication.fetchers import Fetcher
-from actors.broker.replication.isr import Isr, View
+from actors.broker.replication.isr_transitions import Isr, View
 from actors.broker.replication.metadata_delta import PartitionState
 from actors.broker.replication.partition import Assignment, Became, Partition
 from actors.controller.partitions import isr as controller_isr

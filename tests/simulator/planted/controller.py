@@ -60,7 +60,7 @@ def alter_isr_of_a_deposed_leader_accepted() -> Sequence[Patch]:
 @mistake("quiet")
 def wrong_broker_epoch_accepted() -> Sequence[Patch]:
     """AlterIsr and its members are accepted under any broker epoch: a process that is gone speaks for the new one."""
-    from actors.broker.replication import isr as leader_side
+    from actors.broker.replication import isr_transitions as leader_side
 
     eligible = isr._eligible
 
@@ -82,7 +82,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
 @mistake("silence")
 def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
     """The controller does not check whether the members that a leader proposes are registered."""
-    from actors.broker.replication import isr as leader_side
+    from actors.broker.replication import isr_transitions as leader_side
 
     return [
         _checks_without(isr._eligible),

@@ -7,7 +7,7 @@ it is dirty. Rules:
    or above the recovery point that is checkpointed, or that has a record younger than min.compaction.lag.ms. Nothing behind
    such a segment is. What is above that recovery point is read after a crash to learn where leader epochs began.
 2. A log is due when the dirty part of what could be clean is more than min.cleanable.dirty.ratio, or when the oldest dirty
-   segment began more than max.compaction.lag.ms ago. The dirtiest log comes first.
+   segment began more than max.compaction.lag.ms ago. Which of several comes first, the broker's cleaner decides.
 3. A cleaning writes all segments anew, from the log's start to the end of what was read into the offset map. Neighbours
    become one segment as long as it stays within segment.bytes, its indexes within segment.index.bytes and its offsets
    within the 32 bits that an index has.

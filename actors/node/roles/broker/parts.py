@@ -7,8 +7,8 @@ each part in its context under the name that it has here (`node/api/contexts.py`
 from actors.broker.lifecycle.driving import Driving
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.lifecycle.recently_fenced import RecentlyFenced
+from actors.broker.replication.alter_isr_requests import IsrProposals
 from actors.broker.replication.fetchers import Limits
-from actors.broker.replication.isr_proposals import IsrProposals
 from actors.broker.replication.partition import Cluster
 from actors.broker.replication.replicas import Replicas
 from actors.broker.replication.sessions import ENTRIES_MAX, ENTRY_BYTES, Sessions
@@ -29,10 +29,10 @@ from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.roles.broker.replication.appends import Appends
+from actors.node.roles.broker.replication.batch_inspections import Order
 from actors.node.roles.broker.replication.delayed_fetch import Fetches
 from actors.node.roles.broker.replication.end_offsets import EndOffsets
 from actors.node.roles.broker.replication.produced_batches import Produces
-from actors.node.roles.broker.replication.record_validation import Order
 from actors.node.roles.broker.replication.transaction_verification import TransactionVerification
 from actors.node.roles.broker.telemetry.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.transactions.producer_id_blocks import ProducerIdBlocks

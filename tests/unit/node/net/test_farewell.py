@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.broker.replication.partition import Partition
 from actors.node.net import farewell
 from actors.node.net.farewell import without_answer
-from actors.node.roles.broker.replication.record_validation import BATCH_COST_MAX
+from actors.node.roles.broker.replication.batch_inspections import BATCH_COST_MAX
 from actors.node.runtime.slices import ENTRIES_A_SLICE
 from actors.ports import to_end
 from actors.wire import framing

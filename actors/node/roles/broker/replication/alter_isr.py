@@ -1,8 +1,8 @@
 """ISR proposals on their way to the controller (KIP-497): one AlterIsr at a time, with all that has come up in a turn.
 
-Which change a leader proposes is decided in `broker/replication/isr.py`; what may be in one request, and what an answer
-settles, in `broker/replication/isr_proposals.py`. This file alone decides that a broker which does not serve proposes
-nothing.
+Which change a leader proposes is decided in `broker/replication/isr_transitions.py`; what may be in one request, and
+what an answer settles, in `broker/replication/alter_isr_requests.py`. This file alone decides that a broker which does
+not serve proposes nothing.
 """
 
 from typing import Any

@@ -5,7 +5,7 @@ This file alone decides in which order a produced batch is looked up, judged and
 1. A batch is looked up and admitted once. Where it is not appended at once, that makes a `Candidate`, which its inspection,
    the question to its transaction's coordinator and its append share. In between the metadata, the settings and the ISR may
    change: a candidate that does not hold any more is admitted anew before it is appended.
-2. A batch that is or gets compressed is inspected before it is appended (`record_validation.py`); one that opens a
+2. A batch that is or gets compressed is inspected before it is appended (`batch_inspections.py`); one that opens a
    transaction waits until the coordinator has its partition in the transaction (`replication/transaction_verification.py`).
    Nothing of a request is appended before all its batches are judged, and later Produce requests of its connection wait.
 3. The first fault found decides the error: `broker/replication/admission.py` has the order. Where the log itself refuses a
@@ -23,7 +23,7 @@ from actors.broker.replication.replicas import Replicas
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.roles.broker.availability import Lookups
 from actors.node.roles.broker.replication.appends import Appends
-from actors.node.roles.broker.replication.record_validation import (
+from actors.node.roles.broker.replication.batch_inspections import (
     BATCH_COST_MAX,
     ROOM,
     Inspection,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.node.roles.broker.replication.record_validation import BATCH_COST_MAX
+from actors.node.roles.broker.replication.batch_inspections import BATCH_COST_MAX
 from actors.node.runtime.answers import Later
 from actors.ports import to_end
 from actors.wire.errors import ErrorCode

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actors.metadata import ops
-from actors.node.roles.broker.replication import record_validation
+from actors.node.roles.broker.replication import batch_inspections
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import compression
@@ -149,7 +149,7 @@ def test_an_expensive_level_is_never_for_the_turn() -> None:
 
 
 def test_requests_that_grow_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_validation, "WAITING_BYTES_MAX", 1_500_000)
+    monkeypatch.setattr(batch_inspections, "WAITING_BYTES_MAX", 1_500_000)
     lab = Slow("uncompressed")
     lab.commit(ops.ConfigSet(2, "t", "max.message.bytes", "1000000"))
     waits = [sent(lab, built(lab, bytes(900_000), codec=1), connection) for connection in (7, 8, 9)]
@@ -162,7 +162,7 @@ def test_requests_that_grow_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_room_of_a_connection_that_closes_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_validation, "WAITING_BYTES_MAX", 1_500_000)
+    monkeypatch.setattr(batch_inspections, "WAITING_BYTES_MAX", 1_500_000)
     lab = Slow("uncompressed")
     sent(lab, built(lab, bytes(900_000), codec=1), 7)
     second = sent(lab, built(lab, bytes(900_000), codec=1), 8)
@@ -175,7 +175,7 @@ def test_room_of_a_connection_that_closes_is_given_back(monkeypatch: pytest.Monk
 
 
 def test_a_request_holds_no_more_than_so_much_in_new_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_validation, "REQUEST_BYTES_MAX", 2_000_000)
+    monkeypatch.setattr(batch_inspections, "REQUEST_BYTES_MAX", 2_000_000)
     lab = Lab(1)
     lab.topic([1], partitions=5, configs={"compression.type": "uncompressed"})
     kind = message("ProduceRequest")

@@ -1,9 +1,9 @@
-"""When proposals of ISRs leave again (KIP-497): the pauses of `broker/replication/isr_proposals.py`."""
+"""When proposals of ISRs leave again (KIP-497): the pauses of `broker/replication/alter_isr_requests.py`."""
 
 import pytest
 
-from actors.broker.replication import isr_proposals
-from actors.broker.replication.isr_proposals import IsrProposals
+from actors.broker.replication import alter_isr_requests
+from actors.broker.replication.alter_isr_requests import IsrProposals
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -12,6 +12,6 @@ def test_without_a_controller_the_pause_is_the_longer_one(known: bool) -> None:
     proposals = IsrProposals.__new__(IsrProposals)
     proposals._in_flight = []
     assert proposals.lost(known, 1_000) == []
-    assert isr_proposals.BACKOFF_MS < isr_proposals.BACKOFF_UNKNOWN_MS
-    pause_ms = isr_proposals.BACKOFF_MS if known else isr_proposals.BACKOFF_UNKNOWN_MS
+    assert alter_isr_requests.BACKOFF_MS < alter_isr_requests.BACKOFF_UNKNOWN_MS
+    pause_ms = alter_isr_requests.BACKOFF_MS if known else alter_isr_requests.BACKOFF_UNKNOWN_MS
     assert proposals.not_before_ms == 1_000 + pause_ms

@@ -15,7 +15,7 @@ This file alone decides what a request holds, when the next one leaves, and what
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from actors.broker.replication.isr import Effect, Event, Isr, Proposal, Row, Stage
+from actors.broker.replication.isr_transitions import Effect, Event, Isr, Proposal, Row, Stage
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from actors.broker.replication.followers import Follower, Position
-from actors.broker.replication.isr import (
+from actors.broker.replication.isr_transitions import (
     TRANSITIONS,
     Effect,
     Event,
