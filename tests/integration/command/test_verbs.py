@@ -293,12 +293,17 @@ topic  partition  committed  end  lag  member  client  host
     assert typed(servers, "group", "delete", name).text == f"deleted group {name}\n"
 
 
+def interruptible() -> None:
+    """Handle SIGINT again: tests in the background of a shell have inherited that it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_it_and_what_was_printed_is_committed(servers: str, name: str) -> None:
     made(servers, name)
     typed(servers, "produce", name, stdin=b"first\nsecond\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "actors.command.cli", "consume", name, "-g", name, "-b", servers],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=interruptible,
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
     with process:
