@@ -120,18 +120,25 @@ def alone(directory: Path, wait_s: float = 0.0) -> Iterator[None]:
 
 
 def holder(path: str) -> Holder | None:
-    """The process that holds a directory; None: it is not held. Does not take the lock."""
+    """The process that holds a directory; None: it is not held. Does not take the lock. A holder that has not said yet who
+    it is, or that holds for a moment only, is looked at again for LOOK_S."""
     try:
         fd = os.open(os.path.join(path, LOCK), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    until = time.monotonic() + LOOK_S
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return None
-    except OSError:
-        text, file = _number(fd), os.fstat(fd)
-        proved = text.isdecimal() and _has_open(int(text), (file.st_dev, file.st_ino), fd)
-        return Holder(int(text) if proved else None)
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+            except OSError:
+                text, file = _number(fd), os.fstat(fd)
+                if text.isdecimal() and _has_open(int(text), (file.st_dev, file.st_ino), fd):
+                    return Holder(int(text))
+            if time.monotonic() > until:
+                return Holder(None)
+            time.sleep(0.01)
     finally:
         os.close(fd)
 

@@ -1,10 +1,12 @@
 """Who holds a directory, and that nobody else gets a signal for it."""
 
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,3 +128,25 @@ def test_whose_child_a_process_is(bystander: "subprocess.Popen[bytes]") -> None:
     assert locks.is_child(bystander.pid, os.getpid())
     assert not locks.is_child(bystander.pid, 1)
     assert not locks.is_child(1 << 22, os.getpid())
+
+
+def test_a_holder_has_a_moment_to_say_who_it_is(tmp_path: Path) -> None:
+    """Between taking the lock and writing its number a process is not to be taken for one of another machine."""
+    fd = os.open(tmp_path / locks.LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        said = threading.Timer(0.05, lambda: os.pwrite(fd, b"%d" % os.getpid(), 0))
+        said.start()
+        assert locks.seen(str(tmp_path)) == os.getpid()
+        said.join()
+    finally:
+        os.close(fd)
+
+
+def test_who_holds_for_a_moment_holds_nothing(tmp_path: Path) -> None:
+    fd = os.open(tmp_path / locks.LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    ended = threading.Timer(0.05, lambda: os.close(fd))
+    ended.start()
+    assert locks.seen(str(tmp_path)) is None
+    ended.join()
