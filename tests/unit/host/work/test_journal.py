@@ -182,6 +182,7 @@ def test_a_line_that_is_counted_among_those_of_peers_is_of_the_module_that_says_
 
 
 def test_two_logs_of_a_process_have_their_own_lines() -> None:
+    gc.collect()  # logs of tests before this one
     before = len(logging.getLogger("rayft").handlers)
     one, other = io.StringIO(), io.StringIO()
     logs = [Journal(one), Journal(other)]
