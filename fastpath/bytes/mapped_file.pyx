@@ -81,9 +81,9 @@ cdef void on_bus(int number, siginfo_t* info, void* context) noexcept nogil:
         return
     handed = True
     if before.sa_flags & SA_SIGINFO:
-        (<Informed>before.sa_sigaction)(number, info, context)
+        (<Informed><void*>before.sa_sigaction)(number, info, context)
     else:
-        (<Plain>before.sa_handler)(number)
+        (<Plain><void*>before.sa_handler)(number)
     handed = False
 
 
