@@ -44,7 +44,7 @@ CUT = "the bytes end inside the batch"
 DAY_S = 86_400
 """The time of one Fetch, the user's pauses included. That of its requests is request.timeout.ms."""
 LARGE = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
-"""What is asked for at once, where the config says nothing: larger answers cost memory and are no quicker."""
+"""What is asked for at once, unless the config says otherwise: larger answers cost memory and are no quicker."""
 
 
 def read(
@@ -64,7 +64,7 @@ def read(
     and ValueError; ClientError also while the reader is read.
     """
     found = schema(columns)
-    kafka = Kafka(_with_large(settings(bootstrap, config), config))
+    kafka = Kafka(settings(bootstrap, config, LARGE))
     try:
         names = [topics] if isinstance(topics, str) else list(topics)
         plan = kafka.run(ranges(names, start, end, kafka.config.isolation))
@@ -72,16 +72,6 @@ def read(
         kafka.close()
         raise
     return pa.RecordBatchReader.from_batches(found, batches(kafka, plan, columns))
-
-
-def _with_large(config: ClientConfig, given: Mapping[str, Any] | str | None) -> ClientConfig:
-    """The config, with larger answers where nobody has said how large."""
-    named = given if isinstance(given, Mapping) else {}
-    if not isinstance(given, str) and "max.partition.fetch.bytes" not in named:
-        object.__setattr__(config, "partition_fetch_bytes", LARGE["max.partition.fetch.bytes"])
-    if not isinstance(given, str) and "fetch.max.bytes" not in named:
-        object.__setattr__(config, "fetch_max_bytes", LARGE["fetch.max.bytes"])
-    return config
 
 
 def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -98,24 +88,23 @@ def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) ->
                 raise _silent(kafka, left)
             if not under_way:
                 nodes, told = kafka.run(fetcher.prepare())
-                yield from _columns(told, decoders, left, fetcher)
-                under_way = {node: kafka.start(fetcher.fetch_from(node), DAY_S) for node in nodes} if left else {}
+                yield from _columns(told, decoders)
+                under_way = {node: kafka.start(fetcher.fetch_from(node), DAY_S) for node in nodes}
                 if not under_way:
-                    told = kafka.run(fetcher.fetch()) if left else []
-                    yield from _columns(told, decoders, left, fetcher)
+                    told = kafka.run(fetcher.fetch())
+                    _leave_ended(told, left, fetcher)
+                    yield from _columns(told, decoders)
                     if any(isinstance(one, Fetched) for one in told):
                         since_us = now_us()
                 continue
             kafka.wait(*under_way.values())
             for node in [node for node, task in under_way.items() if task.done]:
                 told = under_way.pop(node).result()
-                for one in told:
-                    if isinstance(one, Fetched) and one.next_offset >= left[one.topic, one.partition].end:
-                        fetcher.leave(one.topic, one.partition)
+                _leave_ended(told, left, fetcher)
                 fetched = any(isinstance(one, Fetched) for one in told)
-                if fetched and fetcher.positions():
+                if fetched and left:
                     under_way[node] = kafka.start(fetcher.fetch_from(node), DAY_S)
-                yield from _columns(told, decoders, left, fetcher)
+                yield from _columns(told, decoders)
                 if fetched:
                     since_us = now_us()
 
@@ -131,10 +120,16 @@ def _silent(kafka: Kafka, left: Mapping[Part, Range]) -> NotInTime:
     )
 
 
-def _columns(
-    told: list[Result], decoders: Mapping[Part, "Partition"], left: dict[Part, Range], fetcher: Fetcher
-) -> Iterator[pa.RecordBatch]:
-    """The batches of what was fetched; partitions that are done leave `left`. Raises ClientError for all else."""
+def _leave_ended(told: list[Result], left: dict[Part, Range], fetcher: Fetcher) -> None:
+    """Read partitions no longer whose position has come to their end."""
+    for one in told:
+        if isinstance(one, Fetched) and one.next_offset >= left[one.topic, one.partition].end:
+            del left[one.topic, one.partition]
+            fetcher.leave(one.topic, one.partition)
+
+
+def _columns(told: list[Result], decoders: Mapping[Part, "Partition"]) -> Iterator[pa.RecordBatch]:
+    """The batches of what was fetched. Raises ClientError for all else."""
     for one in told:
         part = one.topic, one.partition
         if isinstance(one, Failed):
@@ -150,9 +145,6 @@ def _columns(
                 f"{one.end_offset} now, and {one.offset} was reached"
             )
         yield from decoders[part].batches(one)
-        if one.next_offset >= left[part].end:
-            del left[part]
-            fetcher.leave(*part)
 
 
 class Partition:

@@ -35,13 +35,15 @@ def now_us() -> int:
     return time.monotonic_ns() // 1000
 
 
-def settings(bootstrap: str | None, config: Mapping[str, Any] | str | None) -> ClientConfig:
-    """The settings of a client from an address and a mapping, or the path of a properties file. Raises ConfigError,
-    OSError."""
+def settings(
+    bootstrap: str | None, config: Mapping[str, Any] | str | None, defaults: Mapping[str, Any] | None = None
+) -> ClientConfig:
+    """The settings of a client from an address and a mapping, or the path of a properties file. `defaults`: what counts
+    where `config` says nothing. Raises ConfigError, OSError."""
     if isinstance(config, str):
         with open(config, encoding="latin-1") as file:
             config = properties(file.read())
-    given = dict(config or {})
+    given = {**(defaults or {}), **(config or {})}
     if bootstrap is not None:
         given["bootstrap.servers"] = bootstrap
     return client_config(given)

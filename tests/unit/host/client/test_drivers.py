@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from actors.client.errors import ClientError
 from actors.client.operations import topics
 from actors.host.client import asynchronous
-from actors.host.client.blocking import connect
+from actors.host.client.blocking import connect, settings
 from actors.wire.messages import message
 from tests.unit.client.listening import Listening
 
@@ -104,3 +105,13 @@ def test_a_child_of_a_fork_neither_uses_nor_disturbs_the_client_of_its_parent() 
         _, status = os.waitpid(child, 0)
         assert set(kafka.run(topics.describe(), 2)) == {"t"}
         assert os.waitstatus_to_exitcode(status) == 3
+
+
+def test_defaults_count_where_neither_a_mapping_nor_a_file_says_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=elsewhere:1\nfetch.max.bytes=1000\n")
+    defaults = {"fetch.max.bytes": 1 << 24, "max.partition.fetch.bytes": 1 << 22}
+    for config in (str(file), {"fetch.max.bytes": 1000}):
+        found = settings("here:9092", config, defaults)
+        assert (found.bootstrap, found.fetch_max_bytes) == ((("here", 9092),), 1000)
+        assert found.partition_fetch_bytes == 1 << 22
