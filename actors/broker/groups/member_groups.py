@@ -17,7 +17,7 @@ What a heartbeat means, what is assigned, how a member comes to it and which rec
 import heapq
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from actors.broker.coordinators.coordination import Record, Then
@@ -41,6 +41,12 @@ Look = tuple[int, int, str, str, int]
 """A planned look: (when, rank, group, member, at what). The member is "" where the look is not at one."""
 
 
+@cache
+def _names(type: str) -> tuple[str, str, str]:
+    """The settings' names of a type: each heartbeat asks for them."""
+    return f"{type}.session.timeout.ms", f"{type}.heartbeat.interval.ms", f"{type}.assignment.interval.ms"
+
+
 class GroupConfig(NamedTuple):
     """The settings of one group, as Kafka's GroupConfig has them."""
 
@@ -51,8 +57,8 @@ class GroupConfig(NamedTuple):
     @classmethod
     def of(cls, type: str, settings: Mapping[str, Any]) -> "GroupConfig":
         """The settings of a type, taken out of all settings of a group."""
-        names = "session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"
-        return cls(*(settings[f"{type}.{name}"] for name in names))
+        session, heartbeat, interval = _names(type)
+        return cls(settings[session], settings[heartbeat], settings[interval])
 
 
 class AnyConfig(Protocol):
