@@ -40,6 +40,9 @@ _PRODUCER_AT = 43
 _PRODUCER = struct.Struct(">qhi")
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+NOT_COMMITTED = FENCED | {ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE}
+"""The answers to a commit that say that none was carried out, or that this producer can end nothing any more. Others, such
+as a right that was taken away, are about one try only: an earlier one may have been carried out."""
 
 
 class Placed(NamedTuple):
@@ -305,7 +308,7 @@ class Producer:
         try:
             yield from self._end(id, True)
         except ClientError as error:
-            self._commits = self._commits and not error.code  # with a code the coordinator has refused it
+            self._commits = self._commits and error.code not in NOT_COMMITTED
             raise
         self._commits = False
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.client.asks import KeyType
 from actors.client.errors import ClientError
 from actors.client.operations.producing import Placed, Producer
 from actors.wire.errors import ErrorCode
@@ -191,4 +192,42 @@ def test_a_commit_of_which_nobody_knows_is_not_aborted_but_asked_for_again() -> 
         made.run(producer.send([(("t", 0), batch())]))
     server.answers["EndTxn"] = message("EndTxnResponse")()
     made.run(producer.commit())
+    made.run(producer.begin())
+
+
+@pytest.mark.parametrize("request_name", ["EndTxn", "FindCoordinator"])
+def test_a_refusal_of_a_later_try_says_nothing_of_a_commit_that_was_sent_before(request_name: str) -> None:
+    made, server = transactional(Log())
+    producer = Producer(made.config)
+    made.run(producer.begin())
+    made.run(producer.send([(("t", 0), batch())]))
+    answers = dict(server.answers)
+    server.answers["EndTxn"] = ConnectionError("reset")  # it may have been carried out
+    with pytest.raises(ClientError, match="no result in time"):
+        made.run(producer.commit(), 2000)
+    denied = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    kind = message("FindCoordinatorResponse")
+    server.answers["EndTxn"] = message("EndTxnResponse")(error_code=denied)
+    if request_name == "FindCoordinator":
+        made.client.forget_coordinator(KeyType.TRANSACTION, "x")
+        server.answers["FindCoordinator"] = kind(coordinators=[kind.Coordinator(key="x", error_code=denied)])
+    with pytest.raises(ClientError) as refused:
+        made.run(producer.commit())
+    assert refused.value.code == denied
+    with pytest.raises(ClientError, match="not known whether the transaction was committed: commit again"):
+        made.run(producer.abort())
+    server.answers.update(answers)
+    made.run(producer.commit())
+    made.run(producer.begin())
+
+
+def test_a_commit_that_the_coordinator_says_there_was_none_of_can_be_aborted() -> None:
+    made, server = transactional(Log())
+    producer = Producer(made.config)
+    made.run(producer.begin())
+    made.run(producer.send([(("t", 0), batch())]))
+    server.answers["EndTxn"] = message("EndTxnResponse")(error_code=ErrorCode.INVALID_TXN_STATE)
+    with pytest.raises(ClientError, match="INVALID_TXN_STATE"):
+        made.run(producer.commit())
+    made.run(producer.abort())
     made.run(producer.begin())
