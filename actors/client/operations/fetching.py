@@ -217,24 +217,26 @@ class Fetcher:
     def _check(self, metadata: Metadata) -> Steps[list[Result]]:
         """Ask new leaders whether they have what was read (KIP-320)."""
         wanted = {
-            part: place.epoch
+            part: (place, metadata.leader_epoch(*part))
             for part, place in self._places.items()
             if not place.halted and self._is_unchecked(metadata, part) and metadata.leader(*part) in metadata.brokers
         }
         if not wanted:
             return []
         told: list[Result] = []
-        ends: dict[Part, EpochEnd | ClientError] = yield from epoch_ends(wanted)
+        ends: dict[Part, EpochEnd | ClientError] = yield from epoch_ends(
+            {part: place.epoch for part, (place, _) in wanted.items()}
+        )
         for part, end in ends.items():
-            place = self._places.get(part)
-            if place is None:
+            place, epoch = wanted[part]
+            if self._places.get(part) is not place:  # it was left meanwhile, or is read from elsewhere
                 continue
             if isinstance(end, ClientError):
                 self._stale = True
                 if action(end.code) is Action.FINAL:
                     told.append(self._failed(part, end))
                 continue
-            place.checked_epoch = metadata.leader_epoch(*part)
+            place.checked_epoch = epoch
             if 0 <= end.end_offset < place.offset:
                 place.halted = True
                 told.append(Diverged(*part, place.offset, end.end_offset))
@@ -319,6 +321,7 @@ class Fetcher:
                 one.replica = -1 if one.replica == node else one.replica
             return []
         answer, session = reply.message, self._sessions.setdefault(node, _Session())
+        asked = session.sent
         if answer.error_code:
             del self._sessions[node]
             if action(answer.error_code) is Action.FINAL:
@@ -337,16 +340,18 @@ class Fetcher:
             name = names.get(bytes(topic.topic_id)) if reply.version > BY_NAME_LAST else topic.topic
             for data in topic.partitions:
                 part = name or "", data.partition_index
-                sent = session.sent.get(part) if session.id else None
+                sent = asked.get(part)
                 place = self._places.get(part)
-                if place is not None and not place.halted and (sent is None or sent[0] == place.offset):
-                    result = self._partition(metadata, node, part, place, data)
+                if place is not None and not place.halted and sent is not None and sent[0] == place.offset:
+                    result = self._partition(metadata, node, part, place, sent[1], data)
                     if result is not None:
                         told.append(result)
         return told
 
-    def _partition(self, metadata: Metadata, node: int, part: Part, place: _Place, data: Any) -> Result | None:
-        """The result for one partition; None: there is nothing to tell."""
+    def _partition(
+        self, metadata: Metadata, node: int, part: Part, place: _Place, epoch: int, data: Any
+    ) -> Result | None:
+        """The result for one partition; None: there is nothing to tell. `epoch`: the leader epoch that was asked in."""
         if data.current_leader is not None:
             metadata.new_leader(*part, data.current_leader.leader_id, data.current_leader.leader_epoch)
         code = data.error_code
@@ -364,7 +369,7 @@ class Fetcher:
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != node:
             place.replica = data.preferred_read_replica
             return None
-        place.checked_epoch = max(place.checked_epoch, metadata.leader_epoch(*part))
+        place.checked_epoch = max(place.checked_epoch, epoch)
         records = memoryview(data.records or b"")
         if not len(records):
             return None

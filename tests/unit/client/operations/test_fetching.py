@@ -1,5 +1,6 @@
 """Fetch without brokers: sessions, positions, a replica in the rack, epochs, and what brokers say is wrong."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,6 +54,18 @@ def world(*brokers: Broker, leaders: Any = (1, [1, 1]), **config: Any) -> World:
     for one in servers:
         one.answers["Metadata"] = lambda *_: made.metadata(t=leaders() if callable(leaders) else leaders)
     return made
+
+
+def while_asked(broker: Broker, count: int, does: Callable[[], Any]) -> None:
+    """Let something happen while a request is under way: the one of that number."""
+
+    class Answers(list[Any]):
+        def pop(self, at: Any = -1) -> Any:
+            if len(broker.asked) == count:
+                does()
+            return super().pop(at)
+
+    broker.answers = Answers(broker.answers)
 
 
 def rounds(fetcher: Fetcher, count: int) -> Steps[list[list[Result]]]:
@@ -234,3 +247,73 @@ def test_a_topic_that_is_deleted_while_a_replica_in_the_rack_is_read() -> None:
     fetcher._stale = True
     ((told,),) = [some for some in made.run(rounds(fetcher, 9)) if some]
     assert isinstance(told, Failed) and "topic t does not exist" in str(told.error)
+
+
+@pytest.mark.parametrize("session", [0, 7])
+def test_an_answer_to_what_was_asked_before_a_seek_is_not_taken(session: int) -> None:
+    """Also of a broker that keeps no sessions: else the records between would be left out in silence."""
+    broker = Broker(reply(part(0, batch(100)), session=session), reply(part(0, batch(0)), session=session))
+    made = world(broker)
+    fetcher = Fetcher(made.config, {("t", 0): 100})
+    while_asked(broker, 1, lambda: fetcher.seek("t", 0, 0))
+    assert made.run(rounds(fetcher, 1)) == [[]]
+    ((one,),) = made.run(rounds(fetcher, 1))
+    assert isinstance(one, Fetched) and (one.offset, one.next_offset) == (0, 2)
+
+
+def test_a_partition_that_an_answer_has_twice_is_read_once() -> None:
+    made = world(Broker(reply(part(0, batch(0)), part(0, batch(0)), session=0)))
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    (found,) = made.run(rounds(fetcher, 1))
+    assert len(found) == 1
+
+
+def epoch_end(end_offset: int) -> Any:
+    kind = message("OffsetForLeaderEpochResponse")
+    end = kind.EpochEndOffset(partition=0, leader_epoch=1, end_offset=end_offset)
+    return kind(topics=[kind.OffsetForLeaderTopicResult(topic="t", partitions=[end])])
+
+
+def test_an_answer_of_an_old_leader_says_nothing_about_a_new_one() -> None:
+    """The metadata is that of all operations: it may name another leader while an answer is on its way."""
+    first, second = Broker(reply(part(0, batch(0, 5))), reply(part(0, batch(5)))), Broker()
+    made = world(first, second, leaders=(1, [1]))
+    made.servers["h2", 2].answers["OffsetForLeaderEpoch"] = epoch_end(3)
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    made.run(rounds(fetcher, 1))
+    while_asked(first, 2, lambda: made.client.metadata.new_leader("t", 0, 2, 2))
+    made.run(fetcher.fetch_from(1))
+    assert made.run(rounds(fetcher, 1)) == [[Diverged("t", 0, 7, 3)]]
+
+
+def test_the_end_of_an_epoch_in_one_leaders_log_says_nothing_about_the_next() -> None:
+    first, second, third = Broker(reply(part(0, batch(0, 5)))), Broker(), Broker()
+    made = world(first, second, third, leaders=(1, [1]))
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    made.run(rounds(fetcher, 1))
+
+    def sound(server: Server, version: int, request: Any) -> Any:
+        made.client.metadata.new_leader("t", 0, 3, 3)
+        return epoch_end(5)
+
+    made.servers["h2", 2].answers["OffsetForLeaderEpoch"] = sound
+    made.servers["h3", 3].answers["OffsetForLeaderEpoch"] = epoch_end(3)
+    made.client.metadata.new_leader("t", 0, 2, 2)
+    told = [one for some in made.run(rounds(fetcher, 3)) for one in some]
+    assert told == [Diverged("t", 0, 5, 3)]
+
+
+def test_a_seek_while_a_leader_is_asked_for_the_end_of_an_epoch() -> None:
+    first, second = Broker(reply(part(0, batch(0, 5)))), Broker(reply(part(0, batch(9))))
+    made = world(first, second, leaders=(1, [1]))
+    fetcher = Fetcher(made.config, {("t", 0): 0})
+    made.run(rounds(fetcher, 1))
+
+    def sought(server: Server, version: int, request: Any) -> Any:
+        fetcher.seek("t", 0, 9)
+        return epoch_end(5)
+
+    made.servers["h2", 2].answers["OffsetForLeaderEpoch"] = sought
+    made.client.metadata.new_leader("t", 0, 2, 2)
+    told = [one for some in made.run(rounds(fetcher, 2)) for one in some]
+    assert [type(one) for one in told] == [Fetched] and fetcher.position("t", 0) == 11
