@@ -128,8 +128,7 @@ class Kafka:
         """Begin an operation. Its requests are sent now, and it goes on whenever the client waits for something."""
         if self._closed:
             raise ClientError("the client was closed")
-        if self._process != os.getpid():
-            raise ClientError("the client belongs to another process, of which this one is a fork: connect anew here")
+        self._must_be_here()
         self._deliver(0)  # nothing is to be sent on a connection that has ended meanwhile
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
         self._carry_out(self.client.turn(now_us()))
@@ -143,7 +142,9 @@ class Kafka:
         return tasks[0].result() if len(tasks) == 1 else None
 
     def step(self, timeout_s: float | None = None) -> None:
-        """Wait for something to happen, at most `timeout_s`, and deal with it."""
+        """Wait for something to happen, at most `timeout_s`, and deal with it. Raises ClientError in a fork of the
+        process."""
+        self._must_be_here()
         self._has_lost = False
         happened = self._deliver(0)  # what came while nobody waited came in time
         effects = self.client.turn(now_us())
@@ -155,6 +156,11 @@ class Kafka:
             timeout_s = left_s if timeout_s is None else min(left_s, timeout_s)
         self._deliver(timeout_s)
         self._carry_out(self.client.turn(now_us()))
+
+    def _must_be_here(self) -> None:
+        """Check that this is the process of the client: a fork would read what its parent waits for."""
+        if self._process != os.getpid():
+            raise ClientError("the client belongs to another process, of which this one is a fork: connect anew here")
 
     def _deliver(self, timeout_s: float | None) -> bool:
         """Wait for the system, at most so long, and tell the client what has happened; False: nothing."""

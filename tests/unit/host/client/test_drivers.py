@@ -115,3 +115,19 @@ def test_defaults_count_where_neither_a_mapping_nor_a_file_says_otherwise(tmp_pa
         found = settings("here:9092", config, defaults)
         assert (found.bootstrap, found.fetch_max_bytes) == ((("here", 9092),), 1000)
         assert found.partition_fetch_bytes == 1 << 22
+
+
+def test_a_child_of_a_fork_does_not_wait_for_what_its_parent_has_begun() -> None:
+    with Listening({}, t=[1]) as server, connect(server.address) as kafka:
+        task = kafka.start(topics.describe(), 2)
+        child = os.fork()
+        if not child:
+            try:
+                kafka.wait(task)
+            except ClientError as error:
+                kafka.close()
+                os._exit(3 if "another process" in str(error) else 4)
+            os._exit(5)
+        _, status = os.waitpid(child, 0)
+        assert set(kafka.wait(task)) == {"t"}
+        assert os.waitstatus_to_exitcode(status) == 3
