@@ -62,7 +62,10 @@ class _Batch:
     def __init__(self, part: Part, data: Buffer) -> None:
         self.part = part
         self.data = data if isinstance(data, bytearray) else bytearray(data)
-        header = batches.header(self.data)
+        try:
+            header = batches.header(self.data)
+        except batches.CorruptBatch as error:
+            raise ClientError(f"a batch for {part[0]}/{part[1]} is none: {error}") from None
         if header.size != len(self.data):
             raise ClientError(
                 f"a batch for {part[0]}/{part[1]} has {len(self.data)} bytes, and its header says {header.size}"

@@ -142,6 +142,14 @@ def test_a_batch_with_something_behind_it_is_refused_before_it_is_sent() -> None
         made.run(Producer(made.config).send([(("t", 0), batch() + b"x")]))
 
 
+@pytest.mark.parametrize("data", [b"", b"x" * 80, batch()[:-1]])
+def test_bytes_that_are_no_batch_are_told_and_nothing_is_left_of_the_operation(data: bytes) -> None:
+    made = world(Log())
+    with pytest.raises(ClientError, match="a batch for t/0 is none"):
+        made.run(Producer(made.config).send([(("t", 0), data)]))
+    assert not made.client._tasks
+
+
 def test_too_many_requests_in_flight_for_a_producer_that_numbers() -> None:
     made = world(Log(), **{"max.in.flight.requests.per.connection": 6})
     with pytest.raises(ClientError, match="write 5 or less"):
