@@ -115,7 +115,11 @@ class Producer:
         """Write whole batches (magic 2, one for each entry), of which a partition may have several. Returns the result
         of each, in the order given. A bytearray is changed in place. Raises ClientError for what concerns all of
         them."""
-        given = [_Batch(part, one) for part, one in data]
+        given: list[_Batch] = []
+        own: set[int] = set()
+        for part, one in data:
+            given.append(_Batch(part, bytes(one) if id(one) in own else one))  # each has numbers of its own
+            own.add(id(one))
         transactional = self._config.transactional_id is not None
         if transactional:
             self._transaction()

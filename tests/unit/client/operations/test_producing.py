@@ -142,6 +142,16 @@ def test_a_batch_with_something_behind_it_is_refused_before_it_is_sent() -> None
         made.run(Producer(made.config).send([(("t", 0), batch() + b"x")]))
 
 
+def test_the_same_bytes_given_twice_are_written_twice() -> None:
+    log, data = Log(), batch()
+    made = world(log)
+    producer = Producer(made.config)
+    made.run(producer.send([(("t", 1), batch())]))
+    placed = made.run(producer.send([(("t", 0), data), (("t", 0), data), (("t", 1), data)]))
+    assert placed == [Placed(0, -1), Placed(1, -1), Placed(1, -1)]
+    assert log.written == [(1, 0), (0, 0), (1, 1), (0, 1)]
+
+
 @pytest.mark.parametrize("data", [b"", b"x" * 80, batch()[:-1]])
 def test_bytes_that_are_no_batch_are_told_and_nothing_is_left_of_the_operation(data: bytes) -> None:
     made = world(Log())
