@@ -183,8 +183,8 @@ class Fetcher:
 
     def _node(self, metadata: Metadata, part: Part) -> int:
         """The broker to ask for a partition; -1: none that is known, or it is not known yet whether the leader has what
-        was read."""
-        if part[0] not in metadata.topics or self._is_unchecked(metadata, part):
+        was read, or `prepare` has not seen the topic."""
+        if part[0] not in metadata.topics or part[0] not in self._ids or self._is_unchecked(metadata, part):
             return -1
         replica = self._places[part].replica
         node = replica if replica in metadata.brokers else metadata.leader(*part)

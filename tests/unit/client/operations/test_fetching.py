@@ -317,3 +317,14 @@ def test_a_seek_while_a_leader_is_asked_for_the_end_of_an_epoch() -> None:
     made.client.metadata.new_leader("t", 0, 2, 2)
     told = [one for some in made.run(rounds(fetcher, 2)) for one in some]
     assert [type(one) for one in told] == [Fetched] and fetcher.position("t", 0) == 11
+
+
+def test_a_topic_that_a_seek_adds_waits_for_the_next_look_at_the_metadata() -> None:
+    broker = Broker(reply(), reply(part(0, batch(0))))
+    made = world(broker)
+    made.run(Fetcher(made.config, {("t", 1): 0}).prepare())
+    fetcher = Fetcher(made.config, {})
+    fetcher.seek("t", 0, 0)
+    assert made.run(fetcher.fetch_from(1)) == []
+    ((one,),) = made.run(rounds(fetcher, 1))
+    assert isinstance(one, Fetched) and broker.positions(0) == {} and broker.positions(1) == {0: 0}
