@@ -24,3 +24,21 @@ def test_lines_of_all_nodes_are_routed_by_a_file(tmp_path: Path) -> None:
     assert notices == ["rayft.host.serve"] * 2, "the controller's and the broker's"
     assert all(line["from"].startswith("rayft.host") for line in lines)
     assert "num.io.threads has no effect" in own, "the logger `rayft` has kept its own stream"
+
+
+def test_what_a_handler_keeps_back_is_written_when_a_node_ends(tmp_path: Path) -> None:
+    routed, file = tmp_path / "routed", tmp_path / "logging.json"
+    given = {
+        "version": 1,
+        "handlers": {
+            "file": {"class": "logging.FileHandler", "filename": str(routed)},
+            "kept": {"class": "logging.handlers.MemoryHandler", "capacity": 100_000, "target": "file"},
+        },
+        "loggers": {"rayft": {"handlers": ["kept"]}},
+    }
+    file.write_text(json.dumps(given))
+    config = {"rayft.logging.config": str(file)}
+    with rayft.Cluster(controllers=1, brokers=1, dir=tmp_path / "cluster", config=config, port=0):
+        pass
+    ends = [line for line in routed.read_text().splitlines() if " ends: " in line]
+    assert len(ends) == 2, "of the controller and of the broker"

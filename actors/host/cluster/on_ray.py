@@ -114,6 +114,7 @@ class RayNode:
 
     def _serve(self) -> None:
         from actors.host.serve import REFUSED
+        from actors.host.work.journal import shut_down
 
         try:
             self._ended = self._run()
@@ -132,6 +133,7 @@ class RayNode:
         else:
             if self._ended[0] == REFUSED:
                 time.sleep(REFUSED_PAUSE_S)  # so that `up` can ask for the reason
+            shut_down()
             os._exit(self._ended[0])
 
     def _run(self) -> tuple[int, str]:

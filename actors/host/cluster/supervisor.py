@@ -40,7 +40,7 @@ from actors.host.cluster import secure_cluster
 from actors.host.cluster.child_process import Child, directory_id, reason
 from actors.host.net.server import PortTaken
 from actors.host.work import durable
-from actors.host.work.journal import Journal
+from actors.host.work.journal import Journal, shut_down
 from actors.host.work.locks import Lock
 from actors.settings.keys import ConfigError
 from actors.settings.properties import has_secrets
@@ -219,7 +219,10 @@ class Supervisor:
             except BaseException:
                 traceback.print_exc()
             finally:
-                os._exit(code)
+                try:
+                    shut_down()
+                finally:
+                    os._exit(code)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         os.close(write)
         os.set_blocking(read, False)

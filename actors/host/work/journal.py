@@ -140,6 +140,13 @@ class Journal:
             )
 
 
+def shut_down() -> None:
+    """Let all handlers write what they keep back. For a process that ends without the interpreter's own end, which does
+    this."""
+    with contextlib.suppress(Exception):  # of a handler that somebody has added
+        logging.shutdown()
+
+
 def configure(path: str) -> None:
     """Take handlers, levels and filters from a file: a dictionary as `logging.config.dictConfig` takes it, in JSON. Those of
     a logger that it names take the place of the present ones, those of the log's stream too. Raises ConfigError."""
