@@ -163,6 +163,8 @@ def classic_assignment(data: bytes) -> dict[str, list[int]]:
         position = 6
         for _ in range(topics):
             (size,) = struct.unpack_from(">h", data, position)
+            if size < 0:
+                break  # it would go back, and read the same for as many topics as are claimed
             name = data[position + 2 : position + 2 + size].decode()
             position += 2 + size
             (count,) = struct.unpack_from(">i", data, position)
