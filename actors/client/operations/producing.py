@@ -105,9 +105,14 @@ class Producer:
         self._in_transaction = False
         self._abort_only: ClientError | None = None
         self._commits = False
-        """Whether a commit was sent whose outcome is not known."""
+        """What `maybe_committed` says."""
         self._fenced: ClientError | None = None
         """The error if another producer has taken over, so that nothing is sent any more; None: none has."""
+
+    @property
+    def maybe_committed(self) -> bool:
+        """Whether a commit was sent whose outcome is not known."""
+        return self._commits
 
     # ---- batches
 

@@ -2,14 +2,17 @@
 
 What standard input has at a time is written before more is read: a line that was typed is sent at once, and a file goes in
 large batches. Records of one partition keep their order. They are written with acks=all and once (idempotence) unless the
-user's settings say otherwise, and in one transaction where those have a transactional.id.
+user's settings say otherwise, and in one transaction where those have a transactional.id. Ctrl-C ends the input where
+that is waited for; while lines are written it ends the command as a failure, and the transaction is aborted.
 """
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import cycle
 from typing import BinaryIO, NamedTuple
 
@@ -28,6 +31,8 @@ BATCH_BYTES = 1 << 19
 """The size at which a batch is closed, whatever it compresses to."""
 RECORD_BYTES_MAX = 100
 """The most bytes that a record takes besides its key, value and headers, and a batch besides its records."""
+ABORT_S = 10.0
+"""How long an abort may take, s; after that the transaction's own timeout ends it."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 END = b"\n"
 
@@ -48,20 +53,17 @@ def run(options: argparse.Namespace) -> int:
         wrong("-k needs a text, as in -k :")
     with connected(options, typed={"compression.type": options.compression}) as kafka:
         target = _Target(kafka, options.topic, options.partition, headers)
-        why: Exception | None = None
         try:
             target.begin()
             for lines in _chunks(sys.stdin.buffer, separator):
                 target.write(lines)
             target.end()
         except (ClientError, ClusterError) as error:
-            why = error
+            raise ClusterError(f"{error}; {target.given_up()}") from None
         except KeyboardInterrupt:
-            target.end()
-    said = f"{target.written} {'record was' if target.written == 1 else 'records were'} written to {options.topic}"
-    if why is not None:
-        raise ClusterError(f"{why}; {said if target.transactional is None else 'its transaction is not committed'}")
-    print(said, file=sys.stderr)
+            print(f"rayft: interrupted while lines were written; {target.given_up()}", file=sys.stderr)
+            return 128 + signal.SIGINT
+    print(target.said(), file=sys.stderr)
     return 0
 
 
@@ -76,10 +78,14 @@ def _headers(given: list[str]) -> list[tuple[bytes, bytes | None]]:
 
 
 def _chunks(file: BinaryIO, separator: bytes | None) -> Iterator[list[Line]]:
-    """Yields whole lines, as many as are there at a time. A last line without an end counts. Raises ClusterError."""
+    """Yields whole lines, as many as are there at a time. A last line without an end counts, unless Ctrl-C has cut it.
+    Raises ClusterError."""
     rest, number = b"", 0
     while True:
-        data = file.read1(READ_BYTES)  # type: ignore[attr-defined]
+        try:
+            data = file.read1(READ_BYTES)  # type: ignore[attr-defined]
+        except KeyboardInterrupt:
+            return  # half a line is no line
         whole, end, rest = (rest + data).rpartition(END) if data else (rest, END if rest else b"", b"")
         if end:
             lines = whole.split(END)
@@ -132,6 +138,21 @@ class _Target:
         """Commit the transaction, if there is one, after all lines were given."""
         if self.transactional is not None:
             self._kafka.run(self._producer.commit())
+
+    def given_up(self) -> str:
+        """Abort the transaction, if there is one, so that it hides nothing behind it from readers. Returns what became of
+        the records, as the end of a sentence."""
+        if self.transactional is None:
+            return self.said()
+        with suppress(ClientError):
+            self._kafka.run(self._producer.abort(), ABORT_S)
+        if self._producer.maybe_committed:
+            return "it is not known whether its transaction is committed"
+        return "its transaction is not committed"
+
+    def said(self) -> str:
+        """How many records are known to be written, as a sentence."""
+        return f"{self.written} {'record was' if self.written == 1 else 'records were'} written to {self._topic}"
 
     def write(self, lines: list[Line]) -> None:
         """Write some lines, and count those that are written. Raises ClientError, ClusterError."""

@@ -318,6 +318,22 @@ def test_ctrl_c_ends_it_and_what_was_printed_is_committed(servers: str, name: st
     assert typed(servers, "consume", name, "-g", name, "-e").text == ""
 
 
+def test_a_transaction_that_fails_is_aborted_and_hides_nothing_behind_it(
+    servers: str, name: str, tmp_path: Path
+) -> None:
+    made(servers, name)
+    config = tmp_path / "client.properties"
+    config.write_text(f"transactional.id={name}\n")
+    ran = typed(servers, "produce", name, "-k", ":", stdin=b"a:1\nb\n", config=config)
+    assert (ran.code, ran.err) == (
+        1, "rayft: line 2 has no key: ':' is not in it; its transaction is not committed\n"
+    )  # fmt: skip
+    typed(servers, "produce", name, stdin=b"behind\n")
+    begun = time.monotonic()
+    until(lambda: typed(servers, "consume", name, "-e").text == "behind\n")
+    assert time.monotonic() - begun < 30  # its own timeout is 60 s
+
+
 def test_a_closed_pipe_ends_it_quietly(servers: str, name: str) -> None:
     made(servers, name)
     typed(servers, "produce", name, stdin=b"first\nsecond\n")

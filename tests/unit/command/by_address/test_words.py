@@ -4,6 +4,8 @@ import argparse
 import io
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,70 @@ def test_a_line_without_a_key_is_told_after_those_before_it() -> None:
     assert [one.value for one in next(found)] == [b"1"]
     with pytest.raises(ClusterError, match=r"^line 2 has no key: ':' is not in it$"):
         next(found)
+
+
+class Interrupted(io.BytesIO):
+    """A terminal on which Ctrl-C is typed behind a line and a half."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = [b"a\nhal"]
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        if self.parts:
+            return self.parts.pop()
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("when", "code", "done", "sentence"),
+    [
+        ([], 0, ["a", "committed", "said"], "3 records were written to t\n"),
+        (
+            [True], 130, ["a", "aborted"],
+            "rayft: interrupted while lines were written; 3 records were written to t\n",
+        ),
+    ],
+)  # fmt: skip
+def test_ctrl_c_ends_the_input_or_where_lines_are_written_the_transaction(
+    when: list[bool], code: int, done: list[str], sentence: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    @contextmanager
+    def connected(*_: Any, **__: Any) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(producing, "connected", connected)
+    made: list[str] = []
+
+    class Target:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def begin(self) -> None:
+            pass
+
+        def write(self, lines: list[producing.Line]) -> None:
+            made.extend(one.value.decode() for one in lines)
+            if when:
+                raise KeyboardInterrupt
+
+        def end(self) -> None:
+            made.append("committed")
+
+        def given_up(self) -> str:
+            made.append("aborted")
+            return "3 records were written to t"
+
+        def said(self) -> str:
+            made.append("said")
+            return "3 records were written to t"
+
+    monkeypatch.setattr(producing, "_Target", Target)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Interrupted()))
+    given = options(topic="t", partition=None, header=[], key_separator=None, compression=None)
+    assert producing.run(given) == code
+    assert made == done and capsys.readouterr().err == sentence
 
 
 def topic(*parts: Partition) -> Topic:
