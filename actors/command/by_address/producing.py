@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         target = _Target(kafka, options.topic, options.partition, headers)
         try:
             target.begin()
-            for lines in _chunks(sys.stdin.buffer, separator):
+            for lines in _chunks(sys.stdin.buffer, separator, kafka.config.request_bytes_max):
                 target.write(lines)
             target.end()
         except (ClientError, ClusterError) as error:
@@ -77,35 +77,47 @@ def _headers(given: list[str]) -> list[tuple[bytes, bytes | None]]:
     return found
 
 
-def _chunks(file: BinaryIO, separator: bytes | None) -> Iterator[list[Line]]:
+def _chunks(file: BinaryIO, separator: bytes | None, bytes_max: int) -> Iterator[list[Line]]:
     """Yields whole lines, as many as are there at a time. A last line without an end counts, unless Ctrl-C has cut it.
-    Raises ClusterError."""
-    rest, number = b"", 0
+    Of a line of more than `bytes_max` only the size is kept. Raises ClusterError."""
+    begun: list[bytes] = []
+    size = number = 0
     while True:
         try:
             data = file.read1(READ_BYTES)  # type: ignore[attr-defined]
         except KeyboardInterrupt:
             return  # half a line is no line
-        whole, end, rest = (rest + data).rpartition(END) if data else (rest, END if rest else b"", b"")
-        if end:
-            lines = whole.split(END)
-            wrong_at = None
-            found = []
-            for text in lines:
-                number += 1
-                key, value = None, text
-                if separator is not None:
-                    key, between, value = text.partition(separator)
-                    if not between:
-                        wrong_at = number
-                        break
-                found.append(Line(number, key, value))
-            if found:
-                yield found
-            if wrong_at is not None:
-                raise ClusterError(f"line {wrong_at} has no key: {os.fsdecode(separator or b'')!r} is not in it")
+        whole, end, rest = data.rpartition(END)
+        if data and not end:
+            size += len(data)
+            if size <= bytes_max:
+                begun.append(data)
+            else:
+                begun.clear()
+            continue
+        if not data and not size:
+            return
+        if size > bytes_max:
+            raise _too_long(number + 1, size + len(whole.partition(END)[0]), bytes_max)
+        found: list[Line] = []
+        for text in b"".join((*begun, whole)).split(END):
+            number += 1
+            key, value = None, text
+            if separator is not None:
+                key, between, value = text.partition(separator)
+                if not between:
+                    if found:
+                        yield found
+                    raise ClusterError(f"line {number} has no key: {os.fsdecode(separator)!r} is not in it")
+            found.append(Line(number, key, value))
+        yield found
         if not data:
             return
+        begun, size = [rest], len(rest)
+
+
+def _too_long(number: int, size: int, bytes_max: int) -> ClusterError:
+    return ClusterError(f"line {number} has {size} bytes, and max.request.size is {bytes_max}")
 
 
 class _Target:
@@ -186,10 +198,7 @@ class _Target:
         for line in lines:
             size = len(line.key or b"") + len(line.value) + self._headers_bytes + RECORD_BYTES_MAX
             if size > self._kafka.config.request_bytes_max:
-                raise ClusterError(
-                    f"line {line.number} has {len(line.value)} bytes, and max.request.size is "
-                    f"{self._kafka.config.request_bytes_max}"
-                )
+                raise _too_long(line.number, len(line.value), self._kafka.config.request_bytes_max)
             part = self._only if self._only is not None else keyless
             if self._only is None and line.key is not None:
                 part = of_key(line.key, self._count)

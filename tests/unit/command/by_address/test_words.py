@@ -4,6 +4,7 @@ import argparse
 import io
 import socket
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,7 +165,7 @@ class Slow(io.BytesIO):
 
 
 def lines(separator: bytes | None, *parts: bytes) -> list[list[tuple[int, bytes | None, bytes]]]:
-    return [[tuple(one) for one in some] for some in producing._chunks(Slow(*parts), separator)]
+    return [[tuple(one) for one in some] for some in producing._chunks(Slow(*parts), separator, 100)]
 
 
 def test_lines_are_whole_and_given_as_soon_as_they_are() -> None:
@@ -182,10 +183,32 @@ def test_a_key_ends_at_the_first_separator() -> None:
 
 
 def test_a_line_without_a_key_is_told_after_those_before_it() -> None:
-    found = producing._chunks(Slow(b"a:1\nb\nc:3\n"), b":")
+    found = producing._chunks(Slow(b"a:1\nb\nc:3\n"), b":", 100)
     assert [one.value for one in next(found)] == [b"1"]
     with pytest.raises(ClusterError, match=r"^line 2 has no key: ':' is not in it$"):
         next(found)
+
+
+class Endless(io.BytesIO):
+    """A megabyte a time without an end of a line, so many times, and then one."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        self.left -= 1
+        return bytes(1 << 20) if self.left > 0 else b"x\nbehind" if self.left == 0 else b""
+
+
+def test_a_line_that_does_not_end_is_counted_and_not_kept() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(ClusterError, match=r"^line 1 has 104857601 bytes, and max.request.size is 1048576$"):
+            next(producing._chunks(Endless(101), None, 1 << 20))
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
 
 
 class Interrupted(io.BytesIO):
@@ -216,8 +239,8 @@ def test_ctrl_c_ends_the_input_or_where_lines_are_written_the_transaction(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     @contextmanager
-    def connected(*_: Any, **__: Any) -> Iterator[None]:
-        yield
+    def connected(*_: Any, **__: Any) -> Iterator[Any]:
+        yield argparse.Namespace(config=argparse.Namespace(request_bytes_max=100))
 
     monkeypatch.setattr(producing, "connected", connected)
     made: list[str] = []
