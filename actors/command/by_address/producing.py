@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import cycle
@@ -31,6 +32,8 @@ BATCH_BYTES = 1 << 19
 """The size at which a batch is closed, whatever it compresses to."""
 RECORD_BYTES_MAX = 100
 """The most bytes that a record takes besides its key, value and headers, and a batch besides its records."""
+TOGETHER_MAX = 4
+"""The most batches of a partition that are sent at once."""
 ABORT_S = 10.0
 """How long an abort may take, s; after that the transaction's own timeout ends it."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -185,10 +188,20 @@ class _Target:
     def _requests(
         self, batches: list[tuple[int, Builder]]
     ) -> Iterator[tuple[list[tuple[tuple[str, int], bytearray]], list[int]]]:
-        """The batches that are sent at once: at most four of a partition (`Producer` numbers them)."""
-        for at in range(0, len(batches), 4):
-            some = batches[at : at + 4]
-            yield [((self._topic, part), one.build()) for part, one in some], [one.count for _, one in some]
+        """The batches that are sent at once: few of a partition (`Producer` numbers them), and those of all partitions
+        together, or each of a thousand partitions would be waited for."""
+        some: list[tuple[int, Builder]] = []
+        counts: Counter[int] = Counter()
+        for part, one in batches:
+            if counts[part] == TOGETHER_MAX:
+                yield self._request(some)
+                some, counts = [], Counter()
+            some.append((part, one))
+            counts[part] += 1
+        yield self._request(some)
+
+    def _request(self, batches: list[tuple[int, Builder]]) -> tuple[list[tuple[tuple[str, int], bytearray]], list[int]]:
+        return [((self._topic, part), one.build()) for part, one in batches], [one.count for _, one in batches]
 
     def _batches(self, lines: list[Line]) -> list[tuple[int, Builder]]:
         now_ms, largest = int(time.time() * 1000), min(BATCH_BYTES, self._kafka.config.request_bytes_max)

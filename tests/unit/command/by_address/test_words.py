@@ -19,6 +19,7 @@ from actors.command.by_address import connection, health, places, producing
 from actors.command.by_address.places import Span, Where
 from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
+from fastpath.records.batch import Builder
 
 
 def options(**given: Any) -> argparse.Namespace:
@@ -209,6 +210,17 @@ def test_a_line_that_does_not_end_is_counted_and_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[1] < 10 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_many_partitions_are_written_together_and_four_batches_of_one() -> None:
+    target = object.__new__(producing._Target)
+    target._topic = "t"
+    batches = []
+    for part in [*range(1000), *[7] * 9]:
+        batches.append((part, Builder(timestamp_ms=5)))
+        batches[-1][1].append(None, b"x", 5)
+    requests = [[part for (_, part), _ in data] for data, _ in target._requests(batches)]
+    assert requests == [[*range(1000), 7, 7, 7], [7] * 4, [7] * 2]
 
 
 class Interrupted(io.BytesIO):
