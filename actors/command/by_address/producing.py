@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
     separator = None if options.key_separator is None else os.fsencode(options.key_separator)
     if separator == b"":
         wrong("-k needs a text, as in -k :")
+    if sys.stdin is None:
+        wrong("there is no standard input: write rayft produce TOPIC < FILE")
     with connected(options, typed={"compression.type": options.compression}) as kafka:
         target = _Target(kafka, options.topic, options.partition, headers)
         try:

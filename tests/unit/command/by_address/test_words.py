@@ -93,6 +93,14 @@ def test_wrong_words_get_one_line_that_says_what_to_type(
     assert said(capsys, *words) == (2, WRONG[words])
 
 
+def test_produce_without_standard_input_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    wanted = "rayft: there is no standard input: write rayft produce TOPIC < FILE"
+    assert said(capsys, "produce", "x", *CLOSED) == (2, wanted)
+
+
 VERBS = [
     ("topic", "list"),
     ("topic", "describe", "x"),
