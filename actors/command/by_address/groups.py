@@ -189,7 +189,7 @@ def _wanted(kafka: Kafka, named: list[tuple[str, int | None]], committed: Iterab
 
 def _delete(options: argparse.Namespace) -> int:
     with connected(options) as kafka:
-        return told("group", kafka.run(operations.delete(options.groups)), "deleted")
+        return told("group", kafka.run(operations.delete(dict.fromkeys(options.groups))), "deleted")
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

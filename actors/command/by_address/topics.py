@@ -122,7 +122,7 @@ def _create(options: argparse.Namespace) -> int:
 
 def _delete(options: argparse.Namespace) -> int:
     with connected(options) as kafka:
-        return told("topic", kafka.run(operations.delete(options.topics)), "deleted")
+        return told("topic", kafka.run(operations.delete(dict.fromkeys(options.topics))), "deleted")
 
 
 def _get(options: argparse.Namespace) -> int:

@@ -224,6 +224,14 @@ topic  partition  committed  end  lag  member  client  host
     )  # fmt: skip
 
 
+def test_what_is_named_twice_is_deleted_once(servers: str, name: str) -> None:
+    made(servers, name)
+    typed(servers, "produce", name, stdin=b"a\n")
+    assert typed(servers, "consume", name, "-g", name, "-e").text == "a\n"
+    for kind in ("group", "topic"):
+        check(typed(servers, kind, "delete", name, name), f"deleted {kind} <name>\n", name=name)
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_members_are_shown_and_not_overruled(servers: str, name: str, protocol: str) -> None:
     made(servers, name)
