@@ -254,25 +254,37 @@ def client_config(given: Mapping[str, Any]) -> ClientConfig:
     return config
 
 
+def own_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under Java's names. Raises ConfigError if two names of one setting differ."""
+    found: dict[str, Any] = {}
+    for spelt, value in given.items():
+        name = ALIASES.get(spelt, spelt)
+        if name in found and _plain(found[name]) != _plain(value):
+            alias = next(one for one in given if one != name and ALIASES.get(one) == name)
+            raise ConfigError(f"{alias} and {name} mean the same setting and differ: keep one of them.")
+        found[name] = value
+    return found
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _texts(given: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """The text of each setting under the names of this client, and the names without an effect."""
     text: dict[str, str] = {}
     idle: list[str] = []
-    for spelt, value in given.items():
-        name = ALIASES.get(spelt, spelt)
+    for name, value in own_names(given).items():
         if name in REFUSED:
-            raise ConfigError(f"{spelt} is not supported: {REFUSED[name]}.")
+            raise ConfigError(f"{name} is not supported: {REFUSED[name]}.")
         if name in NAMES:
-            plain = str(value).lower() if isinstance(value, bool) else str(value)
-            if name in text and text[name] != plain:
-                raise ConfigError(f"{spelt} and {name} mean the same setting and differ: keep one of them.")
-            text[name] = plain
+            text[name] = _plain(value)
         elif name in IDLE or name.startswith(IDLE_PREFIXES):
-            idle.append(spelt)
+            idle.append(name)
         else:
             near = difflib.get_close_matches(name, [*NAMES, *IDLE], n=1, cutoff=0.6)
             raise ConfigError(
-                f"{spelt} is not a setting of a client" + (f": did you mean {near[0]}?" if near else ": leave it out.")
+                f"{name} is not a setting of a client" + (f": did you mean {near[0]}?" if near else ": leave it out.")
             )
     return text, idle
 

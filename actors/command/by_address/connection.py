@@ -15,7 +15,7 @@ from typing import NoReturn
 from actors.client.asks import Know, Steps
 from actors.client.connection import Lost
 from actors.client.errors import ClientError
-from actors.client.properties import client_config, properties
+from actors.client.properties import client_config, own_names, properties
 from actors.host.client.blocking import Kafka, connect
 from actors.host.cluster import plan as plans
 from actors.host.cluster.secure_cluster import CLIENT_PROPERTIES
@@ -64,10 +64,10 @@ def settings(options: argparse.Namespace) -> dict[str, str]:
             )
         file = options.dir / "security" / CLIENT_PROPERTIES
         if file.exists():
-            given |= properties(file.read_text("latin-1"))
+            given |= own_names(properties(file.read_text("latin-1")))
         given["bootstrap.servers"] = plan.bootstrap_servers
     if options.config is not None:
-        given |= properties(options.config.read_text("latin-1"))
+        given |= own_names(properties(options.config.read_text("latin-1")))
     if options.bootstrap is not None:
         given["bootstrap.servers"] = _address(options.bootstrap)
     if not given.get("bootstrap.servers"):

@@ -19,6 +19,7 @@ from actors.command.by_address import connection, health, places, producing
 from actors.command.by_address.places import Span, Where
 from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
+from actors.settings.keys import ConfigError
 from fastpath.records.batch import Builder
 
 
@@ -45,6 +46,16 @@ def test_b_counts_before_the_file_that_before_the_directory_and_the_variable_las
     assert server(dir=home, config=file) == "file:2"
     assert server(dir=home, config=file, bootstrap="typed:3,other:4") == "typed:3,other:4"
     assert connection.settings(options(config=file))["client.id"] == "mine"
+
+
+def test_another_name_of_a_setting_in_a_file_counts_as_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("metadata.broker.list=file:2\n")
+    assert connection.settings(options(config=file)) == {"bootstrap.servers": "file:2"}
+    assert connection.settings(options(config=file, bootstrap="typed:3")) == {"bootstrap.servers": "typed:3"}
+    file.write_text("metadata.broker.list=file:2\nbootstrap.servers=file:3\n")
+    with pytest.raises(ConfigError, match=r"^metadata.broker.list and bootstrap.servers mean the same setting"):
+        connection.settings(options(config=file, bootstrap="typed:3"))
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
