@@ -37,9 +37,9 @@ class Guarded:
     def write(self, text: str) -> int:
         """Write a text without the characters that a terminal obeys. Returns its length."""
         if not text.isprintable() and text != LINE_END:
-            self.unguarded.write(_shown(LINE_END.join(map(printable, text.split(LINE_END))), self.unguarded))
+            self.unguarded.write(expressed(LINE_END.join(map(printable, text.split(LINE_END))), self.unguarded))
         else:
-            self.unguarded.write(_shown(text, self.unguarded))
+            self.unguarded.write(expressed(text, self.unguarded))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class Guarded:
         return getattr(self.unguarded, name)
 
 
-def _shown(text: str, stream: TextIO) -> str:
+def expressed(text: str, stream: TextIO) -> str:
     """The text with escapes for what the stream's encoding cannot express. They are JSON's, so JSON stays what it is."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if _expresses(encoding, text):

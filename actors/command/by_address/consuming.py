@@ -24,7 +24,7 @@ from actors.command.by_address.connection import connected, wrong
 from actors.command.output import record_format
 from actors.command.output.record_format import Shown
 from actors.host.client.blocking import Kafka
-from actors.printable import unguarded
+from actors.printable import expressed, unguarded
 
 COMMIT_S = 1.0
 """The time between two commits of a group's offsets, s."""
@@ -61,7 +61,7 @@ def _writer(options: argparse.Namespace) -> Write:
         wrong(str(error))
     stream = unguarded(sys.stdout)
     if stream.isatty() or not hasattr(stream, "buffer"):
-        return lambda one: stream.write(record_format.text(format, one)) and None
+        return lambda one: stream.write(expressed(record_format.text(format, one), stream)) and None
     return lambda one: stream.buffer.write(record_format.raw(format, one)) and None
 
 

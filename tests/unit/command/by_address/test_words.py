@@ -15,8 +15,9 @@ import pytest
 from actors.client.metadata import Broker, Partition, Topic
 from actors.client.operations.cluster import Cluster, Quorum, Replica
 from actors.command import cli
-from actors.command.by_address import connection, health, places, producing
+from actors.command.by_address import connection, consuming, health, places, producing
 from actors.command.by_address.places import Span, Where
+from actors.command.output.record_format import Shown
 from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.settings.keys import ConfigError
@@ -304,6 +305,18 @@ def test_ctrl_c_ends_the_input_or_where_lines_are_written_the_transaction(
     given = options(topic="t", partition=None, header=[], key_separator=None, compression=None)
     assert producing.run(given) == code
     assert made == done and capsys.readouterr().err == sentence
+
+
+def test_a_terminal_without_unicode_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    consuming._writer(options(json=False, format=r"%v\n"))(Shown("t", 0, 0, 5, None, "café".encode(), ()))
+    terminal.flush()
+    assert terminal.buffer.getvalue() == b"caf\\u00e9\n"  # type: ignore[attr-defined]
 
 
 def topic(*parts: Partition) -> Topic:
