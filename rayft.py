@@ -4,6 +4,7 @@
 >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
 ...     print(cluster.bootstrap_servers)
 >>> table = rayft.read("localhost:9092", "orders", start="2026-11-01").read_all()  # of any Kafka, as Arrow
+>>> rayft.Replay("localhost:9092").state(as_of=1998182)  # its metadata, at any moment
 
 This module is the public API. A name's module is imported on first use, so `import rayft` alone loads nothing else.
 """
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors import replay
+    from actors.arrow.metadata_replay import Replay
     from actors.arrow.reading import read
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "__version__", "read", "replay"]
+__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "read", "replay"]
 
 _WHERE = {
     "Cluster": "actors.host.cluster.on_processes",
     "ClusterError": "actors.host.cluster_error",
+    "Replay": "actors.arrow.metadata_replay",
     "read": "actors.arrow.reading",
 }
 

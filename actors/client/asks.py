@@ -42,6 +42,15 @@ class KeyType(enum.IntEnum):
     SHARE = 2
 
 
+class Address(NamedTuple):
+    """A server by its address: one that is not among the brokers that Metadata names, as a controller."""
+
+    host: str
+    port: int
+    name: str
+    """The name of the server in errors: `controller 3001`."""
+
+
 class Coordinator(NamedTuple):
     """The coordinator of a group or of a transactional id."""
 
@@ -49,7 +58,7 @@ class Coordinator(NamedTuple):
     key: str
 
 
-To = AnyNode | Node | Controller | Leader | Coordinator
+To = AnyNode | Node | Address | Controller | Leader | Coordinator
 
 
 class Purpose(enum.Enum):
@@ -86,7 +95,7 @@ class Reply(NamedTuple):
     message: Any
     version: int
     node: int
-    """The id of the broker that answered; -1: a bootstrap server whose id is not known."""
+    """The id of the broker that answered; -1: a server that was asked by its address."""
 
 
 class Know(NamedTuple):

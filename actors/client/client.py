@@ -6,8 +6,8 @@ This file alone decides which connection a request takes, when a server is diall
    bootstrap servers: at the start, and when no known broker can be reached (KIP-899).
 2. After a connection that failed a server is left alone for a while, which doubles with each failure (KIP-144). So is a
    request that is sent again (KIP-580).
-3. A request whose connection was lost is sent again if the operation allows it (`Ask.again`). One to a `Node` is not: its
-   operation learns of it, and decides anew who is to be asked.
+3. A request whose connection was lost is sent again if the operation allows it (`Ask.again`). One to a `Node` or an
+   `Address` is not: its operation learns of it, and decides anew who is to be asked.
 4. A refused login and a server that is no Kafka are final: trying for ever would lock users out and hide the reason.
 5. An operation that is not done at its deadline fails, with what went wrong last.
 
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from actors.client import logins
 from actors.client.asks import (
+    Address,
     AnyNode,
     Ask,
     Controller,
@@ -44,8 +45,8 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import Buffer, Message, message
 
 T = TypeVar("T")
-Endpoint = int | str
-"""The place of a server: a broker's id, or `bootstrap N`."""
+Endpoint = int | str | Address
+"""The place of a server: a broker's id, `bootstrap N`, or the address of another server."""
 Place = tuple[Endpoint, Purpose]
 LOOKED_UP = ("looked up", Purpose.ORDINARY)
 """The place of a request for which something is being looked up, or was."""
@@ -371,7 +372,7 @@ class Client:
             pending.task.last_error = error
             if pending.conn == conn:
                 self._again(pending, error, sent=True)
-            elif isinstance(pending.ask.to, Node):
+            elif isinstance(pending.ask.to, Node | Address):
                 self._settle_failed(pending, error)
         if final:
             self._final(link.place, error)
@@ -402,7 +403,7 @@ class Client:
         if sent and not pending.ask.again:
             self._settle_failed(pending, Lost(f"{error}; {pending.ask.name} may have been done or not"))
             return
-        if isinstance(pending.ask.to, Node) or tried:
+        if isinstance(pending.ask.to, Node | Address) or tried:
             self._settle_failed(pending, error)
             return
         pending.not_before_us = self._now_us + self._backoff_ms(pending.attempts) * 1000
@@ -477,6 +478,8 @@ class Client:
             if to.id not in self.metadata.brokers:
                 raise Lost(f"broker {to.id} is not among the brokers of the cluster now")
             return to.id
+        if isinstance(to, Address):
+            return to
         if isinstance(to, Controller):
             if self.metadata.controller in self.metadata.brokers:
                 return self.metadata.controller
@@ -519,14 +522,18 @@ class Client:
         open_ones = [
             endpoint
             for (endpoint, found), conn in self._places.items()
-            if found is purpose and self._links[conn].connection.has_room(self._now_us)
+            if found is purpose
+            and not isinstance(endpoint, Address)
+            and self._links[conn].connection.has_room(self._now_us)
         ]
         if open_ones:
             return open_ones[self._random.below(len(open_ones))]
         on_the_way = [
             endpoint
             for (endpoint, found), conn in self._places.items()
-            if found is purpose and self._links[conn].connection.state is not State.READY
+            if found is purpose
+            and not isinstance(endpoint, Address)
+            and self._links[conn].connection.state is not State.READY
         ]
         if on_the_way:
             return on_the_way[0]
@@ -541,7 +548,7 @@ class Client:
                 return free[0]
         for one in brokers:
             self._until(self._failing[one].until_us)
-        busy = [endpoint for endpoint, found in self._places if found is purpose]
+        busy = [endpoint for endpoint, found in self._places if found is purpose and not isinstance(endpoint, Address)]
         return busy[0] if busy else None
 
     def _is_free(self, endpoint: Endpoint) -> bool:
@@ -553,6 +560,8 @@ class Client:
         return [f"bootstrap {(self._first_bootstrap + number) % count}" for number in range(count)]
 
     def _address(self, endpoint: Endpoint) -> tuple[str, int]:
+        if isinstance(endpoint, Address):
+            return endpoint.host, endpoint.port
         if isinstance(endpoint, str):
             return self.config.bootstrap[int(endpoint.partition(" ")[2])]
         broker = self.metadata.brokers[endpoint]
@@ -574,6 +583,8 @@ class Client:
         server = f"{host}:{port}"
         if isinstance(place[0], int):
             server = f"broker {place[0]} ({server})"
+        elif isinstance(place[0], Address):
+            server = f"{place[0].name} ({server})"
         self._links[conn] = _Link(place, Connection(self.config, server, self._random, self._token), due_us)
         self._places[place] = conn
         self._until(due_us)

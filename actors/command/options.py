@@ -91,10 +91,13 @@ def properties(options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-def log_files(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which logs are read, and how strictly."""
+def log_files(parser: argparse.ArgumentParser, or_address: bool = False) -> None:
+    """Add the options that say which logs are read, and how strictly. `or_address`: the path may be left out."""
     parser.add_argument(
-        "path", type=Path, help="a log file or checkpoint, or a partition's, node's or cluster's directory"
+        "path",
+        type=Path,
+        nargs="?" if or_address else None,
+        help="a log file or checkpoint, or a partition's, node's or cluster's directory",
     )
     parser.add_argument(
         "--family", choices=("drafts", "released"), help="family of the records, if not found by itself"

@@ -1,4 +1,5 @@
-"""`rayft replay`: tables out of logs and checkpoints (`output/tables.py`)."""
+"""`rayft replay`: tables out of logs and checkpoints (`output/tables.py`), or out of a running cluster's metadata log
+(`by_address/replaying.py`)."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +9,9 @@ from actors.command import options as common
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rayft replay`."""
-    common.log_files(parser)
+    common.log_files(parser, or_address=True)
+    common.address(parser)
+    parser.add_argument("--follow", action="store_true", help="print changes as they are committed, until Ctrl-C")
     parser.add_argument(
         "--table",
         metavar="NAME",
@@ -26,13 +29,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="FILE", help="DIR.parquet, FILE.arrow or FILE.jsonl, not the screen"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="only so many rows (50 on the screen); 0: all")
-    parser.add_argument("--json", action="store_true", help="one JSON object a row")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="one JSON object a row")
+    how.add_argument("-o", "--output", choices=("table", "jsonl"), default="table", help="jsonl is --json (table)")
 
 
 @common.only_prints
 def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code."""
     common.require_pyarrow()
+    options.json = options.json or options.output == "jsonl"
+    if options.path is None or options.bootstrap or options.config or options.dir or options.follow:
+        from actors.command.by_address import replaying
+
+        return replaying.run(options)
     from actors.command.output import tables
 
     return tables.replay(options)

@@ -199,6 +199,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.net.tls": {"cryptography", "actors.settings.tls"},
     "actors.host.security.certificates": {"cryptography"},
     "actors.host.cluster.on_ray": {"ray", "yaml"},
+    "actors.command.by_address.replaying": {"actors.arrow", "actors.replay", "pyarrow"},
     "actors.command.output.screen": {"rich"},
     "actors.command.status": {"rich"},
     "actors.host.net.zookeeper_connection": {"kazoo"},

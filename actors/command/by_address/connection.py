@@ -8,9 +8,9 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from actors.client.asks import Know, Steps
 from actors.client.connection import Lost
@@ -37,16 +37,24 @@ def wrong(sentence: str) -> NoReturn:
     raise SystemExit(2)
 
 
+def _known() -> Steps[None]:
+    yield Know(())
+
+
 @contextmanager
 def connected(
-    options: argparse.Namespace, defaults: Mapping[str, str] = {}, typed: Mapping[str, str | None] = {}
+    options: argparse.Namespace,
+    defaults: Mapping[str, str] = {},
+    typed: Mapping[str, str | None] = {},
+    first: Callable[[], Steps[Any]] = _known,
 ) -> Iterator[Kafka]:
     """A client of the cluster. `defaults`: settings that count where the user has none; `typed`: those of the command's
-    other options, which count first. Raises ClusterError, with one sentence, if the client fails."""
+    other options, which count first; `first`: what is asked to find out whether anybody answers. Raises ClusterError, with
+    one sentence, if the client fails."""
     given = {**defaults, **settings(options), **{name: value for name, value in typed.items() if value is not None}}
     try:
         with connect(config=given) as kafka:
-            _contact(kafka)
+            _contact(kafka, first())
             yield kafka
     except ClientError as error:
         raise ClusterError(str(error)) from None
@@ -85,9 +93,9 @@ def _address(text: str) -> str:
     return text
 
 
-def _contact(kafka: Kafka) -> None:
+def _contact(kafka: Kafka, first: Steps[Any]) -> None:
     """Wait for the first answer. Raises ClientError."""
-    task, begun = kafka.start(_known(), ANSWER_S), time.monotonic()
+    task, begun = kafka.start(first, ANSWER_S), time.monotonic()
     try:
         while not task.done:
             kafka.step(STEP_S)
@@ -96,7 +104,3 @@ def _contact(kafka: Kafka) -> None:
         task.result()
     finally:
         kafka.client.cancel(task)
-
-
-def _known() -> Steps[None]:
-    yield Know(())

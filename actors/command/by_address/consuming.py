@@ -6,14 +6,11 @@ offsets are committed, so nothing is committed that was not printed.
 """
 
 import argparse
-import io
 import os
-import select
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from actors.client.operations import groups, topics
 from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange
@@ -22,6 +19,7 @@ from actors.client.operations.records import records
 from actors.command.by_address import places
 from actors.command.by_address.connection import connected, wrong
 from actors.command.output import record_format
+from actors.command.output.pipe import open_pipe
 from actors.command.output.record_format import Shown
 from actors.host.client.blocking import Kafka
 from actors.printable import expressed, unguarded
@@ -120,7 +118,7 @@ class _Reader:
                 else:
                     self._go_on(part, result)
             sys.stdout.flush()
-            _open_pipe()
+            open_pipe()
             if time.monotonic() - self._commit_s > COMMIT_S:
                 self.commit()
 
@@ -173,16 +171,3 @@ def _named(part: Part) -> str:
 
 def _note(sentence: str) -> None:
     print(f"rayft: {sentence}", file=sys.stderr)
-
-
-def _open_pipe() -> None:
-    """Check that standard output still has a reader: without a new record no write would tell. Raises BrokenPipeError
-    if it has none."""
-    try:
-        number = sys.stdout.fileno()
-    except (io.UnsupportedOperation, AttributeError, ValueError):
-        return
-    poll: Any = select.poll()
-    poll.register(number, 0)
-    if any(events & select.POLLERR for _, events in poll.poll(0)):
-        raise BrokenPipeError

@@ -5,7 +5,7 @@ This file alone decides what `as of` means. Rules:
 1. As of an offset: all records below it. As of a time: all batches up to the first that was appended later.
 2. The changes of a metadata transaction that is still open are not included (KIP-868).
 3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead is raised. Nothing is
-   guessed.
+   guessed. A log that begins at offset 1 lacks nothing: record 0 is the first leader's announcement of itself.
 4. Offsets that are missing between two batches are damage, reported at the second batch.
 5. With `damage="skip"` a batch that cannot be read or replayed is reported and skipped, from the first record on that
    was not replayed.
@@ -125,6 +125,8 @@ class Replay:
                 f"ask for a later moment."
             )
         start = loaded or 0
+        if loaded is None and self.log.segments[0].base_offset == 1:
+            start = 1
         if self.log.segments and self.log.segments[0].base_offset > start:
             raise NothingToRead(
                 f"{self.log.segments[0].path.parent} begins at offset {self.log.segments[0].base_offset} and no "
@@ -135,11 +137,16 @@ class Replay:
                 continue
             for found in batches(segment.path, self.reading, data=self._data[segment.path]):
                 within = self._until(found.headers)
-                chosen = found.headers[within]
-                for run in self._runs(chosen[chosen["last_offset"] >= start], start):
-                    yield self._met(segment.path, found, run, start)
+                yield from self.more(segment.path, found._replace(headers=found.headers[within]), start)
                 if not within.all():
                     return
+
+    def more(self, path: Path, found: Run, start: int) -> Iterator[Met]:
+        """Yield batches that lie in memory, from offset `start` on. The caller must replay each before it asks for the
+        next."""
+        headers = found.headers
+        for run in self._runs(headers[headers["last_offset"] >= start], start):
+            yield self._met(path, found, run, start)
 
     def _runs(self, headers: Headers, start: int) -> list[Headers]:
         """Join batches that can be read as one. A batch that must be cut, or may be skipped, stays alone."""

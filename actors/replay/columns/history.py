@@ -95,9 +95,7 @@ def changes(
     reading: Reading | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Changes of these kinds from `since` on (offset or time, inclusive) to `until` (as `as_of`), by offset."""
-    unknown = set(kinds) - set(KINDS)
-    if unknown:
-        raise ValueError(f"there is no kind of change {min(unknown)!r}, only {', '.join(KINDS)}")
+    known(kinds)
 
     def listed() -> Partition:
         log = metadata_log(path)
@@ -108,6 +106,13 @@ def changes(
     return _batches(opened(listed, family, reading or Reading(), until), since, frozenset(kinds))
 
 
+def known(kinds: Sequence[str]) -> None:
+    """Raise ValueError for a kind of change that does not exist."""
+    unknown = set(kinds) - set(KINDS)
+    if unknown:
+        raise ValueError(f"there is no kind of change {min(unknown)!r}, only {', '.join(KINDS)}")
+
+
 def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:
     """If the beginning of the log is gone, the oldest checkpoint that reaches it, so that no change in the files is
     missed."""
@@ -116,56 +121,91 @@ def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:
 
 
 def _batches(found: Replay, since: AsOf, kinds: frozenset[str]) -> Iterator[pa.RecordBatch]:
-    few: list[Change] = []
-    gone: dict[int, str] = {}
-    starts: list[Any] = []
-    times: list[Any] = []
-    pending = 0
+    gathering = Gathering(found, since, kinds)
     for met in found.batches():
-        starts.append(met.headers["base_offset"])
-        times.append(met.headers["max_timestamp"])
-        pending += met.batch.last_offset - met.batch.base_offset + 1
-        _replayed(found, met, few, gone)
-        if pending < RECORDS_MAX or found.image.open_transaction >= 0:
-            continue
-        yield from _told(found.image, few, gone, starts, times, since, kinds)
-        few, gone, starts, times, pending = [], {}, [], [], 0
-    began = found.image.open_transaction
-    if began >= 0:
-        few = [one for one in few if one.offset < began]
-        found.close()
-    yield from _told(found.image, few, gone, starts, times, since, kinds)
+        gathering.take(met)
+        if gathering.records >= RECORDS_MAX:
+            yield from gathering.told()
+    gathering.end()
+    yield from gathering.told()
 
 
-def _replayed(found: Replay, met: Met, few: list[Change], gone: dict[int, str]) -> None:
-    """Replay a batch, and gather its changes: those that are not of partitions in `few`, and names of deleted topic
-    rows in `gone`."""
-    image = found.image
-    ops, quiet = met.ops, met._replace(ops=[])
-    plain: list[tuple[int, Op]] = []
-    for offset, op in ops:
-        if type(op) not in LOOK:
-            plain.append((offset, op))
-            continue
+class Gathering:
+    """The changes that batches make to an image while they are replayed into it."""
+
+    def __init__(self, found: Replay, since: AsOf = None, kinds: Sequence[str] | frozenset[str] = KINDS) -> None:
+        """`found`: whose batches are given to `take`. `since`, `kinds`: which changes are told."""
+        self.records = 0
+        """How many records were taken since changes were told."""
+        self._found = found
+        self._since = since
+        self._kinds = frozenset(kinds)
+        self._few: list[Change] = []
+        """The changes that are not of partitions."""
+        self._gone: dict[int, str] = {}
+        """The names of deleted topics, by their rows."""
+        self._starts: list[Any] = []
+        self._times: list[Any] = []
+
+    def take(self, met: Met) -> None:
+        """Replay a batch."""
+        self._starts.append(met.headers["base_offset"])
+        self._times.append(met.headers["max_timestamp"])
+        self.records += met.batch.last_offset - met.batch.base_offset + 1
+        self._replay(met)
+
+    def told(self) -> Iterator[pa.RecordBatch]:
+        """The changes since the last call, as one Arrow batch; none if nothing changed, or if a metadata transaction is
+        open: its changes count when it has ended."""
+        if self.records and self._found.image.open_transaction < 0:
+            yield from _told(
+                self._found.image, self._few, self._gone, self._starts, self._times, self._since, self._kinds
+            )
+            self._forget()
+
+    def skip(self) -> None:
+        """Leave out the changes since the last call, but those of a metadata transaction that is open."""
+        if self._found.image.open_transaction < 0:
+            self._found.image.commit(self._found.image.next_offset)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._few, self._gone, self._starts, self._times, self.records = [], {}, [], [], 0
+
+    def end(self) -> None:
+        """Leave out the changes of a transaction that is still open where the log ends."""
+        began = self._found.image.open_transaction
+        if began >= 0:
+            self._few = [one for one in self._few if one.offset < began]
+            self._found.close()
+
+    def _replay(self, met: Met) -> None:
+        found, image = self._found, self._found.image
+        ops, quiet = met.ops, met._replace(ops=[])
+        plain: list[tuple[int, Op]] = []
+        for offset, op in ops:
+            if type(op) not in LOOK:
+                plain.append((offset, op))
+                continue
+            found.replay_ops(met, plain)
+            plain = []
+            before = LOOK[type(op)](image, op)
+            if isinstance(op, TopicGone):
+                row = image.topic_row(op.id)
+                if row >= 0:
+                    self._gone[row] = image.names.get(row).name
+            began = image.open_transaction
+            found.replay_ops(met, [(offset, op)])
+            if isinstance(op, Transaction) and op.edge == "abort":
+                self._few = [one for one in self._few if one.offset < began]
+            after = LOOK[type(op)](image, op)
+            self._few += [
+                change._replace(offset=offset, new=then.new)
+                for change, then in zip(before, after, strict=True)
+                if change.old != then.new
+            ]
         found.replay_ops(met, plain)
-        plain = []
-        before = LOOK[type(op)](image, op)
-        if isinstance(op, TopicGone):
-            row = image.topic_row(op.id)
-            if row >= 0:
-                gone[row] = image.names.get(row).name
-        began = image.open_transaction
-        found.replay_ops(met, [(offset, op)])
-        if isinstance(op, Transaction) and op.edge == "abort":
-            few[:] = [one for one in few if one.offset < began]
-        after = LOOK[type(op)](image, op)
-        few += [
-            change._replace(offset=offset, new=then.new)
-            for change, then in zip(before, after, strict=True)
-            if change.old != then.new
-        ]
-    found.replay_ops(met, plain)
-    found.replay(quiet)
+        found.replay(quiet)
 
 
 # ---- what there are few of: before and after an op ----------------------------------------------------------------
@@ -282,10 +322,9 @@ def _partitions(image: Image, gone: dict[int, str], kinds: frozenset[str]) -> li
         return []
     both = (old["flags"] != 0) & (new["flags"] != 0)
     cells = partition_columns.partitions(image, rows)
-    names = [
-        gone.get(row) or (named.name if (named := image.names.get(row)) else None) for row in range(len(image.names))
-    ]
-    topics = texts(names).take(plain(cells["topic"]))
+    touched, places = np.unique(cells["topic"], return_inverse=True)
+    names = [gone.get(row) or (named.name if (named := image.names.get(row)) else None) for row in touched.tolist()]
+    topics = texts(names).take(plain(places))
     parts = []
     for kind in ("leader", "isr", "replicas"):
         if kind not in kinds:

@@ -4,7 +4,8 @@ This file alone decides two things. First, what a path means: a file, or the dir
 cluster, and which of a directory's files are its log: those that a node would have after its next start. Which of several
 copies of a log is the log is decided in `copies.py`. Second, which family of records a metadata file holds (DESIGN, section
 6). That is decided by the option, then meta.properties, then the directory's name (A09), then the first byte of data at
-offset 0 or in a checkpoint. A single segment that does not begin at 0 needs the option, else FamilyUnknown is raised.
+the beginning of the log or in a checkpoint. A single segment that begins later than at offset 1 needs the option, else
+FamilyUnknown is raised.
 """
 
 import base64
@@ -297,7 +298,7 @@ def first_byte(path: Path) -> int:
         return -1
     checkpoint = path.name.endswith(".checkpoint")
     headers, _, _ = scan(data, 0, len(data), False, 4096)
-    if not checkpoint and (not len(headers) or headers[0]["base_offset"] != 0):
+    if not checkpoint and (not len(headers) or headers[0]["base_offset"] > 1):  # 0 announces the first leader
         return -1
     for one in headers:
         if not one["attributes"] & 0x20:

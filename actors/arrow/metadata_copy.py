@@ -1,0 +1,93 @@
+"""A copy of a running cluster's metadata log, as files of a temporary directory that only its owner can read.
+
+`actors/replay` reads the copy as it reads the directory of a controller, so both give the same tables. Rules:
+
+1. The directory has at most one snapshot, and the log behind it as one segment. All of it was committed.
+2. A snapshot that begins takes the place of what was there: the leader has deleted the log in between.
+3. What comes goes to the file at once: of a snapshot not more than a slice is in memory, whatever its size. Where temporary
+   files lie in memory (tmpfs), TMPDIR names a better place.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from actors.client.operations.tail import Event, Slice, Tail
+from actors.host.client.blocking import Kafka
+
+UNFINISHED = ".unfinished"
+"""The end of the name of a snapshot that is not whole yet."""
+
+
+class Copy:
+    """A copy that grows: `take` what a tail gives, or `fill` it from one."""
+
+    def __init__(self, on_progress: Callable[[int], None] = lambda _: None) -> None:
+        """A copy of nothing yet. `on_progress` is called with the number of bytes written since the last call."""
+        self._on_progress = on_progress
+        self._room = tempfile.TemporaryDirectory(prefix="rayft-metadata-")
+        self.path = Path(self._room.name)
+        """The directory, as `replay` takes it."""
+        self._log: IO[bytes] | None = None
+        self._snapshot: IO[bytes] | None = None
+
+    def __enter__(self) -> "Copy":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._end()
+        self._room.cleanup()
+
+    def fill(self, kafka: Kafka, tail: Tail) -> None:
+        """Take all that is committed now. Raises ClientError, OSError."""
+        tail.first_high_watermark = -1
+        while not tail.is_caught_up:
+            asked_before = tail.first_high_watermark >= 0
+            for event in kafka.run(tail.fetch(None if asked_before else 0)):
+                self.take(event)
+        if self._log is not None:
+            self._log.flush()
+
+    def take(self, event: Event) -> None:
+        """Write what the tail has given. Raises OSError."""
+        if isinstance(event, Slice):
+            self._take_slice(event)
+            self._on_progress(len(event.data))
+            return
+        if self._log is None:
+            self._log = self._open(f"{int(event.headers[0]['base_offset']):020}.log")
+        self._log.write(event.records)
+        self._on_progress(len(event.records))
+
+    def _take_slice(self, piece: Slice) -> None:
+        name = f"{piece.id.offset:020}-{piece.id.epoch:010}.checkpoint"
+        if piece.position == 0:
+            self._end()
+            for old in self.path.iterdir():
+                old.unlink()
+            self._snapshot = self._open(name + UNFINISHED)
+        assert self._snapshot is not None, "a snapshot begins at position 0"
+        self._snapshot.write(piece.data)
+        if piece.is_last:
+            self._end()
+            (self.path / (name + UNFINISHED)).rename(self.path / name)
+
+    def _open(self, name: str) -> IO[bytes]:
+        return os.fdopen(os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def _end(self) -> None:
+        for file in (self._log, self._snapshot):
+            if file is not None:
+                with suppress(OSError):  # what could not be written was told when it was tried
+                    file.close()
+        self._log = self._snapshot = None
