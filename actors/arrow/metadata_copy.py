@@ -32,6 +32,8 @@ class Copy:
         self._room = tempfile.TemporaryDirectory(prefix="rayft-metadata-")
         self.path = Path(self._room.name)
         """The directory, as `replay` takes it."""
+        self.begin = 0
+        """The offset from which on the state is known: the end of the snapshot, or 0."""
         self._log: IO[bytes] | None = None
         self._snapshot: IO[bytes] | None = None
 
@@ -81,6 +83,7 @@ class Copy:
         if piece.is_last:
             self._end()
             (self.path / (name + UNFINISHED)).rename(self.path / name)
+            self.begin = piece.id.offset
 
     def _open(self, name: str) -> IO[bytes]:
         return os.fdopen(os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

@@ -52,6 +52,7 @@ class Replay:
         self._copy: Copy | None = None
         self._tail = Tail(self._config)
         self._from = NEWEST
+        """The offset for which the copy was begun: it reaches as far back, or as far as the cluster's log does."""
 
     def __enter__(self) -> "Replay":
         return self
@@ -89,10 +90,15 @@ class Replay:
         """The directory of the copy, with all that is committed now."""
         if self._kafka is None:
             self._kafka = Kafka(self._config)
-        if self._copy is None or begin < self._from:
-            if self._copy is not None:
-                self._copy.close()
-            self._copy, self._tail, self._from = Copy(), Tail(self._config, begin), begin
+        if self._copy is not None:
+            before = self._copy.begin
+            self._copy.fill(self._kafka, self._tail)
+            if self._copy.begin != before:  # the cluster has deleted what was to come next: a snapshot has come instead
+                self._from = NEWEST
+            if begin >= min(self._copy.begin, self._from):
+                return self._copy.path
+            self._copy.close()
+        self._copy, self._tail, self._from = Copy(), Tail(self._config, begin), begin
         self._copy.fill(self._kafka, self._tail)
         return self._copy.path
 

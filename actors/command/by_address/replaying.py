@@ -6,6 +6,7 @@ the least that the question needs: the newest snapshot and the log behind it, or
 """
 
 import argparse
+import os
 import sys
 import warnings
 from typing import Any
@@ -17,7 +18,7 @@ from actors.arrow.metadata_replay import Watch, follow, needed
 from actors.client.errors import NotInTime
 from actors.client.operations.quorum_leader import Quorum
 from actors.client.operations.tail import Tail
-from actors.command.by_address.connection import connected, wrong
+from actors.command.by_address.connection import VARIABLE, connected, wrong
 from actors.command.output import tables
 from actors.command.output.changes import line, part
 from actors.command.output.pipe import open_pipe
@@ -34,6 +35,10 @@ def run(options: argparse.Namespace) -> int:
             f"{options.path} and an address are two places to read from: leave one out"
             if not options.follow or options.bootstrap or options.config or options.dir
             else f"--follow reads a running cluster: write -b HOST:PORT instead of {options.path}"
+        )
+    if not (options.bootstrap or options.config or options.dir or os.environ.get(VARIABLE)):
+        wrong(
+            f"which log? Write a PATH, or -b HOST:PORT, {VARIABLE}=HOST:PORT, --config client.properties or --dir DIR"
         )
     if options.table == "log" or options.topic:
         wrong("the metadata log has no records of topics: rayft consume prints these, rayft.read gives them as Arrow")
