@@ -344,6 +344,20 @@ def test_only_new_notifications_of_others_are_obeyed() -> None:
     assert bridge.image.config(2, "orders") == {"retention.ms": "4000", "cleanup.policy": "compact"}
 
 
+def test_a_notification_that_one_active_controller_has_handled_is_not_handled_by_the_next() -> None:
+    zookeeper = cluster()
+    first = begun(zookeeper)
+    first.watch()
+    zookeeper.put("/config/changes/config_change_0000000007", b"?")
+    first.follow()
+    assert [line for line in first.told if line.startswith("a notification is passed over")]
+    zookeeper.end(first.session)
+    second = begun(zookeeper, image=first.image, me=1002)
+    second.watch()
+    second.follow()
+    assert not [line for line in second.told if line.startswith("a notification is passed over")]
+
+
 def test_a_failed_directory_is_asked_about_and_forgotten() -> None:
     bridge = begun()
     bridge.watch()
