@@ -77,9 +77,9 @@ lint: dev
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-# The tests of the code in one process; those of whole clusters are in `make test`.
+# The quick tests of the code in one process; the others, and those of whole clusters, are in `make test`.
 check: lint
-	$(PY) -m pytest -m "not slow" -n auto -q tests/unit tests/transcripts $(ARGS)
+	$(PY) -m pytest -m "not slow and not long" -n auto -q tests/unit tests/transcripts $(ARGS)
 
 bench: dev kafka
 	$(PY) -m pytest bench -s $(ARGS)

@@ -19,6 +19,8 @@ from actors.wire.messages import message
 from tests.left_behind import left_behind
 from tests.unit.node.api.handlers.test_longest_slice import Nodes, rows
 
+pytestmark = pytest.mark.long
+
 UNKNOWN_BYTES_MAX = 48_000
 """What is kept of a request with a thousand names of 200 characters that is in no owner: places in dicts that have grown,
 remembered hashes, what the log of the node remembers of its last lines."""

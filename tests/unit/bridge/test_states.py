@@ -13,6 +13,8 @@ from actors.metadata.ops import EntitySet, PartitionsSet, TopicGone, TopicSet
 from tests.simulator.zookeeper import ZooKeeper
 from tests.unit.bridge.played import Bridge, Stage, add_topic, cluster, set_config
 
+pytestmark = pytest.mark.long
+
 
 def driving(zookeeper: ZooKeeper) -> Bridge:
     bridge = Bridge(zookeeper)

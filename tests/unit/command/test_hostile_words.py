@@ -35,6 +35,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from actors.command.output.tables import EVERY as EVERY_TABLE
 
+pytestmark = pytest.mark.long
+
 NASTY = [
     "",
     "[/path] [red]x[/] :smile:",

@@ -33,6 +33,8 @@ from actors.settings.keys import ConfigError
 from actors.settings.node_config import node_config
 from tests.unit.host.echo import EchoNode
 
+pytestmark = pytest.mark.long
+
 
 class Lines:
     """A log that tests read."""

@@ -22,6 +22,8 @@ from actors.metadata.ops import (
 from actors.replay import audit
 from tests.unit.replay import metadata_logs
 
+pytestmark = pytest.mark.long
+
 A, B = bytes([1] * 16), bytes([2] * 16)
 
 

@@ -38,6 +38,7 @@ def test_sound_replicas(nodes: Nodes) -> None:
     assert str(verdict) == "sound: 9 replicas of 3 partitions, nothing wrong"
 
 
+@pytest.mark.long
 def test_on_spark_itself(session: Any, nodes: Nodes) -> None:
     file = segment(nodes, "c")
     data = bytearray(file.read_bytes())

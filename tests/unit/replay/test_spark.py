@@ -21,6 +21,8 @@ from actors.replay.read_options import read_options
 from fastpath.records.batch import Builder
 from tests.unit.replay.written import append, node
 
+pytestmark = pytest.mark.long
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
 ROOT = Path(__file__).parents[3]
 

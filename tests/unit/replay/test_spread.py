@@ -90,6 +90,7 @@ def test_the_bytes_are_those_of_one_process(
     assert len(spread._plan(source.open(path).logs[0], None).splits) > 3
 
 
+@pytest.mark.long
 def test_on_spark_itself(session: Any, tmp_path: Path) -> None:
     path = log(tmp_path, 99, 2)
     assert whole(spread.compact(session, path)) == whole(compact(path))

@@ -15,6 +15,8 @@ from actors.wire.errors import ErrorCode
 from tests.counted import lines_of
 from tests.unit.broker.groups.test_coordinator import World
 
+pytestmark = pytest.mark.long
+
 
 def value(offset: int) -> CommittedOffset:
     return CommittedOffset(offset, -1, "", 1_000_000)

@@ -30,6 +30,8 @@ from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put
 from tests.unit.broker.log.test_moving import ID, batches, two
 from tests.unit.broker.log.test_moving import step as next_step
 
+pytestmark = pytest.mark.long
+
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE)
 FAILED = (errno.EIO, errno.ESTALE, errno.EROFS)
 HOWS = 6

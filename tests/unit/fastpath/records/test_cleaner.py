@@ -14,6 +14,8 @@ from tests.reference import batch as slow
 from tests.reference import cleaner as twin
 from tests.reference import offset_map as slow_map
 
+pytestmark = pytest.mark.long
+
 SEED = bytes(range(16))
 LIMIT = 1 << 20
 NOW = 1_700_000_000_000

@@ -19,6 +19,8 @@ from actors.host.cluster.on_processes import Cluster, ClusterError, down
 from actors.import_path import python_path
 from actors.settings.keys import ConfigError
 
+pytestmark = pytest.mark.long
+
 
 class Supervised(Cluster):
     """A cluster whose supervisor takes every command at once."""

@@ -11,6 +11,8 @@ import pytest
 from actors.host.net import http_door
 from actors.host.net.http_door import CONNECTIONS_MAX, Asked, HttpDoor
 
+pytestmark = pytest.mark.long
+
 
 class Book:
     """Counts its pages; one is made when `go` is set."""

@@ -18,6 +18,8 @@ from actors.host.cluster_error import ClusterError
 from actors.host.work import locks
 from actors.import_path import python_path
 
+pytestmark = pytest.mark.long
+
 HOLDS = (
     "import sys; from actors.host.work.locks import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
 )

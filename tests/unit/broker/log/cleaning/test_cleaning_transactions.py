@@ -22,6 +22,8 @@ from tests.unit.broker.log.cleaning.test_cleaner import NOW, clean, drive, keyed
 from tests.unit.broker.log.logs import content, flush, put, reopen, stop, sync
 from tests.unit.broker.log.transactions import TRANSACTIONAL, last_stable
 
+pytestmark = pytest.mark.long
+
 RETENTION_MS = 1_000
 CONTROL = 0x20
 Values = dict[bytes, tuple[int, bytes]]

@@ -21,6 +21,8 @@ from tests.simulator.cluster import Cluster, directory_id
 from tests.simulator.test_random_bodies import BRIDGE, LISTENERS, PROTOCOLS, SECURE, settings_of
 from tests.simulator.world import World
 
+pytestmark = pytest.mark.long
+
 FEW, MANY = 700, 2800
 """Entries of a request: several slices each."""
 LINES_MAX = 40_000

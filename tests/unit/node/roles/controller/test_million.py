@@ -12,6 +12,8 @@ from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint, FeatureSet, Op, PartitionsSet, TopicSet
 from tests.unit.node.roles.controller.test_role import Host, call, topic
 
+pytestmark = pytest.mark.long
+
 PARTITIONS = 1000
 BROKERS = 40
 TAKEOVER_SECONDS_MAX = 0.1

@@ -15,6 +15,8 @@ from fastpath.records import batch
 from tests.unit.node.roles.broker.lab import TOPIC_ID, Lab, Pending
 from tests.unit.node.roles.broker.transactions.cluster import COORDINATOR, IDS, LEADER, Client, made, offset, stable
 
+pytestmark = pytest.mark.long
+
 NONE = ErrorCode.NONE
 PARTITIONS = 700
 FIRST, LAST = 0, 650
