@@ -21,7 +21,7 @@ from actors.client.errors import ClientError
 from actors.client.operations import topics
 from actors.client.operations.leaders import existing
 from actors.client.operations.producing import Placed, Producer
-from actors.client.partitioner import of_key
+from fastpath.bytes.murmur2 import partition_of
 from actors.command.by_address.connection import connected, wrong
 from actors.host.client.blocking import Kafka
 from actors.host.cluster_error import ClusterError
@@ -216,7 +216,7 @@ class _Target:
                 raise _too_long(line.number, len(line.value), self._kafka.config.request_bytes_max)
             part = self._only if self._only is not None else keyless
             if self._only is None and line.key is not None:
-                part = of_key(line.key, self._count)
+                part = partition_of(line.key, self._count)
             assert part is not None
             builder = current.get(part)
             if builder is not None and builder.size + size > largest:

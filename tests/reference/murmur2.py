@@ -1,4 +1,4 @@
-"""Which partition a key is written to: as Java's producer chooses, so that both write a key to the same one."""
+"""Kafka's hash of a key in plain Python: `fastpath.bytes.murmur2` must agree."""
 
 MULTIPLIER, SEED = 0x5BD1E995, 0x9747B28C
 WORD = 0xFFFFFFFF
