@@ -413,6 +413,11 @@ def test_r631_091_everybody_must_support_the_level():
     assert "Controller 1003" in update(c, ("metadata.format", 2, 1)).error_message and c.ops == []
 
 
+def test_r631_091_a_broker_that_does_not_name_a_feature_has_none_of_its_levels():
+    c = upgradable()  # its brokers name metadata.format alone
+    assert "Broker 1 only supports versions 0-0" in update(c, ("share.version", 1, 1)).error_message and c.ops == []
+
+
 def test_all_updates_or_none():
     c = upgradable()
     reply = update(c, ("metadata.format", 2, 1), ("no.such", 3, 1))
