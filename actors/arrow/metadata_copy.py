@@ -2,12 +2,14 @@
 
 `actors/replay` reads the copy as it reads the directory of a controller, so both give the same tables. Rules:
 
-1. The directory has at most one snapshot, and the log behind it as one segment. All of it was committed.
+1. The directory has at most one snapshot, and the log behind it as one segment. All of it was committed. A file named
+   quorum-state names the leader, as a controller's does.
 2. A snapshot that begins takes the place of what was there: the leader has deleted the log in between.
 3. What comes goes to the file at once: of a snapshot not more than a slice is in memory, whatever its size. Where temporary
    files lie in memory (tmpfs), TMPDIR names a better place.
 """
 
+import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -16,8 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from actors.client.errors import NotInTime
 from actors.client.operations.tail import Event, Slice, Tail
-from actors.host.client.blocking import Kafka
+from actors.host.client.blocking import Kafka, now_us
+from actors.replay.logs.files import QUORUM_STATE
 
 UNFINISHED = ".unfinished"
 """The end of the name of a snapshot that is not whole yet."""
@@ -51,14 +55,26 @@ class Copy:
         self._room.cleanup()
 
     def fill(self, kafka: Kafka, tail: Tail) -> None:
-        """Take all that is committed now. Raises ClientError, OSError."""
+        """Take all that is committed now. Raises ClientError, also when nothing comes for default.api.timeout.ms, and
+        OSError."""
         tail.first_high_watermark = -1
+        since_us = now_us()
         while not tail.is_caught_up:
             asked_before = tail.first_high_watermark >= 0
             for event in kafka.run(tail.fetch(None if asked_before else 0)):
                 self.take(event)
+                since_us = now_us()
+            if now_us() - since_us > kafka.config.api_timeout_ms * 1000:
+                raise NotInTime(
+                    f"nothing of the metadata log was committed within default.api.timeout.ms="
+                    f"{kafka.config.api_timeout_ms}: its leader cannot reach a majority of the controllers"
+                )
         if self._log is not None:
             self._log.flush()
+        leader = tail.quorum.leader
+        if leader is not None:
+            state = {"leaderId": leader.id, "leaderEpoch": leader.epoch}
+            (self.path / QUORUM_STATE).write_text(json.dumps(state))
 
     def take(self, event: Event) -> None:
         """Write what the tail has given. Raises OSError."""

@@ -154,7 +154,7 @@ class Tail:
         start = part.log_start_offset
         if newest.offset < max(start, 0) or newest.epoch < 0:
             return (yield from self._useless(leader, f"names {_named(newest)}, and its log begins at {start}"))
-        if newest.offset <= max(self._needed, start):
+        if newest.offset <= max(self._needed, start, 1):  # at 1 there may be nothing to fetch yet
             self._download = _Download(newest)
         elif start <= 0:
             self._log = Uncommitted(OffsetAndEpoch(1, leader.epoch), claimed=True)

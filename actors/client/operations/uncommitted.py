@@ -56,12 +56,14 @@ class Uncommitted:
     """The batches behind a place in the log."""
 
     def __init__(self, start: OffsetAndEpoch, claimed: bool = False) -> None:
-        """`claimed`: the epoch of `start` is not known: nothing follows from it, and the first batch may begin before it."""
+        """The first batch may begin before `start`. `claimed`: its epoch is not known, and nothing follows from it."""
         self.start = start
         """The place behind what was released."""
         self.bytes = 0
         """How many bytes are held."""
         self._claimed = claimed
+        self._begun = False
+        """Whether something was released."""
         self._held: deque[Batches] = deque()
 
     @property
@@ -83,9 +85,11 @@ class Uncommitted:
         if not len(headers):
             raise ClientError(f"sent {len(records)} bytes at offset {self.end.offset}, and no whole batch")
         end, first = self.end, headers[0]
-        follows = first["base_offset"] == end.offset and first["epoch"] >= end.epoch
-        if self.claimed:
-            follows = first["base_offset"] <= end.offset <= first["last_offset"]
+        follows = self.claimed or first["epoch"] >= end.epoch
+        if self._begun or self._held:
+            follows &= bool(first["base_offset"] == end.offset)
+        else:
+            follows &= bool(first["base_offset"] <= end.offset <= first["last_offset"])
         follows &= bool((headers["last_offset"][:-1] + 1 == headers["base_offset"][1:]).all())
         follows &= bool((np.diff(headers["epoch"]) >= 0).all())
         if not follows or headers[-1]["epoch"] > epoch or headers[0]["epoch"] < 0:
@@ -123,7 +127,7 @@ class Uncommitted:
                 self.bytes += len(self._held[0].records)
             if count:
                 found.append(one.part(0, count))
-                self.start, self._claimed = found[-1].end, False
+                self.start, self._claimed, self._begun = found[-1].end, False, True
             if count < len(one.headers):
                 break
         return found

@@ -44,17 +44,18 @@ def run(options: argparse.Namespace) -> int:
         wrong("the metadata log has no records of topics: rayft consume prints these, rayft.read gives them as Arrow")
     if options.follow:
         return _follow(options)
+    tables.refuse(options)
+    begin = _begin(options)
     with connected(options, first=lambda: Quorum().find()) as kafka, Copy() as copy:
-        copy.fill(kafka, Tail(kafka.config, _begin(options)))
+        copy.fill(kafka, Tail(kafka.config, begin))
         options.path = copy.path
         return tables.replay(options)
 
 
 def _begin(options: argparse.Namespace) -> int:
     """The offset from which on the copy has to reach."""
-    if options.sql or options.table in tables.LONG:
-        return needed(_moment(options.since), 0)
-    return needed(_moment(options.as_of))
+    since, as_of = _moment(options.since), _moment(options.as_of)
+    return needed(since, 0) if options.sql or options.table in tables.LONG else needed(as_of)
 
 
 def _moment(text: str | None) -> Any:
@@ -85,12 +86,12 @@ def _follow(options: argparse.Namespace) -> int:
         wrong(f"--limit {options.limit} is no number of rows: write 1 or more, or 0 for all")
     if options.since is not None and as_of_is_clock(options.since):
         wrong(f"--since {options.since} needs a day here: write 2026-11-21T{options.since}, or an offset")
-    rows = _Rows(options)
+    rows, since = _Rows(options), _moment(options.since)
     with warnings.catch_warnings(), connected(options, first=lambda: Quorum().find()) as kafka:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", RecordsLost)
         warnings.showwarning = lambda message, *_, **__: print(f"rayft: {printable(str(message))}", file=sys.stderr)
-        for some in follow(kafka, _moment(options.since), family=options.family, watch=_Watch()):
+        for some in follow(kafka, since, family=options.family, watch=_Watch()):
             if rows.print(some):
                 break
     return 0

@@ -65,17 +65,17 @@ def replay(given: argparse.Namespace) -> int:
 
 
 def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.RecordBatch]:
-    _refuse(given)
+    refuse(given)
     scan = _Scan(given, progress)
-    if given.table is not None and given.table not in EVERY:
-        raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
     if given.sql:
         return sql.query(given.sql, {name: scan.maker(name) for name in EVERY})
     return scan.rows(given.table) if given.table else scan.summary()
 
 
-def _refuse(given: argparse.Namespace) -> None:
-    """Check that no option makes another one useless. Raises ValueError if one does."""
+def refuse(given: argparse.Namespace) -> None:
+    """Check that no option makes another one useless, and that the table exists. Raises ValueError with a sentence."""
+    if given.table is not None and given.table not in EVERY:
+        raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
     if given.limit is not None and given.limit < 0:
         raise ValueError(f"--limit {given.limit} is no number of rows: write 1 or more, or 0 for all.")
     if given.sql:

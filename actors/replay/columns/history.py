@@ -165,9 +165,12 @@ class Gathering:
 
     def skip(self) -> None:
         """Leave out the changes since the last call, but those of a metadata transaction that is open."""
-        if self._found.image.open_transaction < 0:
-            self._found.image.commit(self._found.image.next_offset)
+        began = self._found.image.open_transaction
+        self._found.image.commit(self._found.image.next_offset)
+        if began < 0:
             self._forget()
+        else:
+            self._few = [one for one in self._few if one.offset >= began]
 
     def _forget(self) -> None:
         self._few, self._gone, self._starts, self._times, self.records = [], {}, [], [], 0

@@ -10,6 +10,7 @@ FamilyUnknown is raised.
 
 import base64
 import binascii
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
 FIRST_BYTE = {0x0C: "drafts", 0x01: "released"}
 """The first byte of the first data record -> family: a FeatureLevelRecord without a frame, or a frame of version 1."""
 BOOTSTRAP = "bootstrap.checkpoint"
+QUORUM_STATE = "quorum-state"
+"""The file beside a metadata log in which a node notes the epoch and its leader."""
 PARTITION_METADATA = "partition.metadata"
 """The file in a partition's directory that says of which topic it is."""
 ID_BYTES = 16
@@ -256,6 +259,15 @@ def family(log: Partition, given: str | None = None) -> str:
         f"nothing says whether {log.files[0]} was written by Apache Kafka or by rayft: "
         f"give the family, released or drafts."
     )
+
+
+def leader_of(log: Partition, epoch: int) -> int:
+    """The leader of an epoch of the quorum, if the node of this directory has noted it; -1: it has not."""
+    try:
+        state = json.loads((log.directory / QUORUM_STATE).read_bytes())
+        return int(state["leaderId"]) if int(state["leaderEpoch"]) == epoch else -1
+    except (OSError, ValueError, TypeError, KeyError):
+        return -1
 
 
 def property_of(log: Partition, name: str) -> str | None:

@@ -325,6 +325,19 @@ def test_where_the_log_begins_with_a_snapshot_it_comes_first_in_slices() -> None
     assert (quorum.asked[3].fetch_offset, quorum.asked[3].last_fetched_epoch) == (10, 3)
 
 
+def test_a_batch_in_which_a_snapshot_ends_is_given_whole() -> None:
+    quorum = Quorum()
+    quorum.answers = [
+        quorum.snapshot(10),
+        quorum.piece(b"s", 0, 1),
+        quorum.records(batch(8, 4)),
+        quorum.records(batch(11)),
+    ]
+    assert quorum.fetch(3) == [((10, 1), 0, b"s"), (8, 12)]
+    with pytest.raises(ClientError, match="do not continue the log at offset 12"):
+        quorum.fetch()
+
+
 @pytest.mark.parametrize("needed", [10, 11, NEWEST])
 def test_the_newest_snapshot_does_if_it_ends_where_the_state_is_needed(needed: int) -> None:
     quorum = Quorum().wants(needed)
