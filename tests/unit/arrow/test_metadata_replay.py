@@ -116,15 +116,17 @@ def test_what_was_copied_is_not_asked_for_again_and_what_is_new_is(tmp_path: Pat
         leader.log, leader.high_watermark = log, log[-1].last_offset + 1
         same(by_address.state(), replay.state(directory))
         assert leader.fetches[0] == (0, 0) and {offset for offset, _ in leader.fetches[1:]} >= {log[3].base_offset}
+        same(by_address.state(5), replay.state(directory, 5))
         assert leader.fetches.count((0, 0)) == 1
 
 
-def test_a_copy_that_the_cluster_has_overtaken_is_begun_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_copy_that_the_cluster_has_overtaken_is_begun_anew(tmp_path: Path, whole: bool) -> None:
     log = metadata_logs.batches(metadata_logs.ops(), 2)
     directory = metadata_logs.write(tmp_path, log)
     edges = [one.last_offset + 1 for one in log]
     with Controller(log[:3], "__kafka_metadata") as leader, rayft.Replay(leader.address) as by_address:
-        by_address.state()
+        rows(by_address.changes()) if whole else by_address.state()
         leader.log, leader.high_watermark = log, edges[-1]
         leader.snapshots = [snapshot(directory, edges[3]), snapshot(directory, edges[5])]
         leader.delete(edges[3])

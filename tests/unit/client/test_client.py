@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.client.asks import AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Reply, Steps
+from actors.client.asks import Address, AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Reply, Steps
 from actors.client.connection import CORRELATION_MAX, Lost
 from actors.client.errors import ClientError, NoKafka, NotInTime, NotLoggedIn, Unspoken
 from actors.client.operations import topics
@@ -477,3 +477,22 @@ def test_an_answer_without_what_was_asked_for_is_told() -> None:
     with pytest.raises(ClientError, match="an answer lacks what was asked for"):
         world.run(steps())
     assert world.client._tasks == []
+
+
+def test_a_server_that_is_asked_by_its_address_is_none_of_the_brokers() -> None:
+    broker = Server("b", 1, {"ListGroups": message("ListGroupsResponse")()})
+    other = Server("c", 2, {"ListGroups": message("ListGroupsResponse")()})
+    made = World(broker, other)
+    kind = message("ListGroupsRequest")
+
+    def steps(to: Any) -> Any:
+        return (yield Ask(to, "ListGroups", lambda version: kind()))
+
+    address = Address("c", 2, "controller 7")
+    for to, asked in ((address, other), (AnyNode(), broker), (AnyNode(), broker), (address, other)):
+        before = len(asked.asked)
+        assert made.run(steps(to)).node == -1 and len(asked.asked) > before
+    other.refuses = True
+    made.cut(other)
+    with pytest.raises(Lost, match=r"^controller 7 \(c:2\): nothing listens there"):  # at once, and not sent anew
+        made.run(steps(address))

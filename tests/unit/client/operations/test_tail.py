@@ -293,6 +293,17 @@ def test_a_leader_that_is_gone_is_looked_for_among_the_controllers_until_one_lea
     assert found.end.offset == 2 and quorum.by[-1] == 3
 
 
+def test_controllers_that_were_reached_are_awaited_to_the_deadline() -> None:
+    quorum = Quorum()
+    quorum.answers = [quorum.records(batch(0)), ConnectionError("reset")]
+    quorum.fetch(2)
+    for one in quorum.controllers.values():
+        one.refuses = True
+    quorum.leader = -1
+    with pytest.raises(NotInTime, match="nothing listens there"):
+        quorum.fetch()
+
+
 def test_an_older_leader_is_not_believed() -> None:
     quorum = Quorum(controllers=3, epoch=5)
     quorum.answers = [quorum.records(batch(0, 1, 5)), ConnectionError("reset")]
@@ -582,8 +593,12 @@ def test_where_only_brokers_can_be_reached_one_sentence_says_so() -> None:
     assert [name for name, _, _ in quorum.broker.asked].count("DescribeQuorum") == 3
 
 
-def test_a_controller_with_another_login_than_brokers_is_told_as_such() -> None:
-    quorum = Quorum()
+@pytest.mark.parametrize("leader", [1, -1])
+def test_a_controller_with_another_login_than_brokers_is_told_as_such(leader: int) -> None:
+    quorum = Quorum(leader=leader)
+    if leader < 0:  # the controllers are known from earlier, and asked who leads
+        quorum.tail.quorum.answered(1, 1, [FETCH.NodeEndpoint(node_id=1, host="c1", port=1)])
+        quorum.tail.quorum.lost()
     quorum.controllers[1].answers["ApiVersions"] = b"HTTP/1.1 400 Bad Request\r\n"
     with pytest.raises(ClientError, match=r"^controller 1 .*controllers may ask for another login or TLS than brokers"):
         quorum.fetch()
