@@ -30,7 +30,8 @@ from actors.client.operations.uncommitted import Batches
 from actors.host.client.blocking import Kafka, settings
 from actors.replay import follow as following
 from actors.replay.columns import as_of as moments
-from actors.replay.columns import history, tables
+from actors.replay.columns import history
+from actors.replay.columns import tables as made
 from actors.replay.columns.as_of import AsOf
 from actors.replay.columns.history import KINDS, Gathering
 from actors.replay.logs import files
@@ -73,7 +74,7 @@ class Replay:
     def state(self, as_of: AsOf = None, tables: Sequence[str] | None = None) -> dict[str, pa.Table]:
         """The metadata as of an offset (exclusive), a time (inclusive), or now: one Arrow table for each name, all of them
         or the given ones. Raises ClientError, NothingToRead for a moment of which the cluster has no records any more."""
-        return _state(self._filled(needed(as_of)), as_of, tables)
+        return made.state(self._filled(needed(as_of)), as_of, tables)
 
     def changes(self, since: AsOf = None, until: AsOf = None, kinds: Sequence[str] = KINDS) -> Iterator[pa.RecordBatch]:
         """Changes of these kinds from `since` on (offset or time, inclusive) to `until` (as `as_of`) or what is committed
@@ -107,10 +108,6 @@ def needed(moment: AsOf, otherwise: int = NEWEST) -> int:
     """The offset from which on a copy has to reach for a moment; of a time nothing is known before. `otherwise`: for no
     moment."""
     return otherwise if moment is None else moment if isinstance(moment, int) else 0
-
-
-def _state(path: Path, as_of: AsOf, names: Sequence[str] | None) -> dict[str, pa.Table]:
-    return tables.state(path, as_of, names)
 
 
 class Watch:

@@ -48,7 +48,12 @@ class Address(NamedTuple):
     host: str
     port: int
     name: str
-    """The name of the server in errors: `controller 3001`."""
+    """What the server is: `controller 3001`."""
+
+    @property
+    def server(self) -> str:
+        """The server as text for errors."""
+        return f"{self.name} ({self.host}:{self.port})"
 
 
 class Coordinator(NamedTuple):

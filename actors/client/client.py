@@ -519,24 +519,17 @@ class Client:
 
     def _any(self, purpose: Purpose) -> Endpoint | None:
         """A server for a request that any broker may answer; None: all are left alone for a while."""
-        open_ones = [
-            endpoint
+        dialled = {
+            endpoint: self._links[conn].connection
             for (endpoint, found), conn in self._places.items()
-            if found is purpose
-            and not isinstance(endpoint, Address)
-            and self._links[conn].connection.has_room(self._now_us)
-        ]
+            if found is purpose and not isinstance(endpoint, Address)
+        }
+        open_ones = [endpoint for endpoint, connection in dialled.items() if connection.has_room(self._now_us)]
         if open_ones:
             return open_ones[self._random.below(len(open_ones))]
-        on_the_way = [
-            endpoint
-            for (endpoint, found), conn in self._places.items()
-            if found is purpose
-            and not isinstance(endpoint, Address)
-            and self._links[conn].connection.state is not State.READY
-        ]
-        if on_the_way:
-            return on_the_way[0]
+        for endpoint, connection in dialled.items():
+            if connection.state is not State.READY:
+                return endpoint
         brokers: list[Endpoint] = list(self.metadata.brokers)
         free = [one for one in brokers if self._is_free(one)]
         if free:
@@ -548,8 +541,7 @@ class Client:
                 return free[0]
         for one in brokers:
             self._until(self._failing[one].until_us)
-        busy = [endpoint for endpoint, found in self._places if found is purpose and not isinstance(endpoint, Address)]
-        return busy[0] if busy else None
+        return next(iter(dialled), None)
 
     def _is_free(self, endpoint: Endpoint) -> bool:
         failing = self._failing.get(endpoint)
@@ -584,7 +576,7 @@ class Client:
         if isinstance(place[0], int):
             server = f"broker {place[0]} ({server})"
         elif isinstance(place[0], Address):
-            server = f"{place[0].name} ({server})"
+            server = place[0].server
         self._links[conn] = _Link(place, Connection(self.config, server, self._random, self._token), due_us)
         self._places[place] = conn
         self._until(due_us)

@@ -46,7 +46,7 @@ class Leader(NamedTuple):
     @property
     def server(self) -> str:
         """The leader as text for errors."""
-        return f"{self.address.name} ({self.address.host}:{self.address.port})"
+        return self.address.server
 
 
 class Quorum:
@@ -140,14 +140,13 @@ class Quorum:
         """Ask one controller after the other who leads. Returns whether any of them has answered."""
         some = False
         for address in list(self._addresses.values()):
-            server = f"{address.name} ({address.host}:{address.port})"
             (found,) = yield [Ask(address, "Fetch", _question, purpose=Purpose.ORDINARY, versions=FETCHES)]
             if isinstance(found, ClientError):
                 if not isinstance(found, Lost):
                     raise not_as_brokers(found)
                 continue
             some = self._reached = True
-            if self._take(server, found):
+            if self._take(address.server, found):
                 break
         return some
 

@@ -21,10 +21,10 @@ from actors.client.errors import ClientError
 from actors.client.operations import topics
 from actors.client.operations.leaders import existing
 from actors.client.operations.producing import Placed, Producer
-from fastpath.bytes.murmur2 import partition_of
 from actors.command.by_address.connection import connected, wrong
 from actors.host.client.blocking import Kafka
 from actors.host.cluster_error import ClusterError
+from fastpath.bytes.murmur2 import partition_of
 from fastpath.records.batch import Builder
 
 READ_BYTES = 1 << 20
