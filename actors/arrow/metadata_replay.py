@@ -9,7 +9,8 @@ It reads as an observer without an id, which leaves no trace in the cluster, and
 controllers (`actors/client/operations/tail.py`). Rules:
 
 1. What `state` and `changes` read is copied into a temporary directory (`metadata_copy.py`), which grows with the log and
-   is begun anew only for an offset or a time before its beginning.
+   is begun anew only for an offset or a time before its beginning, and after it could not be filled: what the leader has
+   given then may not be in it.
 2. `follow` has a connection of its own. It holds one image, and the copy that it was made of only until it is made.
 3. If the leader deletes records before they were followed, a warning, RecordsLost, says which, and the changes go on from
    its snapshot.
@@ -93,15 +94,24 @@ class Replay:
             self._kafka = Kafka(self._config)
         if self._copy is not None:
             before = self._copy.begin
-            self._copy.fill(self._kafka, self._tail)
+            self._fill(self._copy)
             if self._copy.begin != before:  # the cluster has deleted what was to come next: a snapshot has come instead
                 self._from = NEWEST
             if begin >= min(self._copy.begin, self._from):
                 return self._copy.path
             self._copy.close()
         self._copy, self._tail, self._from = Copy(), Tail(self._config, begin), begin
-        self._copy.fill(self._kafka, self._tail)
+        self._fill(self._copy)
         return self._copy.path
+
+    def _fill(self, copy: Copy) -> None:
+        assert self._kafka is not None
+        try:
+            copy.fill(self._kafka, self._tail)
+        except BaseException:
+            copy.close()
+            self._copy = None
+            raise
 
 
 def needed(moment: AsOf, otherwise: int = NEWEST) -> int:

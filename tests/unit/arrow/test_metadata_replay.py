@@ -120,6 +120,27 @@ def test_what_was_copied_is_not_asked_for_again_and_what_is_new_is(tmp_path: Pat
         assert leader.fetches.count((0, 0)) == 1
 
 
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("begun", [False, True])
+def test_after_a_copy_that_failed_nothing_is_missing(
+    begun: bool, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = metadata_logs.batches(metadata_logs.ops(), 2)
+    directory = metadata_logs.write(tmp_path, log)
+    with Controller(log[:3], "__kafka_metadata") as leader, rayft.Replay(leader.address) as by_address:
+        if begun:
+            by_address.state()
+        leader.log, leader.high_watermark = log, log[-1].last_offset + 1
+
+        def fail(*_: Any) -> None:
+            raise error
+
+        with monkeypatch.context() as patch, pytest.raises(type(error)):
+            patch.setattr(metadata_copy.Copy, "take", fail)
+            by_address.state()
+        same(by_address.state(), replay.state(directory))
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_copy_that_the_cluster_has_overtaken_is_begun_anew(tmp_path: Path, whole: bool) -> None:
     log = metadata_logs.batches(metadata_logs.ops(), 2)
