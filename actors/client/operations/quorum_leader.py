@@ -31,6 +31,8 @@ NOBODYS_EPOCH = 0
 """An epoch in which nobody leads: the first leader's epoch is 1."""
 ROUNDS_MAX = 3
 """How often all controllers are asked before it is believed that none can be reached from here, if none ever was."""
+CONTROLLERS_MAX = 100
+"""How many controllers' addresses are remembered; if more are named, the first ones are forgotten."""
 INSTEAD = (
     "or run `rayft replay` on a controller's directory; `rayft topic` and `rayft group` ask brokers, and need neither"
 )
@@ -163,6 +165,8 @@ class Quorum:
 
     def _learn(self, id: int, host: str, port: int) -> None:
         self._addresses[id] = Address(host, port, f"controller {id}")
+        if len(self._addresses) > CONTROLLERS_MAX:
+            del self._addresses[next(iter(self._addresses))]
 
     def _unreachable(self) -> ClientError:
         places = ", ".join(f"{one.host}:{one.port}" for one in self._addresses.values())

@@ -304,6 +304,19 @@ def test_controllers_that_were_reached_are_awaited_to_the_deadline() -> None:
         quorum.fetch()
 
 
+def test_of_any_number_of_controllers_only_some_are_remembered() -> None:
+    quorum = Quorum()
+    listener = QUORUM.Listener(name="CONTROLLER", host="nowhere", port=1)
+    part = QUORUM.PartitionData(leader_id=-1, leader_epoch=1)
+    quorum.broker.answers["DescribeQuorum"] = QUORUM(
+        topics=[QUORUM.TopicData(topic_name="__cluster_metadata", partitions=[part])],
+        nodes=[QUORUM.Node(node_id=n, listeners=[listener]) for n in range(10, 1000)],
+    )
+    with pytest.raises(ClientError, match="no controller can be reached") as told:
+        quorum.fetch()
+    assert str(told.value).count("nowhere:1") == 100
+
+
 def test_an_older_leader_is_not_believed() -> None:
     quorum = Quorum(controllers=3, epoch=5)
     quorum.answers = [quorum.records(batch(0, 1, 5)), ConnectionError("reset")]
