@@ -2,14 +2,19 @@
 
 The tables are made of a copy of the metadata log, in a temporary directory, by what reads a directory
 (`output/tables.py`). `--follow` prints changes as they are committed: a line for each, or a JSON object. What is copied is
-the least that the question needs: the newest snapshot and the log behind it, or everything that the leader has.
+the least that the question needs: the newest snapshot and the log behind it, or everything that the leader has. The copy is
+removed also when a signal ends the command.
 """
 
 import argparse
 import os
+import signal
 import sys
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -42,8 +47,29 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.table == "log" or options.topic:
         wrong("the metadata log has no records of topics: rayft consume prints these, rayft.read gives them as Arrow")
-    if options.follow:
-        return _follow(options)
+    with _ended_by_signals():
+        return _follow(options) if options.follow else _replay(options)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and a terminal that is closed end the command by an exception, so that its files are removed. What ignores
+    them goes on ignoring them (nohup)."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    for one in heeded:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one in heeded:
+            signal.signal(one, signal.SIG_DFL)
+
+
+def _replay(options: argparse.Namespace) -> int:
     tables.refuse(options)
     begin = _begin(options)
     with connected(options, first=lambda: Quorum().find()) as kafka, Copy() as copy:

@@ -1,6 +1,11 @@
 """`rayft replay` of an address: what it prints is what it prints of the files, and `--follow` prints changes."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +48,22 @@ def test_what_is_printed_is_what_is_printed_of_the_files(words: list[str], capsy
     assert wanted[0] == 0 and wanted[1]
     with Controller(stored(GOLDEN)) as leader:
         assert ran(capsys, "-b", leader.address, *words) == wanted
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_in_the_middle_of_a_copy_leaves_no_files(number: signal.Signals, tmp_path: Path) -> None:
+    with Controller(stored(GOLDEN)) as leader:
+        leader.high_watermark += 1  # what is committed does not come, so the copy is not whole
+        words = [sys.executable, "-m", "actors.command.cli", "replay", "-b", leader.address]
+        env = {**os.environ, "TMPDIR": str(tmp_path)}
+        with subprocess.Popen(words, env=env, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:
+            deadline = time.monotonic() + 60
+            while not list(tmp_path.glob("*/*.log")) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert list(tmp_path.glob("*/*.log")) and process.poll() is None
+            process.send_signal(number)
+            assert process.wait(60) == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_variable_or_a_file_names_the_cluster_too(
