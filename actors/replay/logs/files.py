@@ -266,7 +266,7 @@ def leader_of(log: Partition, epoch: int) -> int:
     try:
         state = json.loads((log.directory / QUORUM_STATE).read_bytes())
         return int(state["leaderId"]) if int(state["leaderEpoch"]) == epoch else -1
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return -1
 
 
