@@ -7,10 +7,13 @@ Rules:
    and all tests of the replay run on one worker, as they share a session of Spark.
 3. A step of a handler that goes on behind the end of its slice fails the test in which it does.
 4. A worker that computes yields to nodes and clients, which would otherwise look slow to each other.
+5. A test leaves no thread behind: what it still did would be measured as the doing of the tests after it.
 """
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -22,6 +25,8 @@ NODES = "tests/integration/"
 WORLDS = "tests/simulator/"
 REPLAY = "tests/unit/replay/"
 NICENESS = 19
+THREADS_END_S = 10
+"""How long the threads of a test may need to end."""
 
 settings.register_profile("rayft", deadline=None)  # a busy machine is no failure
 settings.load_profile("rayft")
@@ -60,6 +65,18 @@ def no_step_overruns() -> Iterator[None]:
         found = dict(steps.COUNTED.overruns)
         steps.COUNTED.overruns.clear()
         pytest.fail(f"steps counted more than a slice before they gave it up: {found}")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left() -> Iterator[None]:
+    """The threads that a test has started end with it."""
+    before = set(threading.enumerate())
+    yield
+    end = time.monotonic() + THREADS_END_S
+    while left := [one for one in threading.enumerate() if one not in before]:
+        if time.monotonic() > end:
+            pytest.fail(f"threads go on after their test: {', '.join(map(str, left))}")
+        time.sleep(0.01)
 
 
 @pytest.hookimpl(tryfirst=True)

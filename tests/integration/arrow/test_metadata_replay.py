@@ -145,9 +145,9 @@ def test_changes_are_printed_once_each_through_the_death_of_the_active_controlle
     name = f"followed-{time.monotonic_ns()}"
     with connect(running.bootstrap) as kafka:
         kafka.run(topics.create([topics.NewTopic(name, 1, 1)]))
-        begun = rayft.Replay(running.bootstrap)
-        begun.state(tables=["topics"])
-        begin = begun._tail.offset
+        with rayft.Replay(running.bootstrap) as begun:
+            begun.state(tables=["topics"])
+            begin = begun._tail.offset
         words = ["replay", "-b", running.bootstrap, "--follow", "-o", "jsonl", "--since", str(begin)]
         with subprocess.Popen(
             [sys.executable, "-m", "actors.command.cli", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from actors.wire import framing
@@ -22,14 +23,24 @@ class Listening:
         self.asked: list[str] = []
         self.accepted: list[socket.socket] = []
         self.open = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._begin(self._accept)
 
     def __enter__(self) -> "Listening":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # which ends `accept`, as `close` does not
+        self._threads[0].join()
         self._listener.close()
         self.cut()
+        for one in self._threads:
+            one.join()
+
+    def _begin(self, target: Callable[..., None], *args: Any) -> None:
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def cut(self) -> None:
         """End all connections."""
@@ -54,7 +65,7 @@ class Listening:
                 return
             self.open += 1
             self.accepted.append(sock)
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+            self._begin(self._serve, sock)
 
     def _serve(self, sock: socket.socket) -> None:
         with sock, sock.makefile("rb") as file:
