@@ -1,5 +1,5 @@
 """Spark imports every module named `pyspark_...`, so `spark.read.format("rayft")` needs no registration."""
 
-from actors.replay.spark import Rayft as DefaultSource
+from actors.pipeline.spark import Rayft as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from actors.arrow.reading import read
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
+    from actors.pipeline import spark
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "read", "replay"]
+__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "read", "replay", "spark"]
 
 _WHERE = {
     "Cluster": "actors.host.cluster.on_processes",
@@ -30,10 +31,12 @@ _WHERE = {
     "read": "actors.arrow.reading",
 }
 
+_MODULES = {"replay": "actors.replay", "spark": "actors.pipeline.spark"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "replay":
-        return import_module("actors.replay")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _WHERE:
         raise AttributeError(f"module 'rayft' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

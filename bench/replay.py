@@ -257,7 +257,7 @@ def measured(options: argparse.Namespace, work: Path) -> Iterator[Figure]:
     """Every figure, as soon as it is measured."""
     import ray
 
-    from actors.replay import spark
+    from actors.pipeline import spark
 
     records = int(RECORDS * options.scale)
     # Ray starts first: later processes inherit its token, so that Spark's workers may attach.

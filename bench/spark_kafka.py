@@ -19,14 +19,15 @@ from typing import Any
 from bench import cpu
 
 ROOT = Path(__file__).resolve().parent.parent
-VERSION = "4.0.0"
-"""The connector of the newest PySpark is not always published."""
+VERSION = "4.2.0"
+"""The newest connector that is published: that of the newest PySpark is not always."""
 MASTER, MEMORY = "local[2]", "2g"
 
 
 def fetched(folder: Path) -> Path | None:
     """The folder with `pyspark/` of VERSION and the connector's `libs/`; None, with a message, if they cannot be
     fetched."""
+    folder = folder / VERSION
     if not any((folder / "libs").glob("spark-sql-kafka*.jar")):
         if shutil.which("mvn") is None:
             print("no Maven: Spark's own kafka source is left out")

@@ -15,10 +15,10 @@ This file alone decides what is asked of which broker when. Rules:
 4. A user may take any time between two batches. While nothing comes of any broker for default.api.timeout.ms, the read
    fails: what is read is there, so somebody has to be told.
 5. Records that were asked for and are gone are an error that names the partition and the offsets: nothing is left out in
-   silence. So is a topic that was deleted and made anew.
+   silence. So is a topic that was deleted and made anew. A caller may take such a sentence and go on with what there is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from actors.arrow.ranges import Place, Range, ranges
 from actors.client.committed import Committed
 from actors.client.errors import ClientError, NotInTime
-from actors.client.operations.fetching import Diverged, Failed, Fetched, Fetcher, OutOfRange, Result
+from actors.client.operations import offsets
+from actors.client.operations.fetching import Diverged, Fetched, Fetcher, OutOfRange, Result
 from actors.client.operations.leaders import Part
 from actors.client.properties import READ_COMMITTED, ClientConfig
 from actors.client.tasks import Task
@@ -37,6 +38,7 @@ from actors.host.client.blocking import Kafka, now_us, settings
 from actors.replay.columns.topics import COLUMNS, Decoder, keep, schema
 from actors.replay.logs.chunks import Reading, Run, decodable
 from actors.replay.logs.files import CorruptLog, Headers
+from actors.wire.errors import ErrorCode
 from fastpath.records.scan import scan
 
 CUT = "the bytes end inside the batch"
@@ -74,77 +76,162 @@ def read(
     return pa.RecordBatchReader.from_batches(found, batches(kafka, plan, columns))
 
 
-def batches(kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The Arrow batches of some ranges, as they come. It closes the client when it is over, or given up."""
+Lost = Callable[[str], None]
+"""Called with a sentence about records that are gone. It raises, or returns to go on without them."""
+GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""The codes of a topic that is not there any more, or that is another one."""
+
+
+def raised(sentence: str) -> None:
+    """Raise ClientError: the answer of a reader that wants all records or none."""
+    raise ClientError(sentence)
+
+
+def batches(
+    kafka: Kafka,
+    plan: Mapping[Part, Range],
+    columns: Sequence[str],
+    ids: Mapping[str, bytes] | None = None,
+    lost: Lost = raised,
+) -> Iterator[pa.RecordBatch]:
+    """The Arrow batches of some ranges, as they come. It closes the client when it is over, or given up.
+
+    `ids`: topic -> the topic id for which the ranges were planned; None: that which is known now. `lost`: called for
+    records that are gone. Raises ClientError, and what `lost` raises.
+    """
     with kafka:
-        left = {part: one for part, one in plan.items() if one.first < one.end}
-        ids = {name: topic.id for name, topic in kafka.metadata.topics.items()}
-        fetcher = Fetcher(kafka.config, {part: one.first for part, one in left.items()}, ids)
-        decoders = {part: Partition(part, one, columns, kafka.config) for part, one in left.items()}
+        if ids is None:
+            ids = {name: topic.id for name, topic in kafka.metadata.topics.items()}
+        yield from _Read(kafka, plan, columns, ids, lost).batches()
+
+
+class _Read:
+    """A read of some ranges that is under way."""
+
+    def __init__(
+        self, kafka: Kafka, plan: Mapping[Part, Range], columns: Sequence[str], ids: Mapping[str, bytes], lost: Lost
+    ) -> None:
+        self._kafka = kafka
+        self._left = {part: one for part, one in plan.items() if one.first < one.end}
+        """The ranges that are not read to their end."""
+        self._fetcher = Fetcher(kafka.config, {part: one.first for part, one in self._left.items()}, ids)
+        self._columns = columns
+        self._decoders = {part: Partition(part, one, columns, kafka.config) for part, one in self._left.items()}
+        self._lost = lost
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches, as they come."""
+        kafka, fetcher = self._kafka, self._fetcher
         under_way: dict[int, Task[list[Result]]] = {}
         since_us = now_us()
-        while left:
+        while self._left:
             if now_us() - since_us > kafka.config.api_timeout_ms * 1000:
-                raise _silent(kafka, left)
+                self._cut_off()
+                since_us = now_us()
+                continue
             if not under_way:
                 nodes, told = kafka.run(fetcher.prepare())
-                yield from _columns(told, decoders)
+                yield from self._decoded(self._fetched(told))
                 under_way = {node: kafka.start(fetcher.fetch_from(node), DAY_S) for node in nodes}
                 if not under_way:
-                    told = kafka.run(fetcher.fetch())
-                    _leave_ended(told, left, fetcher)
-                    yield from _columns(told, decoders)
-                    if any(isinstance(one, Fetched) for one in told):
+                    fetched = self._fetched(kafka.run(fetcher.fetch()))
+                    yield from self._decoded(fetched)
+                    if fetched:
                         since_us = now_us()
                 continue
             kafka.wait(*under_way.values())
             for node in [node for node, task in under_way.items() if task.done]:
-                told = under_way.pop(node).result()
-                _leave_ended(told, left, fetcher)
-                fetched = any(isinstance(one, Fetched) for one in told)
-                if fetched and left:
+                fetched = self._fetched(under_way.pop(node).result())
+                if fetched and self._left:
                     under_way[node] = kafka.start(fetcher.fetch_from(node), DAY_S)
-                yield from _columns(told, decoders)
+                yield from self._decoded(fetched)
                 if fetched:
                     since_us = now_us()
 
+    def _decoded(self, fetched: list[Fetched]) -> Iterator[pa.RecordBatch]:
+        """The Arrow batches of what was fetched. Raises ClientError."""
+        for one in fetched:
+            yield from self._decoders[one.topic, one.partition].batches(one)
 
-def _silent(kafka: Kafka, left: Mapping[Part, Range]) -> NotInTime:
-    """The error of a read that gets no records any more: it names the partition, and why, as far as it is known."""
-    without = [part for part in left if kafka.metadata.leader(*part) < 0]
-    topic, number = (without or list(left))[0]
-    why = "it has no leader now" if without else "its leader gives nothing"
-    return NotInTime(
-        f"nothing was read within default.api.timeout.ms={kafka.config.api_timeout_ms}: partition {topic}/{number} is "
-        f"not read to its end, and {why}"
-    )
+    def _fetched(self, told: list[Result]) -> list[Fetched]:
+        """What was fetched. Partitions whose position has come to their end are read no longer. Raises ClientError, and
+        what `lost` raises."""
+        found = []
+        for one in told:
+            part = one.topic, one.partition
+            if isinstance(one, Fetched):
+                found.append(one)
+                if one.next_offset >= self._left[part].end:
+                    self._leave(part)
+            elif isinstance(one, OutOfRange):
+                self._out_of_range(part, one.offset)
+            elif isinstance(one, Diverged):
+                self._lost(
+                    f"partition {part[0]}/{part[1]} has lost records that were read already: its log ends at "
+                    f"{one.end_offset} now, and {one.offset} was reached"
+                )
+                self._fetcher.seek(*part, one.offset)
+            elif one.error.code in GONE:
+                self._lost(str(one.error))
+                self._leave(part)
+            else:
+                raise one.error
+        return found
 
+    def _leave(self, part: Part) -> None:
+        """Read a partition no longer."""
+        del self._left[part]
+        self._fetcher.leave(*part)
 
-def _leave_ended(told: list[Result], left: dict[Part, Range], fetcher: Fetcher) -> None:
-    """Read partitions no longer whose position has come to their end."""
-    for one in told:
-        if isinstance(one, Fetched) and one.next_offset >= left[one.topic, one.partition].end:
-            del left[one.topic, one.partition]
-            fetcher.leave(one.topic, one.partition)
+    def _out_of_range(self, part: Part, offset: int) -> None:
+        """Tell what a log does not have, and read what there is behind it."""
+        found = self._kafka.run(offsets.list_offsets([part], offsets.EARLIEST))[part]
+        if isinstance(found, ClientError):
+            raise found
+        if offset >= found.offset:
+            self._lost(f"partition {part[0]}/{part[1]} has no offset {offset} any more: its log was truncated")
+            self._leave(part)
+            return
+        self._lost(
+            f"partition {part[0]}/{part[1]} has no offset {offset} any more: its records up to {found.offset - 1} were "
+            f"deleted while it was read"
+        )
+        rest = Range(found.offset, self._left[part].end)
+        if rest.first >= rest.end:
+            self._leave(part)
+            return
+        # Deleted records may stand in the first batch that is left: they are not given.
+        self._decoders[part] = Partition(part, rest, self._columns, self._kafka.config)
+        self._fetcher.seek(*part, rest.first)
 
+    def _cut_off(self) -> None:
+        """Deal with a read that gets no records any more: partitions whose log ends in front of what is to be read are
+        left. Raises NotInTime if that is not the cause: it names the partition, and why, as far as it is known."""
+        without = [part for part in self._left if self._kafka.metadata.leader(*part) < 0]
+        if not without and self._truncated():
+            return
+        topic, number = (without or list(self._left))[0]
+        why = "it has no leader now" if without else "its leader gives nothing"
+        raise NotInTime(
+            f"nothing was read within default.api.timeout.ms={self._kafka.config.api_timeout_ms}: partition "
+            f"{topic}/{number} is not read to its end, and {why}"
+        )
 
-def _columns(told: list[Result], decoders: Mapping[Part, "Partition"]) -> Iterator[pa.RecordBatch]:
-    """The batches of what was fetched. Raises ClientError for all else."""
-    for one in told:
-        part = one.topic, one.partition
-        if isinstance(one, Failed):
-            raise one.error
-        if isinstance(one, OutOfRange):
-            raise ClientError(
-                f"partition {part[0]}/{part[1]} has no offset {one.offset} any more: its records were deleted while it "
-                f"was read"
+    def _truncated(self) -> bool:
+        """Leave the partitions whose log ends in front of what is to be read. Returns whether there are any."""
+        found = self._kafka.run(offsets.list_offsets(list(self._left), offsets.LATEST))
+        short = {
+            part: one.offset
+            for part, one in found.items()
+            if isinstance(one, offsets.Found) and one.offset < self._left[part].end
+        }
+        for part, end in short.items():
+            self._lost(
+                f"partition {part[0]}/{part[1]}: the log ends at {end} and offset {self._left[part].end - 1} was to be "
+                f"read: it was truncated"
             )
-        if isinstance(one, Diverged):
-            raise ClientError(
-                f"partition {part[0]}/{part[1]} has lost records that were read already: its log ends at "
-                f"{one.end_offset} now, and {one.offset} was reached"
-            )
-        yield from decoders[part].batches(one)
+            self._leave(part)
+        return bool(short)
 
 
 class Partition:

@@ -1,8 +1,7 @@
-"""The Spark source `rayft`, for `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data Source
-API.
+"""The Spark source `rayft` over files, for `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data
+Source API.
 
-    from actors.replay import spark
-    session = spark.session()                       # or spark.register(your own session)
+    session = rayft.spark.session()                 # or rayft.spark.register(your own session)
     session.read.format("rayft").option("path", "/var/rayft/broker-1").option("topics", "orders").load()
 
 This file and workers.py alone import pyspark. read_options.py decides what a reader reads, follow.py how a directory is
@@ -17,47 +16,30 @@ followed, and shared.py where shared batches lie. These facts of PySpark 4.0 to 
 """
 
 import gc
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from typing import Any
 
 import pyarrow as pa
-import pyspark
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
 from pyspark.sql import datasource as api
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from actors.import_path import SAFE_PATH, python_path
 from actors.replay import follow, shared, source
-from actors.replay.java import Unfit, java_home
 from actors.replay.read_options import ReadOptions, materialized, narrowed, read_options, scan
 
 PUSHDOWN_PROGRAM = "pyspark.sql.worker.data_source_pushdown_filters"
 PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
-LOCAL_SOCKETS = {
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "actors.replay.workers",
-}
-"""From 4.1 on, workers talk to their JVM over Unix sockets. TCP would take an eighth of all time."""
-LOCAL_SOCKETS_MIN = (4, 1)
-PYSPARK_MIN = (4, 0)
-UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""Options for a JVM: read Arrow's buffers without bounds checks, and check for null only where Spark asks. pyarrow's
-buffers need neither check, and without these options both run for every value of every row."""
 
 
 class Piece(api.InputPartition):
     """The work of one task: a split of files, or a part of shared batches."""
 
 
-class Rayft(api.DataSource):
-    """The data source `rayft` of Spark."""
+class Files(api.DataSource):
+    """The data source `rayft` of Spark, for files and shared batches. `actors/pipeline/spark.py` has all of it."""
 
     @classmethod
     def name(cls) -> str:
@@ -79,12 +61,16 @@ class Rayft(api.DataSource):
         read = read_options(options)
         if read.materialized:
             return MaterializedReader(read, schema)
-        kind = FilteringReader if PUSHDOWN_PROGRAM in sys.modules else Reader
-        return kind(read, schema)
+        return chosen(Reader, FilteringReader)(read, schema)
 
     def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:
         """The reader of a query that follows a directory."""
         return StreamReader(self.options, schema)
+
+
+def chosen(plain: Any, filtering: Any) -> Any:
+    """The class of a reader that this program may use: Spark refuses one that takes filters where it hands none down."""
+    return filtering if PUSHDOWN_PROGRAM in sys.modules else plain
 
 
 def _handle(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
@@ -126,7 +112,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 @cache
-def _settle() -> None:
+def settle() -> None:
     """Called once in every worker. Its imported objects are excluded from garbage collection, which PySpark runs after
     every task. Without this, collection took 7% of the time."""
     gc.freeze()
@@ -147,7 +133,7 @@ class Reader(api.DataSourceReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""
-        _settle()
+        settle()
         if partition.value is not None:
             for batch in scan(self.options, partition.value, self.columns):
                 yield fitted(batch, self.fits)
@@ -217,7 +203,7 @@ class SharedReader(api.DataSourceReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """The shared buffers, without a copy."""
-        _settle()
+        settle()
         if partition.value is not None:
             for batch in shared.attach(self.handle).batches(partition.value):
                 yield fitted(batch.select(list(self.columns)), self.fits)
@@ -252,7 +238,7 @@ class _Stream(api.DataSourceStreamReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""
-        _settle()
+        settle()
         for batch in self.followed.read(partition.value, self.columns):
             yield fitted(batch, self.fits)
 
@@ -306,73 +292,3 @@ class _Limited(_Stream, _Now):
 
 
 StreamReader = _Limited if limits else _Unlimited
-
-
-# ---- sessions -----------------------------------------------------------------------------------------------------
-
-
-def _version(text: str = pyspark.__version__) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2])
-
-
-def fits(version: str = pyspark.__version__) -> None:
-    """Raises Unfit if this PySpark lacks what the source needs."""
-    if _version(version) < PYSPARK_MIN:
-        raise Unfit(f"PySpark {version} has no Python sources that give Arrow: install pyspark>=4.0.")
-
-
-def session(
-    name: str = "rayft", master: str = "local[*]", memory: str = "2g", conf: Mapping[str, str] | None = None
-) -> Any:
-    """A Spark session with the source `rayft`. Workers run this interpreter and find this code; Java is searched.
-    `conf`: Spark settings, which override the defaults here; extraJavaOptions replace UNCHECKED. Raises Unfit."""
-    fits()
-    home = java_home()
-    if home is not None:
-        os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Workers start with `python -m`, whose path begins with the current directory. It stays on the path, after the
-    # project's.
-    os.environ["PYTHONPATH"] = python_path(os.getcwd())
-    builder = SparkSession.builder.appName(name).master(master).config("spark.driver.memory", memory)
-    given = {
-        **(LOCAL_SOCKETS if _version() >= LOCAL_SOCKETS_MIN else {}),
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
-        f"spark.executorEnv.{SAFE_PATH}": "1",
-        PUSHDOWN_CONF: "true",
-        "spark.driver.extraJavaOptions": UNCHECKED,
-        "spark.executor.extraJavaOptions": UNCHECKED,
-        **(conf or {}),
-    }
-    for key, text in given.items():
-        builder = builder.config(key, text)
-    with _safe_path():
-        return register(builder.getOrCreate())
-
-
-@contextmanager
-def _safe_path() -> Iterator[None]:
-    """A JVM that starts within this context gives Python's safe path to all its workers. This process keeps its own
-    path."""
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SAFE_PATH]
-        else:
-            os.environ[SAFE_PATH] = before
-
-
-def register(spark: Any) -> Any:
-    """Register `rayft` with a session. Returns the session."""
-    fits()
-    try:
-        spark.dataSource.register(Rayft)
-    except AnalysisException as error:
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # Spark had found it by itself: see pyspark_rayft.py
-            raise
-    return spark

@@ -99,7 +99,7 @@ def test_spark_workers_find_the_source_there_and_the_modules_of_the_project(
             f"""
             import os, sys
             sys.path.append(os.getcwd())  # behind rayft's own directory
-            from actors.replay import spark
+            from actors.pipeline import spark
             from doubling import doubled
             session = spark.session("project", "local[1]", "512m")
             print("count", session.read.format("rayft").load({str(path)!r}).count())

@@ -30,7 +30,7 @@ def by_command(root: Path, topic: str, out: Path) -> list[pa.RecordBatch]:
 def by_spark(root: Path, topic: str) -> list[pa.RecordBatch]:
     """The record batches of a topic as a task of Spark reads them, without its JVM."""
     spark = pytest.importorskip("actors.replay.spark", reason="PySpark is not installed")
-    door = spark.Rayft({"path": str(root), "topics": topic, "columns": ",".join(COLUMNS)})
+    door = spark.Files({"path": str(root), "topics": topic, "columns": ",".join(COLUMNS)})
     reader = door.reader(door.schema())
     return [one for piece in reader.partitions() for one in reader.read(piece)]
 

@@ -160,9 +160,21 @@ ALLOWED: dict[str, set[str]] = {
         "actors.host.client",
         "actors.ports",
         "actors.replay",
+        "actors.wire",
         "pyarrow",
     }
     | FAST,
+    "actors.pipeline": {
+        "actors.arrow",
+        "actors.client",
+        "actors.host.client",
+        "actors.import_path",
+        "actors.pipeline",
+        "actors.replay",
+        "actors.settings.keys",
+        "actors.wire",
+        "pyarrow",
+    },
     "actors.command": {
         "actors.command",
         "actors.host",
@@ -208,6 +220,8 @@ MORE: dict[str, set[str]] = {
     "actors.replay.ray": {"ray"},
     "actors.replay.ray_cache": {"ray"},
     "actors.replay.sql": {"duckdb"},
+    "actors.pipeline.spark": {"pyspark"},
+    "actors.pipeline.spark_readers": {"pyspark"},
     "actors.command.output.tables": {"rich"},
 }
 PAGE = ROOT / "docs" / "design.md"
@@ -229,7 +243,7 @@ def with_table(text: str) -> str:
     return re.sub(re.escape(HEADING) + r"\n(?:\|.*\n)+", lambda _: listed() + "\n", text)
 
 
-WITH_WORLD = ("actors.import_path", "actors.host", "actors.replay", "actors.command")
+WITH_WORLD = ("actors.import_path", "actors.host", "actors.replay", "actors.pipeline.spark", "actors.command")
 DOORS = ("actors.command.cli", "rayft")
 """May import everything, lazily."""
 

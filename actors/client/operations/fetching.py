@@ -207,7 +207,8 @@ class Fetcher:
         place.absences = 0
         before = self._ids.setdefault(topic, known.id)
         if before != known.id and ZERO_UUID not in (before, known.id):
-            return self._failed(part, ClientError(f"topic {topic} was deleted and made anew while it was read"))
+            sentence = f"topic {topic} was deleted and made anew while it was read"
+            return self._failed(part, ClientError(sentence, ErrorCode.UNKNOWN_TOPIC_ID))
         return None
 
     def _failed(self, part: Part, error: ClientError) -> Failed:

@@ -29,8 +29,8 @@ def measured(handle: str, part: int) -> tuple[int, int]:
 def read(address: str, handle: str) -> dict[str, Any]:
     """Read shared batches in every way, in a process that decoded nothing."""
     ray.init(address=address, log_to_driver=False)
+    from actors.pipeline import spark
     from actors.replay import ray as door
-    from actors.replay import spark
 
     parts = shared.attach(handle).parts
     dataset = door.dataset(handle)

@@ -97,7 +97,7 @@ def by_spark_without_its_jvm(root: Path, topic: str) -> "list[Row] | str":
     spark = pytest.importorskip("actors.replay.spark", reason="PySpark is not installed")
     rows: list[Row] = []
     try:
-        door = spark.Rayft({"path": str(root), "topics": topic, "columns": "offset,value", **SMALL})
+        door = spark.Files({"path": str(root), "topics": topic, "columns": "offset,value", **SMALL})
         reader = door.reader(door.schema())
         for piece in reader.partitions():
             for part in reader.read(piece):

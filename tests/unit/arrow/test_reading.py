@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 import rayft
+from actors.arrow.ranges import Range
+from actors.arrow.reading import batches
 from actors.client.errors import ClientError, NotInTime
+from actors.host.client.blocking import Kafka, settings
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.client.listening import Listening
@@ -85,6 +88,61 @@ def test_a_partition_of_which_nothing_comes_ends_the_read() -> None:
         assert 0.5 < time.monotonic() - begun < 5
 
 
+def falling(*ends: int, low: int = 0) -> Any:
+    """Answers ListOffsets with another end each time, and then with the last of them."""
+    left = list(ends)
+
+    def answer(server: Any, version: int, request: Any) -> Any:
+        first = request.topics[0].partitions[0].timestamp == -2
+        offset = low if first else left.pop(0) if len(left) > 1 else left[0]
+        row = OFFSETS.ListOffsetsPartitionResponse(partition_index=0, offset=offset, timestamp=-1)
+        return OFFSETS(topics=[OFFSETS.ListOffsetsTopicResponse(name="t", partitions=[row])])
+
+    return answer
+
+
+def read_on(server: Any, first: int, end: int, **config: Any) -> tuple[list[int], list[str]]:
+    """The offsets of a range, read by a reader that goes on behind what is gone, and what it was told."""
+    told: list[str] = []
+    kafka = Kafka(settings(server.address, {"default.api.timeout.ms": 700, "fetch.max.wait.ms": 50, **config}))
+    found = batches(kafka, {("t", 0): Range(first, end)}, ("offset",), {}, told.append)
+    return [offset for one in found for offset in one.column(0).to_pylist()], told
+
+
+def test_a_log_that_ends_in_front_of_what_is_read_was_truncated() -> None:
+    with Listening({"Fetch": Broker(reply(part(0, batch(0)))), "ListOffsets": falling(6, 2)}, t=[1]) as server:
+        reader = rayft.read(server.address, "t", config={"default.api.timeout.ms": 700, "fetch.max.wait.ms": 50})
+        with pytest.raises(ClientError, match="t/0: the log ends at 2 and offset 5 was to be read: it was truncated"):
+            reader.read_all()
+    with Listening({"Fetch": Broker(reply(part(0, batch(0)))), "ListOffsets": falling(2)}, t=[1]) as server:
+        offsets_, told = read_on(server, 0, 6)
+    assert offsets_ == [0, 1] and len(told) == 1
+
+
+def test_a_reader_may_go_on_behind_deleted_records_and_is_not_given_them() -> None:
+    """Offset 1 is deleted, and stands in the batch that is left."""
+    gone = part(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    broker = Broker(reply(gone), reply(part(0, batch(0))), reply(part(0, batch(2))))
+    with Listening({"Fetch": broker, "ListOffsets": falling(4, low=1)}, t=[1]) as server:
+        offsets_, told = read_on(server, 0, 4)
+    assert offsets_ == [1, 2, 3]
+    assert told == ["partition t/0 has no offset 0 any more: its records up to 0 were deleted while it was read"]
+    with Listening({"Fetch": Broker(reply(gone)), "ListOffsets": falling(9, low=7)}, t=[1]) as server:
+        assert read_on(server, 0, 4)[0] == [], "nothing is left of the range"
+    with Listening({"Fetch": Broker(reply(gone)), "ListOffsets": falling(2)}, t=[1]) as server:
+        offsets_, told = read_on(server, 3, 6)
+    assert offsets_ == [] and told == ["partition t/0 has no offset 3 any more: its log was truncated"]
+
+
+def test_a_reader_that_goes_on_still_fails_at_what_is_no_loss() -> None:
+    denied = part(0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    with (
+        Listening({"Fetch": Broker(reply(denied)), "ListOffsets": falling(4)}, t=[1]) as server,
+        pytest.raises(ClientError, match="TOPIC_AUTHORIZATION_FAILED"),
+    ):
+        read_on(server, 0, 4)
+
+
 def test_a_topic_that_is_made_anew_before_the_first_batch_is_another() -> None:
     config = {"metadata.max.age.ms": 100, "fetch.max.wait.ms": 0}
     with Listening({"Fetch": Broker(reply(part(0, batch(0)))), "ListOffsets": offsets(2)}, t=[1]) as server:
@@ -97,13 +155,13 @@ def test_a_topic_that_is_made_anew_before_the_first_batch_is_another() -> None:
             reader.read_all()
 
 
-@pytest.mark.parametrize("batches", [0, 1])
-def test_a_reader_that_is_given_up_closes_its_sockets(batches: int) -> None:
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_reader_that_is_given_up_closes_its_sockets(count: int) -> None:
     broker = Broker(*(reply(part(0, batch(n))) for n in range(0, 8, 2)))
     with Listening({"Fetch": broker, "ListOffsets": offsets(100)}, t=[1]) as server, warnings.catch_warnings():
         warnings.simplefilter("error")
         reader = rayft.read(server.address, "t")
-        for _ in itertools.islice(reader, batches):
+        for _ in itertools.islice(reader, count):
             pass
         assert server.open > 0
         del reader

@@ -10,7 +10,7 @@ import pytest
 def session() -> Iterator[Any]:
     """Two cores, one gigabyte; skipped where there is no PySpark or no Java that fits."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
-    from actors.replay import spark
+    from actors.pipeline import spark
 
     try:
         made = spark.session("rayft-tests", "local[2]", "1g", {"spark.sql.shuffle.partitions": "2"})

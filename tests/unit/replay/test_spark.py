@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 
 from actors import replay
+from actors.pipeline import spark as door
 from actors.replay import java as java_
 from actors.replay import shared, spark
 from actors.replay.read_options import read_options
@@ -223,7 +224,7 @@ def test_a_stream_survives_a_restart_and_sees_each_record_once_in_order(session:
 
 def test_a_stream_begins_where_there_is_no_topic_yet(tmp_path: Path) -> None:
     options = {"path": str(tmp_path), "topics": "orders"}
-    reader = spark.StreamReader(options, spark.Rayft(options).schema())
+    reader = spark.StreamReader(options, spark.Files(options).schema())
     assert reader.initialOffset() == {}
     append(tmp_path, "orders", 0, 0, 5)
     assert sum(batch.num_rows for piece in reader.partitions({}, {"orders-0": 5}) for batch in reader.read(piece)) == 5
@@ -233,7 +234,7 @@ def test_a_position_does_not_go_back_before_pyspark_says_where_it_is(tmp_path: P
     append(tmp_path, "orders", 0, 0, 20)
     options = {"path": str(tmp_path), "topics": "orders", "until": "highWatermark"}
     marks = tmp_path / spark.follow.HIGH_WATERMARKS
-    for one in (spark._Unlimited(options, spark.Rayft(options).schema()) for _ in range(2)):
+    for one in (spark._Unlimited(options, spark.Files(options).schema()) for _ in range(2)):
         marks.write_text("0\n1\norders 0 15\n")
         assert (one.initialOffset(), one.latestOffset()) == ({"orders-0": 0}, {"orders-0": 15})
         marks.write_text("0\n1\norders 0 12\n")  # of another copy, which reaches further by now
@@ -243,9 +244,9 @@ def test_a_position_does_not_go_back_before_pyspark_says_where_it_is(tmp_path: P
 
 
 def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(spark.Unfit, match=r"PySpark 3\.5\.1 .* install pyspark>=4\.0"):
-        spark.fits("3.5.1")
-    spark.fits("4.0.0")
+    with pytest.raises(java_.Unfit, match=r"PySpark 3\.5\.1 .* install pyspark>=4\.0"):
+        door.fits("3.5.1")
+    door.fits("4.0.0")
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     for version, number in (('openjdk version "11.0.2" 2019', 11), ('java version "1.8.0_392"', 8), ("nothing", 0)):
@@ -255,13 +256,13 @@ def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(java.parent))
     monkeypatch.setattr(java_, "JAVA_HOMES", tmp_path / "none")
-    with pytest.raises(spark.Unfit, match="Spark needs Java 17 or newer: install"):
+    with pytest.raises(java_.Unfit, match="Spark needs Java 17 or newer: install"):
         java_.java_home()
 
 
 READS_AND_STOPS_EARLY = """
 import sys
-from actors.replay import spark
+from actors.pipeline import spark
 session = spark.session("quiet", "local[2]", "1g")
 session.sparkContext.setLogLevel("ERROR")
 frame = session.read.format("rayft").option("chunkBytes", "5000").load(sys.argv[1])
@@ -285,7 +286,7 @@ def test_a_worker_whose_jvm_wants_no_more_ends_in_silence(tmp_path: Path) -> Non
         if "Traceback" not in ran.stderr:
             break
     assert ran.returncode == 0 and "Traceback" not in ran.stderr, ran.stderr
-    assert ran.stdout.strip() == str(spark.pyspark.__version__ >= "4.1").lower()
+    assert ran.stdout.strip() == str(door.pyspark.__version__ >= "4.1").lower()
 
 
 def test_spark_finds_the_source_by_itself() -> None:
