@@ -30,7 +30,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from actors.broker.log.cleaning.cleaner import Cleaned, Durable, Limits, LogCleaning, Slice
+from actors.broker.log.cleaning.cleaner import Cleaned, CleaningLimits, CleaningSlice, Durable, LogCleaning
 from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk, LocalFile
@@ -84,7 +84,7 @@ def written(root: str, megabytes: int, codec: int, writes: int = 10) -> Partitio
 def cleaned(log: PartitionLog) -> tuple[Cleaned, int]:
     """Clean it as the broker does; what came of it, and the memory of the map in bytes."""
     found = cleanable(log, log.log_end_offset, NOW_MS + 100_000)
-    cleaning = LogCleaning(log, found, Limits(MAP_BYTES, 0.9, 512 << 10), bytes(16), NOW_MS + 100_000)
+    cleaning = LogCleaning(log, found, CleaningLimits(MAP_BYTES, 0.9, 512 << 10), bytes(16), NOW_MS + 100_000)
     steps, result = cleaning.steps(), None
     while True:
         try:
@@ -93,7 +93,7 @@ def cleaned(log: PartitionLog) -> tuple[Cleaned, int]:
             done: Cleaned = end.value
             return done, cleaning.map_bytes
         result = None
-        if isinstance(wish, Slice):
+        if isinstance(wish, CleaningSlice):
             result = wish.job()
         elif isinstance(wish, Durable):
             for file in wish.files:

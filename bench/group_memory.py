@@ -23,10 +23,10 @@ from pathlib import Path
 from rich.console import Console
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer import records
-from actors.broker.groups.consumer.requests import Beat, Request
+from actors.broker.groups.consumer.requests import ConsumerBeat, ConsumerHeartbeat
 from actors.broker.groups.consumer.state import ConsumerGroup, Current, Member, MemberState, Subscription
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import GroupSettings
@@ -96,7 +96,7 @@ def coordinator(topics: Topics) -> Coordinator:
     return Coordinator(
         GroupSettings(
             1,
-            Policy(0, 1000),
+            GroupPolicy(0, 1000),
             6_000,
             1_800_000,
             4096,
@@ -115,7 +115,7 @@ def heartbeats(machine: Coordinator) -> int:
     for group in kind.groups(machine.shards[0]).values():
         assert group.rest is not None, "settled groups are at rest"
         for id, (told, _, _) in zip(group.rest.places, group.rest.opened(), strict=True):
-            request = Request(
+            request = ConsumerHeartbeat(
                 group.id, id, group.epoch, None, None, -1, None, None, None, None,
                 told.client_id, told.client_host, "", 1,
             )  # fmt: skip
@@ -123,7 +123,7 @@ def heartbeats(machine: Coordinator) -> int:
             count += 1
         for _, verdict in machine.answers:
             assert group.rest is not None, "it was woken"
-            assert isinstance(verdict, Beat) and verdict.error is ErrorCode.NONE, verdict
+            assert isinstance(verdict, ConsumerBeat) and verdict.error is ErrorCode.NONE, verdict
         machine.answers.clear()
     assert not kind.jobs and not machine.writes, "settled groups have nothing to do"
     return count

@@ -31,7 +31,7 @@ from rich.table import Table
 from actors import replay
 from actors.replay import shared
 from actors.replay.columns import metadata
-from actors.replay.logs.chunks import Reading
+from actors.replay.logs.chunks import ChunkReading
 from actors.replay.read_options import read_options
 from bench import apache, cpu, spark_kafka
 from bench.chart import bars
@@ -179,7 +179,7 @@ def one_process(log: Log, rounds: int) -> Iterator[Figure]:
     source = replay.open(log.path)
 
     def typed() -> None:
-        for found, decoded in metadata.typed_chunks(source.logs[0], source.family, Reading()):
+        for found, decoded in metadata.typed_chunks(source.logs[0], source.family, ChunkReading()):
             for slot in decoded.rows:
                 decoded.table(found.kinds[slot])
 

@@ -13,7 +13,7 @@ from actors.metadata.dialects import dialect
 from actors.metadata.ops import FeatureSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.replay.checkpoint import compact
 from actors.replay.columns import metadata
-from actors.replay.logs.chunks import Reading
+from actors.replay.logs.chunks import ChunkReading
 from fastpath.records.batch import Builder
 
 TOPICS, EACH, CHANGES = 20, 2_000, 160_000
@@ -67,7 +67,7 @@ def test_metadata_into_typed_columns(benchmark: Any, metadata_log: Path) -> None
     def decode() -> int:
         return sum(
             decoded.table(found.kinds[slot]).num_rows
-            for found, decoded in metadata.typed_chunks(log, "drafts", Reading())
+            for found, decoded in metadata.typed_chunks(log, "drafts", ChunkReading())
             for slot in decoded.rows
         )
 

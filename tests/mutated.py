@@ -36,12 +36,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from jwt.algorithms import ECAlgorithm
 
-from actors.authentication.access_tokens import Claims, Expected, checked
+from actors.authentication.access_tokens import Expected, TokenClaims, checked
 from actors.authentication.client import PlainLogin, ScramLogin
 from actors.authentication.delegation_tokens import TokenKey
-from actors.authentication.exchange import Accepted, Calculation, Challenge, Rejected, Said
+from actors.authentication.exchange import Accepted, Calculation, Challenge, ExchangeStep, Rejected
 from actors.authentication.key_set import BadKeySet, key_set
-from actors.authentication.oauthbearer import OAuthBearer, Verdict
+from actors.authentication.oauthbearer import OAuthBearer, TokenVerdict
 from actors.authentication.plain import Plain
 from actors.authentication.scram import ITERATIONS_MIN, Mechanism, Scram, TokenLogin, credential, salted
 from actors.host.net.tls import Tls
@@ -185,9 +185,9 @@ def read(rng: random.Random, data: bytes, limit: int) -> str:
 # ---- logins
 
 
-def answered(exchange: Any, token: bytes) -> Said:
+def answered(exchange: Any, token: bytes) -> ExchangeStep:
     """The answer of an exchange, after what it wants calculated."""
-    said: Said = exchange.respond(token)
+    said: ExchangeStep = exchange.respond(token)
     while isinstance(said, Calculation):
         said = said.then(said.job())
     return said
@@ -289,13 +289,13 @@ def token_of_a_provider(rng: random.Random) -> str:
     keys = key_set(provider()[1])
     right = rng.choice(jwts())
 
-    def verdict(text: str) -> Verdict:
+    def verdict(text: str) -> TokenVerdict:
         try:
             claims = checked(text, keys, EXPECTED, NOW_S * 1000)
         except Rejected as error:
             refusal(error, right)
-            return Verdict(refused=str(error))
-        return Verdict(claims.subject, claims.expires_ms - NOW_S * 1000)
+            return TokenVerdict(refused=str(error))
+        return TokenVerdict(claims.subject, claims.expires_ms - NOW_S * 1000)
 
     text = right if rng.random() < 0.3 else changed_parts(rng, right)
     message = b"n,,\x01auth=Bearer " + text.encode("latin-1") + b"\x01\x01"
@@ -331,7 +331,7 @@ def signed_claims(rng: random.Random) -> str:
         found = checked(token, key_set(provider()[1]), EXPECTED, NOW_S * 1000)
     except Rejected as error:
         return refusal(error)
-    if not isinstance(found, Claims) or found.subject != json.loads(text)["sub"].strip():
+    if not isinstance(found, TokenClaims) or found.subject != json.loads(text)["sub"].strip():
         raise Broken(f"{text!r} gives {found!r}")
     return TAKEN
 

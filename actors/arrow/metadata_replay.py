@@ -36,7 +36,7 @@ from actors.replay.columns import tables as made
 from actors.replay.columns.as_of import AsOf
 from actors.replay.columns.history import KINDS, Gathering
 from actors.replay.logs import files
-from actors.replay.logs.chunks import Reading, Run
+from actors.replay.logs.chunks import BatchRun, ChunkReading
 from actors.replay.logs.copies import metadata_log
 
 LOG = Path("the metadata log")
@@ -172,7 +172,7 @@ class _Followed:
         self._family = files.family(log, family)
         self._since = since
         self._kinds = kinds
-        self._found = moments.Replay(log, self._family, Reading()).open()
+        self._found = moments.Replay(log, self._family, ChunkReading()).open()
         self._gathering = Gathering(self._found, since, kinds)
 
     def history(self) -> Iterator[pa.RecordBatch]:
@@ -187,7 +187,7 @@ class _Followed:
 
     def more(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The changes of further batches."""
-        run = Run(batches.records, 0, batches.headers, len(batches.records))
+        run = BatchRun(batches.records, 0, batches.headers, len(batches.records))
         for met in self._found.more(LOG, run, self._found.image.next_offset):
             self._gathering.take(met)
         yield from self._gathering.told()

@@ -36,7 +36,7 @@ from actors.client.properties import READ_COMMITTED, ClientConfig
 from actors.client.tasks import Task
 from actors.host.client.blocking import Kafka, now_us, settings
 from actors.replay.columns.topics import COLUMNS, Decoder, keep, schema
-from actors.replay.logs.chunks import Reading, Run, decodable
+from actors.replay.logs.chunks import BatchRun, ChunkReading, decodable
 from actors.replay.logs.files import CorruptLog, Headers
 from actors.wire.errors import ErrorCode
 from fastpath.records.scan import scan
@@ -241,7 +241,7 @@ class Partition:
         self._part = part
         self._range = range
         self._path = Path(f"{part[0]}/{part[1]}")
-        self._reading = Reading(crc=config.check_crcs)
+        self._reading = ChunkReading(crc=config.check_crcs)
         self._committed = config.isolation == READ_COMMITTED
         self._decoder = Decoder(*part, columns, self._reading, range.first, range.end)
         self._keep = keep(range.first, range.end)
@@ -259,7 +259,7 @@ class Partition:
             return chosen if committed is None else chosen & committed.of(headers)
 
         try:
-            for chunk in decodable(self._path, Run(data, 0, headers, after), self._reading, kept):
+            for chunk in decodable(self._path, BatchRun(data, 0, headers, after), self._reading, kept):
                 yield from self._decoder.batches(chunk)
         except CorruptLog as error:
             raise ClientError(f"partition {self._path} behind offset {found.offset}: {error.reason}") from None

@@ -37,7 +37,7 @@ class Expected(NamedTuple):
     subject_claim: str = "sub"
 
 
-class Claims(NamedTuple):
+class TokenClaims(NamedTuple):
     """What a good token says."""
 
     subject: str
@@ -49,7 +49,7 @@ class UnknownKey(Rejected):
     """The key set has no key of that id. The key may be new: a fresh set may have it."""
 
 
-def checked(token: str, keys: KeySet, expected: Expected, now_ms: int) -> Claims:
+def checked(token: str, keys: KeySet, expected: Expected, now_ms: int) -> TokenClaims:
     """The claims of a token that is good at the time of day `now_ms`. Raises Rejected, and UnknownKey for a key that is
     not in the set."""
     if len(token) > TOKEN_CHARACTERS_MAX:
@@ -82,7 +82,7 @@ def checked(token: str, keys: KeySet, expected: Expected, now_ms: int) -> Claims
     return _checked_claims(claims, expected, now_ms)
 
 
-def _checked_claims(claims: dict[str, Any], expected: Expected, now_ms: int) -> Claims:
+def _checked_claims(claims: dict[str, Any], expected: Expected, now_ms: int) -> TokenClaims:
     subject = claims.get(expected.subject_claim)
     if not isinstance(subject, str) or not subject.strip():
         raise Rejected(f"a token without the name of a user in its claim {expected.subject_claim}")
@@ -105,7 +105,7 @@ def _checked_claims(claims: dict[str, Any], expected: Expected, now_ms: int) -> 
         raise Rejected(f"{whose} is of the issuer {_shown(issuer)}, not of {expected.issuer}")
     _check_audience(claims.get("aud"), expected.audiences, whose)
     _check_scopes(claims.get(expected.scope_claim), expected.scope_claim, whose)
-    return Claims(subject, expires_ms)
+    return TokenClaims(subject, expires_ms)
 
 
 def _time_ms(claims: dict[str, Any], name: str, whose: str) -> int | None:

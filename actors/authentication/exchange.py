@@ -30,7 +30,7 @@ class Calculation(NamedTuple):
     with `then(its result)`."""
 
     job: Callable[[], Any]
-    then: Callable[[Any], "Said"]
+    then: Callable[[Any], "ExchangeStep"]
 
 
 class Awaited(NamedTuple):
@@ -39,10 +39,10 @@ class Awaited(NamedTuple):
 
     key: Hashable
     most_ms: int
-    then: Callable[[], "Said"]
+    then: Callable[[], "ExchangeStep"]
 
 
-Said = Challenge | Accepted | Calculation | Awaited
+ExchangeStep = Challenge | Accepted | Calculation | Awaited
 
 
 class Rejected(Exception):
@@ -58,7 +58,7 @@ class Rejected(Exception):
 class Exchange(Protocol):
     """One mechanism on one connection, on the side of the server."""
 
-    def respond(self, token: bytes) -> Said:
+    def respond(self, token: bytes) -> ExchangeStep:
         """The answer to the peer's next token. Raises Rejected, as `then` of a Calculation and of an Awaited does; the
         exchange is over then."""
         ...

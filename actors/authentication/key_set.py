@@ -35,7 +35,7 @@ class BadKeySet(ValueError):
     """Bytes that are no key set. The message says why."""
 
 
-class Key(NamedTuple):
+class PublicKey(NamedTuple):
     """One public key of the set."""
 
     id: str | None
@@ -48,10 +48,10 @@ class Key(NamedTuple):
 class KeySet(NamedTuple):
     """The keys that count, and how many of the set do not."""
 
-    keys: tuple[Key, ...] = ()
+    keys: tuple[PublicKey, ...] = ()
     left_out: int = 0
 
-    def find(self, id: str | None, algorithm: str) -> Key | None:
+    def find(self, id: str | None, algorithm: str) -> PublicKey | None:
         """The key with that id. A token that names no key is checked with the only one that fits its algorithm."""
         found = [one for one in self.keys if algorithm in one.algorithms and (id is None or one.id == id)]
         return found[0] if found and (id is not None or len(found) == 1) else None
@@ -77,7 +77,7 @@ def key_set(data: bytes) -> KeySet:
     return KeySet(keys, len(found) - len(keys))
 
 
-def _key(entry: Any) -> Key | None:
+def _key(entry: Any) -> PublicKey | None:
     if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
         return None
     kind, curve, id, named = (entry.get(name) for name in ("kty", "crv", "kid", "alg"))
@@ -97,4 +97,4 @@ def _key(entry: Any) -> Key | None:
         return None
     if kind == "RSA" and key.key_size < RSA_BITS_MIN:
         return None
-    return Key(id, algorithms, key)
+    return PublicKey(id, algorithms, key)

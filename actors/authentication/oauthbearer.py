@@ -12,7 +12,7 @@ This file alone decides how the messages are read and what a refusal looks like.
 import re
 from collections.abc import Callable, Hashable
 
-from actors.authentication.exchange import Accepted, Awaited, Challenge, Rejected, Said
+from actors.authentication.exchange import Accepted, Awaited, Challenge, ExchangeStep, Rejected
 
 MESSAGE_BYTES_MAX = 80 << 10
 WAIT_MS_MAX = 5000
@@ -51,7 +51,7 @@ class First:
         self.acts_as = (match["acts_as"] or "").replace("=2C", ",").replace("=3D", "=")
 
 
-class Verdict:
+class TokenVerdict:
     """The result of checking a token: `subject` and how long the token is good, in ms; or why it is refused."""
 
     __slots__ = ("lifetime_ms", "refused", "subject")
@@ -62,32 +62,32 @@ class Verdict:
         self.refused = refused
 
 
-Check = Callable[[str], "Verdict | Hashable"]
+Check = Callable[[str], "TokenVerdict | Hashable"]
 """Checks a token: it returns a verdict, or the key that is signalled when there may be one."""
 
 
 class OAuthBearer:
     """One exchange of OAUTHBEARER: a token, and if it is refused the byte that ends the exchange."""
 
-    def __init__(self, check: Check, at_last: Callable[[str], Verdict]) -> None:
+    def __init__(self, check: Check, at_last: Callable[[str], TokenVerdict]) -> None:
         """`check` judges a token; `at_last` gives the verdict when nothing more is waited for."""
         self._check = check
         self._at_last = at_last
-        self._next: Callable[[bytes], Said] = self._first
+        self._next: Callable[[bytes], ExchangeStep] = self._first
 
-    def respond(self, token: bytes) -> Said:
+    def respond(self, token: bytes) -> ExchangeStep:
         """The answer to the first message, or to the byte that ends it. Raises Rejected."""
         return self._next(token)
 
-    def _first(self, message: bytes) -> Said:
+    def _first(self, message: bytes) -> ExchangeStep:
         first = First(message)
         found = self._check(first.token)
-        if isinstance(found, Verdict):
+        if isinstance(found, TokenVerdict):
             return self._told(first, found)
         self._next = self._early
         return Awaited(found, WAIT_MS_MAX, lambda: self._told(first, self._at_last(first.token)))
 
-    def _told(self, first: First, verdict: Verdict) -> Said:
+    def _told(self, first: First, verdict: TokenVerdict) -> ExchangeStep:
         if verdict.refused:
             self._refused = verdict.refused
             self._next = self._close
@@ -97,13 +97,13 @@ class OAuthBearer:
             raise Rejected(f"user {verdict.subject!r} may not act as {first.acts_as[:80]!r}")
         return Accepted(b"", f"User:{verdict.subject}", verdict.lifetime_ms)
 
-    def _close(self, message: bytes) -> Said:
+    def _close(self, message: bytes) -> ExchangeStep:
         self._next = self._over
         # Kafka's server would take another first message here. One token a login is enough for any client.
         raise Rejected(self._refused, INVALID_TOKEN if message == CLOSE else None)
 
-    def _early(self, message: bytes) -> Said:
+    def _early(self, message: bytes) -> ExchangeStep:
         raise Rejected("an OAUTHBEARER message before the answer to the one before")
 
-    def _over(self, message: bytes) -> Said:
+    def _over(self, message: bytes) -> ExchangeStep:
         raise Rejected("an OAUTHBEARER message after the last")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from actors.authentication.exchange import Accepted, Calculation, Challenge, Rejected, Said
+from actors.authentication.exchange import Accepted, Calculation, Challenge, ExchangeStep, Rejected
 
 ITERATIONS_MIN = 4096
 ITERATIONS_MAX = 16384
@@ -108,9 +108,9 @@ class Scram:
         self._token: TokenLogin | None = None
         self._nonce = nonce.hex()
         self._secret = secret
-        self._next: Callable[[str], Said] = self._first
+        self._next: Callable[[str], ExchangeStep] = self._first
 
-    def respond(self, token: bytes) -> Said:
+    def respond(self, token: bytes) -> ExchangeStep:
         """The answer to the first message or to the proof. Raises Rejected."""
         if len(token) > TOKEN_BYTES_MAX:
             raise Rejected(f"a SCRAM message of {len(token)} bytes")
@@ -120,7 +120,7 @@ class Scram:
             raise Rejected("a SCRAM message that is not UTF-8") from None
         return self._next(text)
 
-    def _first(self, text: str) -> Said:
+    def _first(self, text: str) -> ExchangeStep:
         match = _FIRST.fullmatch(text)
         if match is None:
             raise Rejected("a first SCRAM message that cannot be read")
@@ -140,12 +140,12 @@ class Scram:
         self._next = self._early
         return Calculation(token.credential, self._calculated)
 
-    def _calculated(self, result: object) -> Said:
+    def _calculated(self, result: object) -> ExchangeStep:
         if not isinstance(result, Credential):
             raise Rejected(f"the login with the token {self._name!r} could not be checked")
         return self._challenge(result)
 
-    def _challenge(self, found: Credential | None) -> Said:
+    def _challenge(self, found: Credential | None) -> ExchangeStep:
         self._known = found is not None
         self._credential = self._invented() if found is None else found
         salt = base64.b64encode(self._credential.salt).decode()
@@ -153,7 +153,7 @@ class Scram:
         self._next = self._final
         return Challenge(self._told.encode())
 
-    def _final(self, text: str) -> Said:
+    def _final(self, text: str) -> ExchangeStep:
         self._next = self._over
         match = _FINAL.fullmatch(text)
         if match is None:
@@ -181,10 +181,10 @@ class Scram:
             raise Rejected(f"the delegation token {self._name!r} has expired")
         return Accepted(b"v=" + verdict, self._token.owner, good_for_ms, by_token=True, token_id=self._name)
 
-    def _early(self, text: str) -> Said:
+    def _early(self, text: str) -> ExchangeStep:
         raise Rejected("a SCRAM message before the answer to the one before")
 
-    def _over(self, text: str) -> Said:
+    def _over(self, text: str) -> ExchangeStep:
         raise Rejected("a SCRAM message after the last")
 
     def _invented(self) -> Credential:

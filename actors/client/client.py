@@ -34,7 +34,7 @@ from actors.client.asks import (
     Step,
     Steps,
 )
-from actors.client.connection import NEVER, Connection, Lost, State
+from actors.client.connection import NEVER, Connection, ConnectionState, Lost
 from actors.client.errors import ClientError, NoKafka, NotInTime, NotLoggedIn, Unspoken, refused
 from actors.client.metadata import Metadata
 from actors.client.properties import ClientConfig
@@ -115,7 +115,7 @@ class Client:
         self._places: dict[Place, int] = {}
         self._failing: dict[Endpoint, _Failing] = {}
         self._coordinators: dict[tuple[KeyType, str], int] = {}
-        self._lookups: dict[Any, Task[Any]] = {}
+        self._availability: dict[Any, Task[Any]] = {}
         """The look-ups for requests that wait, by what is looked up: the metadata (None), a coordinator."""
         self._tasks: list[Task[Any]] = []
         self._pending: dict[Pending, None] = {}
@@ -156,7 +156,7 @@ class Client:
             self._route()
         sends = [(conn, out) for conn, link in self._links.items() if (out := link.connection.take_out())]
         for link in self._links.values():
-            due_us = link.dial_due_us if link.connection.state is State.DIALLING else link.connection.due_us()
+            due_us = link.dial_due_us if link.connection.state is ConnectionState.DIALLING else link.connection.due_us()
             self._until(due_us)
         for task in self._tasks:
             self._until(task.deadline_us)
@@ -188,7 +188,7 @@ class Client:
         except ClientError as error:
             self._drop(conn, error, close=True)
             return
-        if link.connection.state is State.READY:
+        if link.connection.state is ConnectionState.READY:
             self._failing.pop(link.place[0], None)
         for answer in answers:
             self._answered(answer.owner, Reply(answer.message, answer.version, self._node(link.place[0])))
@@ -335,7 +335,7 @@ class Client:
             if conn not in self._links:
                 continue
             connection = link.connection
-            if connection.state is State.DIALLING:
+            if connection.state is ConnectionState.DIALLING:
                 if link.dial_due_us <= self._now_us:
                     self._drop(conn, Lost(f"{connection.server} did not accept a connection in time"), close=True)
                 continue
@@ -423,7 +423,7 @@ class Client:
 
     def _route(self) -> None:
         """Send what can be sent."""
-        told = {key for key, task in self._lookups.items() if task.done}
+        told = {key for key, task in self._availability.items() if task.done}
         for pending in list(self._pending):
             if pending.conn is not None or pending.found is not None or pending.task.done:
                 continue
@@ -434,8 +434,8 @@ class Client:
                 self._place(pending)
             except ClientError as error:
                 self._settle_failed(pending, error)
-        self._lookups = {key: task for key, task in self._lookups.items() if not (task.done and key in told)}
-        self._fresh = self._fresh or any(task.done for task in self._lookups.values())
+        self._availability = {key: task for key, task in self._availability.items() if not (task.done and key in told)}
+        self._fresh = self._fresh or any(task.done for task in self._availability.values())
 
     def _place(self, pending: Pending) -> None:
         """Send a request, or dial. Raises ClientError if it has failed for good."""
@@ -448,7 +448,7 @@ class Client:
             self._dial(place)
             return
         connection = self._links[conn].connection
-        if connection.state is State.READY:
+        if connection.state is ConnectionState.READY:
             self._send(pending, conn, connection)
 
     def _send(self, pending: Pending, conn: int, connection: Connection) -> None:
@@ -499,7 +499,7 @@ class Client:
 
     def _look_up(self, pending: Pending, key: Any, steps: Steps[Any]) -> None:
         """Look up what a request needs. Raises the ClientError with which the last look-up for it failed."""
-        known = self._lookups.get(key)
+        known = self._availability.get(key)
         if known is not None and known.error is not None and pending.place is LOOKED_UP:
             steps.close()
             raise known.error
@@ -515,7 +515,7 @@ class Client:
             self._until(pending.not_before_us)
             return
         pending.place = LOOKED_UP
-        self._lookups[key] = self.start(steps, self._now_us)
+        self._availability[key] = self.start(steps, self._now_us)
 
     def _any(self, purpose: Purpose) -> Endpoint | None:
         """A server for a request that any broker may answer; None: all are left alone for a while."""
@@ -528,7 +528,7 @@ class Client:
         if open_ones:
             return open_ones[self._random.below(len(open_ones))]
         for endpoint, connection in dialled.items():
-            if connection.state is not State.READY:
+            if connection.state is not ConnectionState.READY:
                 return endpoint
         brokers: list[Endpoint] = list(self.metadata.brokers)
         free = [one for one in brokers if self._is_free(one)]

@@ -35,7 +35,7 @@ SOFTWARE_VERSION = "1"
 NEVER = 1 << 62
 
 
-class State(enum.Enum):
+class ConnectionState(enum.Enum):
     """The state of a connection on its way to requests."""
 
     DIALLING = "is not open yet"
@@ -73,7 +73,7 @@ class Connection:
 
     def __init__(self, config: ClientConfig, server: str, random: Random, token: logins.Token | None = None) -> None:
         self.server = server
-        self.state = State.DIALLING
+        self.state = ConnectionState.DIALLING
         self.spoken: Spoken = {}
         self.frames = Frames(config.receive_bytes_max)
         self.under_way: deque[Sent] = deque()
@@ -93,14 +93,14 @@ class Connection:
 
     def opened(self, now_us: int) -> None:
         """Note that the driver has connected it (TLS included)."""
-        self.state = State.ASKING
+        self.state = ConnectionState.ASKING
         self.used_us = now_us
         self._ask_versions(API_VERSIONS_FIRST, now_us)
 
     def has_room(self, now_us: int) -> bool:
         """Whether a request may be sent now."""
         return (
-            self.state is State.READY
+            self.state is ConnectionState.READY
             and not self._renewing
             and now_us >= self.throttled_until_us
             and len(self.under_way) < self._config.in_flight_max
@@ -136,7 +136,7 @@ class Connection:
     def due_us(self) -> int:
         """The time at which `tick` is to be called at the latest."""
         first = min((one.due_us for one in self.under_way), default=NEVER)
-        if self.state is State.READY and not self._renewing:
+        if self.state is ConnectionState.READY and not self._renewing:
             first = min(first, self._renew_us)
             if self._config.idle_ms >= 0 and not self.under_way:
                 first = min(first, self.used_us + self._config.idle_ms * 1000)
@@ -148,7 +148,7 @@ class Connection:
         late = next((one for one in self.under_way if one.due_us <= now_us), None)
         if late is not None:
             raise Lost(f"{self.server} did not answer {late.name} in time")
-        if self.state is not State.READY or self._renewing:
+        if self.state is not ConnectionState.READY or self._renewing:
             return True
         if now_us >= self._renew_us:
             self._renewing = True
@@ -158,13 +158,13 @@ class Connection:
 
     def ended(self, why: str) -> ClientError:
         """The error for a connection that the server, or the way to it, has ended."""
-        before, self.state = self.state, State.CLOSED
+        before, self.state = self.state, ConnectionState.CLOSED
         if self.frames.cut:
             return Lost(f"{self.server} ended the connection in the middle of an answer")
-        if before is State.ASKING:
+        if before is ConnectionState.ASKING:
             hint = "" if self._config.tls is not None else ": it may want TLS (security.protocol=SSL), or be no Kafka"
             return Lost(f"{self.server} ended the connection before it had answered anything{hint}")
-        if before is State.LOGGING_IN:
+        if before is ConnectionState.LOGGING_IN:
             return Lost(f"{self.server} ended the connection during the login")
         return Lost(f"{self.server}: {why}")
 
@@ -221,9 +221,9 @@ class Connection:
             raise NoKafka(f"{self.server} answered ApiVersions with error {found.error_code}")
         self.spoken = spoken(found)
         if self._config.login is None:
-            self.state = State.READY
+            self.state = ConnectionState.READY
             return
-        self.state = State.LOGGING_IN
+        self.state = ConnectionState.LOGGING_IN
         self._handshake(now_us)
 
     # ---- the login
@@ -272,7 +272,7 @@ class Connection:
         if found.session_lifetime_ms > 0:
             per_cent = RENEW_PER_CENT + self._random.below(RENEW_SPREAD + 1)
             self._renew_us = now_us + found.session_lifetime_ms * 10 * per_cent
-        self.state = State.READY
+        self.state = ConnectionState.READY
 
 
 _OWN = {

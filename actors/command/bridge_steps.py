@@ -12,7 +12,7 @@ from actors.bridge.checks import Findings, findings
 from actors.bridge.subjects.brokers import PROTOCOLS
 from actors.bridge.znodes import BRIDGE, REFUSED, WANTED, BadZnode
 from actors.host.bridge import bridge_cluster, bridge_settings
-from actors.host.bridge.bridge_cluster import Shape
+from actors.host.bridge.bridge_cluster import WantedCluster
 from actors.host.bridge.bridge_state import noted
 from actors.host.bridge.zookeeper_session import Session
 from actors.host.cluster import plan as plans
@@ -172,14 +172,14 @@ def _written(made: plans.Plan) -> int:
         return -1
 
 
-def _shape(options: Namespace, common: Mapping[str, str], found: Findings) -> tuple[Shape | None, list[str]]:
+def _shape(options: Namespace, common: Mapping[str, str], found: Findings) -> tuple[WantedCluster | None, list[str]]:
     """The shape of the cluster that is to be made, and what forbids it."""
     try:
         listener = bridge_settings.listener(found, options.listener)
         plans.refuse_shape(options.controllers, options.brokers, options.port)
     except ConfigError as error:
         return None, [str(error)]
-    shape = Shape(
+    shape = WantedCluster(
         options.dir,
         options.zookeeper,
         options.controllers,

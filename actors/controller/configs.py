@@ -68,7 +68,7 @@ LISTENER = "listener.name."
 """The beginning of the settings of a single listener."""
 
 
-class Refused(Exception):
+class ChangeRefused(Exception):
     """A request or a part of it is refused: error code and sentence."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
@@ -210,7 +210,7 @@ def _alter(
         code, text = ErrorCode.NONE, None
         try:
             if times[key] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_resource(state, *key)
             present = state.image.config(*key)
             if not present and key[0] in RESOURCES_MAX:
@@ -223,7 +223,7 @@ def _alter(
             _check_sizes(key, present, sets, CHANGES_MAX - len(ops), size <= bytes_left)
             bytes_left -= size
             ops += sets
-        except Refused as refused:
+        except ChangeRefused as refused:
             code, text = refused.code, refused.text
         reply.responses.append(
             reply_kind.AlterConfigsResourceResponse(
@@ -236,36 +236,38 @@ def _alter(
 def _check_resource(state: State, kind: int, name: str) -> None:
     if kind == TOPIC:
         if not name:
-            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         illegal = name_error(name)
         if illegal is not None:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+            raise ChangeRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
         if state.image.topic(name) < 0:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            raise ChangeRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif kind == BROKER:
         if name and not (name.isascii() and name.isdigit() and len(name) <= BROKER_DIGITS_MAX):
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'."
             )
         if state.image.config(kind, name):
             return
         if name and str(int(name)) != name:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Broker {int(name)} is named '{int(name)}', not '{name}'.")
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Broker {int(name)} is named '{int(name)}', not '{name}'.")
         if name and not _is_node(state, int(name)):
-            raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
+            raise ChangeRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
     elif kind == CLIENT_METRICS:
         _check_subscription(name)
     elif kind == GROUP:
         _check_group(name)
     else:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps.")
+        raise ChangeRefused(
+            ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps."
+        )
 
 
 def _check_group(name: str) -> None:
     if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if len(name) > GROUP_CHARACTERS_MAX:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REQUEST,
             f"The name of a group with settings of its own has {GROUP_CHARACTERS_MAX} characters at most.",
         )
@@ -277,20 +279,20 @@ def _is_node(state: State, id: int) -> bool:
 
 def _check_subscription(name: str) -> None:
     if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     if len(name) > SUBSCRIPTION_CHARACTERS_MAX:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REQUEST,
             f"The name of a subscription has {SUBSCRIPTION_CHARACTERS_MAX} characters at most.",
         )
 
 
 def _check_room(state: State, kind: int, added: int) -> None:
-    """Raise Refused if the `added` resources of a type would be too many: those which the request names and which have
+    """Raise ChangeRefused if the `added` resources of a type would be too many: those which the request names and which have
     no settings yet."""
     most, text = RESOURCES_MAX[kind]
     if state.image.count(kind) + added > most:
-        raise Refused(ErrorCode.POLICY_VIOLATION, text)
+        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, text)
 
 
 def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
@@ -298,7 +300,7 @@ def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
     _check_once(configs)
     for config in configs:
         if config.value is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
         changes[config.name] = config.value
     return changes
 
@@ -311,9 +313,9 @@ def _changed(present: dict[str, str], configs: Any) -> dict[str, str | None]:
             changes[config.name] = None
             continue
         if config.config_operation not in (SET, APPEND, SUBTRACT):
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown config operation {config.config_operation}.")
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Unknown config operation {config.config_operation}.")
         if config.value is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
         changes[config.name] = config.value if config.config_operation == SET else _listed(present, config)
     return changes
 
@@ -321,13 +323,13 @@ def _changed(present: dict[str, str], configs: Any) -> dict[str, str | None]:
 def _check_once(configs: Any) -> None:
     names = [config.name for config in configs]
     if len(set(names)) != len(names):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Each config must appear at most once.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Each config must appear at most once.")
 
 
 def _listed(present: dict[str, str], config: "IncrementalAlterConfigsRequest.AlterableConfig") -> str:
     key = TOPIC_CONFIGS.get(config.name) or BROKER_CONFIGS.get(config.name)
     if key is None or key.type is not ConfigType.LIST:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_CONFIG, f"Can't append to or subtract from {config.name}: its type is not LIST."
         )
     text = present.get(config.name)
@@ -349,7 +351,7 @@ def _check_changes(
 ) -> None:
     for name, value in changes.items():
         if value is not None and len(value.encode()) > VALUE_BYTES_MAX:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_CONFIG,
                 f"The value of {name} would be longer than {VALUE_BYTES_MAX} bytes, which no record can hold.",
             )
@@ -357,7 +359,7 @@ def _check_changes(
         error = topic_config_error({name: value for name, value in changes.items() if value is not None})
         error = error or _lag_error({**present, **changes})
         if error is not None:
-            raise Refused(ErrorCode.INVALID_CONFIG, error)
+            raise ChangeRefused(ErrorCode.INVALID_CONFIG, error)
         return
     if resource[0] == CLIENT_METRICS:
         _check_subscribed(changes)
@@ -365,7 +367,7 @@ def _check_changes(
     if resource[0] == GROUP:
         wrong = group_error(state.options.group_limits, changes, present)
         if wrong is not None:
-            raise Refused(ErrorCode.INVALID_CONFIG, wrong)
+            raise ChangeRefused(ErrorCode.INVALID_CONFIG, wrong)
         return
     for name, value in changes.items():
         key = _broker_key(name)
@@ -376,7 +378,7 @@ def _check_changes(
             and any(f".{part}" in name for part in SECURITY)
         ):
             text = f"Cannot update these configs at default cluster level: [{name}]. Set it for each broker."
-            raise Refused(ErrorCode.INVALID_REQUEST, text)
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
         if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.
             continue
@@ -399,26 +401,26 @@ def _check_subscribed(changes: Mapping[str, str | None]) -> None:
             continue
         key = CLIENT_METRICS_CONFIGS.get(name)
         if key is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
         try:
             key.parse(value)
         except ConfigError as error:
             number = key.type is ConfigType.INT and key._replace(validator=None).allows(value)
-            raise Refused(ErrorCode.INVALID_REQUEST if number else ErrorCode.INVALID_CONFIG, str(error)) from None
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST if number else ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def _check_sizes(
     resource: tuple[int, str], present: Mapping[str, str], sets: list[ConfigSet], sets_max: int, fits: bool
 ) -> None:
     if len(sets) > sets_max:
-        raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may change {CHANGES_MAX} settings at most.")
+        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, f"One request may change {CHANGES_MAX} settings at most.")
     if not fits:
         text = f"One request may change settings of {CHANGED_BYTES_MAX} bytes at most: ask for the rest in another one."
-        raise Refused(ErrorCode.POLICY_VIOLATION, text)
+        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, text)
     after = present.keys() | {op.name for op in sets if op.value is not None}
     after -= {op.name for op in sets if op.value is None}
     if len(after) > max(SETTINGS_MAX, len(present)):
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.POLICY_VIOLATION, f"The resource '{resource[1]}' may have {SETTINGS_MAX} settings at most."
         )
 
@@ -426,7 +428,7 @@ def _check_sizes(
 def _check_broker_config(key: ConfigKey, value: str, broker: str) -> None:
     if key.dynamic == ONE_BROKER and not broker:
         text = f"Cannot update these configs at default cluster level: [{key.name}]. Set it for each broker."
-        raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
     if not key.dynamic:
         why = (
             "it is read at start only. Change the node's properties file and start it again"
@@ -434,8 +436,8 @@ def _check_broker_config(key: ConfigKey, value: str, broker: str) -> None:
             else "it has no effect here"
         )
         text = f"Cannot update these configs dynamically: [{key.name}], since {why}."
-        raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
     try:
         key.parse(value)
     except ConfigError as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(error)) from None

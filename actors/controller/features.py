@@ -15,7 +15,7 @@ This file alone decides which change of a feature's level is allowed. Rules:
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.configs import Refused
+from actors.controller.configs import ChangeRefused
 from actors.controller.state import METADATA_FORMAT, Result, State
 from actors.metadata.features import (
     GROUP_VERSION,
@@ -53,14 +53,14 @@ def update_features(state: State, request: "UpdateFeaturesRequest", now: Now, ra
     reply = kind()
     ops: list[Any] = []
     times = Counter(update.feature for update in request.feature_updates)
-    first: Refused | None = None
+    first: ChangeRefused | None = None
     for update in request.feature_updates:
         code, text = ErrorCode.NONE, None
         try:
             if times[update.feature] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"The feature {update.feature} is named more than once.")
+                raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"The feature {update.feature} is named more than once.")
             ops += _step(state, update)
-        except Refused as refused:
+        except ChangeRefused as refused:
             first = first or refused
             code, text = refused.code, refused.text
         reply.results.append(
@@ -79,11 +79,11 @@ def update_features(state: State, request: "UpdateFeaturesRequest", now: Now, ra
 def _step(state: State, update: "UpdateFeaturesRequest.FeatureUpdateKey") -> list[FeatureSet]:
     name, level = update.feature, update.max_version_level
     if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Upgrade type {update.upgrade_type} is unknown.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Upgrade type {update.upgrade_type} is unknown.")
     present = state.image.feature(name)
     low, high = OURS.get(name, (0, 0))
     if level < 0 or (level > 0 and not low <= level <= high):
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_UPDATE_VERSION,
             f"Invalid update version {level} for feature {name}. Local "
             f"controller {state.me} "
@@ -93,14 +93,14 @@ def _step(state: State, update: "UpdateFeaturesRequest.FeatureUpdateKey") -> lis
         return []
     if level < present:
         if update.upgrade_type == UPGRADE and not update.allow_downgrade:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_UPDATE_VERSION,
                 f"Invalid update version {level} for feature {name}. Can't "
                 f"downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
                 f"downgrade.",
             )
         if name == METADATA_FORMAT:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_UPDATE_VERSION,
                 f"{name} cannot go back from {present} to {level}: the log or a "
                 f"snapshot may hold records that level {level} does not have.",
@@ -115,7 +115,7 @@ def _check_supported(state: State, name: str, level: int) -> None:
         supported = {feature: (low, high) for feature, low, high in broker.features}
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_UPDATE_VERSION,
                 f"Invalid update version {level} for feature {name}. Broker "
                 f"{broker.id} only supports versions {low}-{high}.",
@@ -123,7 +123,7 @@ def _check_supported(state: State, name: str, level: int) -> None:
     for controller in sorted(state.controllers - {state.me}):
         report = state.soft.controllers.get(controller)
         if report is None:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_UPDATE_VERSION,
                 f"Invalid update version {level} for feature {name}. Controller "
                 f"{controller} has not said what it supports.",
@@ -131,7 +131,7 @@ def _check_supported(state: State, name: str, level: int) -> None:
         supported = {feature: (low, high) for feature, low, high in report.features}
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_UPDATE_VERSION,
                 f"Invalid update version {level} for feature {name}. Controller "
                 f"{controller} only supports versions {low}-{high}.",

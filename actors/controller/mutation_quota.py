@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from actors.metadata.ops import EntitySet
 from actors.quotas.accounts import Account, Accounts
 from actors.quotas.buckets import TokenBucket
-from actors.quotas.levels import MUTATION, Charged, Limits, user_of
+from actors.quotas.levels import MUTATION, Charged, QuotaLimits, user_of
 from actors.quotas.rates import Window
 
 Charge = Callable[[int], bool]
@@ -32,7 +32,7 @@ class Mutations:
     """The buckets of all clients that have a quota."""
 
     def __init__(self) -> None:
-        self._limits: Limits | None = None
+        self._limits: QuotaLimits | None = None
         self._accounts: Accounts[TokenBucket] | None = None
 
     def newest(self, most: int, now_ms: int) -> Iterator[tuple[Charged, Account[TokenBucket]]]:
@@ -56,7 +56,7 @@ class Mutations:
         """The quota that a request is charged with; None: its client has no quota. `stored`: the quotas of the image,
         read when they have changed."""
         if self._limits is None:
-            self._limits = Limits(stored())
+            self._limits = QuotaLimits(stored())
         limit = self._limits.find(MUTATION, user_of(principal), client_id)
         if limit is None:
             return None

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from actors.authentication.delegation_tokens import TokenKey, token_key
 from actors.quotas.rates import Window
-from actors.settings.groups import Limits, limits
+from actors.settings.groups import GroupSettingLimits, limits
 from actors.settings.node_config import NodeConfig
 from actors.settings.topics import TOPIC_CONFIGS, inherited
 
 INITIAL, FENCED = 1, 2
 
 
-class Policy(NamedTuple):
+class FormatPolicy(NamedTuple):
     """What one level of `metadata.format` decides."""
 
     refused_state: int
@@ -30,9 +30,9 @@ class Policy(NamedTuple):
     """Whether snapshots are rarer while losing one more voter would stop the quorum (R631-118, A45)."""
 
 
-POLICIES: dict[int, Policy] = {
-    1: Policy(FENCED, 0, True, True),
-    2: Policy(INITIAL, -1, False, False),
+POLICIES: dict[int, FormatPolicy] = {
+    1: FormatPolicy(FENCED, 0, True, True),
+    2: FormatPolicy(INITIAL, -1, False, False),
 }
 
 
@@ -71,7 +71,7 @@ class Options(NamedTuple):
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
-    group_limits: Mapping[str, Limits] = MappingProxyType({})
+    group_limits: Mapping[str, GroupSettingLimits] = MappingProxyType({})
     """A group's setting -> its bounds, and its value where a group has none."""
 
     def heartbeat_ms(self, level: int) -> int:

@@ -26,7 +26,7 @@ LIMIT_MS = 600_000
 """The time in ms after which a snapshot that has not ended counts as failed (A43)."""
 
 
-class Progress(NamedTuple):
+class SnapshotInputs(NamedTuple):
     """What the active controller knows of the log and of the quorum's health."""
 
     bytes_since: Any
@@ -62,7 +62,7 @@ def report(state: State, controller: int, offset: int, features: tuple[tuple[str
         soft.snapshot = None
 
 
-def next_snapshot(state: State, progress: Progress, now: Now) -> int | None:
+def next_snapshot(state: State, progress: SnapshotInputs, now: Now) -> int | None:
     """Free a slot whose snapshot is over, and give it to the controller that needs it most. Returns its holder, or
     None."""
     soft, options, level = state.soft, state.options, state.level

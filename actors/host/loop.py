@@ -69,7 +69,7 @@ METRICS_SLICE_NS = 1_000_000
 SOCKETS = "kafka.network:type=SocketServer,name="
 
 
-class Arrival:
+class TlsArrival:
     """A connection to a listener that speaks TLS, until its handshake is over."""
 
     __slots__ = ("host", "link", "sock", "task")
@@ -107,7 +107,7 @@ class Loop:
         self._listeners = listeners
         self._log = log
         self._tls = tls if tls is not None else Contexts(config, log)
-        self._handshakes: dict[bool, Handshakes[Arrival]] = {limited: Handshakes() for limited in (False, True)}
+        self._handshakes: dict[bool, Handshakes[TlsArrival]] = {limited: Handshakes() for limited in (False, True)}
         """By whether max.connections applies to the listener: clients keep no controller from another."""
         self._doors_watched: set[bool] = set()
         """The doors for which a call of `_admit` is scheduled."""
@@ -469,7 +469,7 @@ class Loop:
         else:
             self._loop.stop()
 
-    # ---- connections: `link.Owner`
+    # ---- connections: `link.LinkOwner`
 
     def _accept(self, name: str) -> None:
         if self._listeners.accept(name, self._accepted):
@@ -505,7 +505,7 @@ class Loop:
         if self._tls.get(listener) is None:
             self._create_task(self._adopt(link, sock), name=self._called(link))
             return
-        turned_away = self._handshakes[limited].arrive(Arrival(link, sock), time.monotonic())
+        turned_away = self._handshakes[limited].arrive(TlsArrival(link, sock), time.monotonic())
         if turned_away is not None:
             self._log.warning(
                 f"closed a connection of {turned_away.host} to {listener}: too many wait for a TLS handshake"
@@ -536,7 +536,7 @@ class Loop:
         else:
             self._doors_watched.discard(limited)
 
-    def _turn_away(self, arrival: Arrival) -> None:
+    def _turn_away(self, arrival: TlsArrival) -> None:
         """Close a connection that waits, or whose handshake is under way."""
         if arrival.task is not None:
             arrival.task.cancel()
@@ -559,7 +559,7 @@ class Loop:
             return int(self._frame_bytes_max)
         return min(int(self._frame_bytes_max), CONTROLLER_REQUEST_BYTES_MAX)
 
-    async def _adopt(self, link: Link, sock: socket.socket, arrival: Arrival | None = None) -> None:
+    async def _adopt(self, link: Link, sock: socket.socket, arrival: TlsArrival | None = None) -> None:
         tls = self._tls.get(link.listener)
         limited = self._listeners.limited(link.listener)
         try:

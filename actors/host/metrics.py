@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
-from actors.host.net.http_door import Asked, HttpDoor
+from actors.host.net.http_door import HttpDoor, PageRequest
 from actors.host.net.server import PortTaken
 from actors.node.metrics import Sample
 from actors.settings.keys import ConfigError
@@ -97,7 +97,7 @@ class _Page:
         self._families = list(_families(samples))
         self._forms: dict[tuple[str, bool, tuple[str, ...]], tuple[dict[str, str], bytes]] = {}
 
-    def form(self, asked: Asked) -> tuple[dict[str, str], bytes]:
+    def form(self, asked: PageRequest) -> tuple[dict[str, str], bytes]:
         """(headers, body) as a request asks for them. Equal ones are encoded once."""
         from prometheus_client.exposition import choose_encoder, gzip_accepted
 

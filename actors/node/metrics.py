@@ -17,11 +17,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from actors.broker.lifecycle.lifecycle import State
+from actors.broker.lifecycle.lifecycle import BrokerState
 from actors.broker.telemetry.clients import Clients
 from actors.metadata.topic_names import SHARE_STATE_TOPIC
 from actors.node.net.request_channel import RequestChannel
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.calls import Lane
@@ -57,7 +57,7 @@ SHARE_STATES = ("Empty", "Stable", "Dead")
 SHARE_PARTITIONS_SHOWN_MAX = 1_000
 """Share partitions whose numbers are shown: groups are as many as clients like."""
 BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
-RELEASED_STATE = {State.INITIAL: 1, State.FENCED: 3, State.ACTIVE: 3, State.SHUTDOWN: 7}
+RELEASED_STATE = {BrokerState.INITIAL: 1, BrokerState.FENCED: 3, BrokerState.ACTIVE: 3, BrokerState.SHUTDOWN: 7}
 STOPPING = 6
 QUOTAS = {PRODUCER: ("Produce", "byte-rate"), CONSUMER: ("Fetch", "byte-rate"), REQUEST: ("Request", "request-time")}
 """Key -> (type of the MBean, attribute)."""
@@ -107,7 +107,7 @@ def histogram(mbean: str, of: Histogram) -> list[Sample]:
 def parts(
     runtime: Runtime,
     requests: RequestChannel,
-    quorum: Quorum,
+    quorum: QuorumReplica,
     controller: ControllerRole | None,
     broker: BrokerRole | None,
 ) -> Iterator[list[Sample]]:
@@ -125,7 +125,7 @@ def parts(
 def samples(
     runtime: Runtime,
     requests: RequestChannel,
-    quorum: Quorum,
+    quorum: QuorumReplica,
     controller: ControllerRole | None,
     broker: BrokerRole | None,
 ) -> list[Sample]:
@@ -162,7 +162,7 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     return found
 
 
-def _controller(role: ControllerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
+def _controller(role: ControllerRole, runtime: Runtime, quorum: QuorumReplica) -> list[Sample]:
     high_watermark, now_ms = quorum.raft.high_watermark, runtime.now.mono_ms
     found = gauge(CONTROLLER + "MetadataLag", max(0, high_watermark - role.image.next_offset))
     found += gauge(CONTROLLER + "MetadataSnapshotLag", max(0, high_watermark - max(0, role.snapshotting.offset)))
@@ -179,12 +179,12 @@ def _controller(role: ControllerRole, runtime: Runtime, quorum: Quorum) -> list[
     return found
 
 
-def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
+def _broker(role: BrokerRole, runtime: Runtime, quorum: QuorumReplica) -> list[Sample]:
     replicas, now_ms = role.replicas, runtime.now.mono_ms
     led = [partition for partition in replicas if partition.leads]
     found = gauge(BROKER_LAG, max(0, quorum.raft.high_watermark - role.cache.image.next_offset))
     state = STOPPING if role.lifecycle.stopping else RELEASED_STATE[role.lifecycle.state]
-    found += gauge(BROKER_STATE, RELEASED_STATE[State.SHUTDOWN] if role.lifecycle.stop_at else state)
+    found += gauge(BROKER_STATE, RELEASED_STATE[BrokerState.SHUTDOWN] if role.lifecycle.stop_at else state)
     found += gauge(DIRECTORIES, role.logs.directories.offline_count)
     found += gauge(REPLICAS + "OfflineReplicaCount", len(replicas.offline))
     found += gauge(REPLICAS + "PartitionCount", sum(1 for _ in replicas))

@@ -25,7 +25,7 @@ from actors.node.metrics import Sample, parts, samples
 from actors.node.net.channels import Channels
 from actors.node.net.dial_login import DialLogins
 from actors.node.net.request_channel import RequestChannel
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.calls import Lane, Listener
@@ -70,7 +70,7 @@ class Node:
         )
         served = table.served(storage.family, config.is_pushed or config.pushes)
         self.requests = RequestChannel(runtime, config, served, self.channels.received, self.channels.lane)
-        self.quorum = Quorum(runtime, self.channels, storage, self.id)
+        self.quorum = QuorumReplica(runtime, self.channels, storage, self.id)
         self.controller = self.broker = None
         if "controller" in config.roles:
             self.controller = ControllerRole(runtime, self.requests, self.channels, self.quorum, storage)

@@ -27,7 +27,7 @@ Entity = tuple[tuple[str, str | None], ...]
 """(type, name) by type; the name None: the default of that type."""
 
 
-class Part(Enum):
+class EntityPart(Enum):
     """What a level says of the user or of the client id."""
 
     NAMED = "named"
@@ -38,11 +38,11 @@ class Part(Enum):
 class Level(NamedTuple):
     """One row of the order in which quotas are looked up."""
 
-    user: Part
-    client_id: Part
+    user: EntityPart
+    client_id: EntityPart
 
 
-NAMED, DEFAULT, ABSENT = Part.NAMED, Part.DEFAULT, Part.ABSENT
+NAMED, DEFAULT, ABSENT = EntityPart.NAMED, EntityPart.DEFAULT, EntityPart.ABSENT
 LEVELS = (
     Level(NAMED, NAMED),
     Level(NAMED, DEFAULT),
@@ -80,7 +80,7 @@ def user_of(principal: str) -> str:
     return principal.partition(":")[2]
 
 
-class Limits:
+class QuotaLimits:
     """All quotas of a cluster."""
 
     def __init__(self, stored: Iterable[EntitySet] = ()) -> None:
@@ -142,7 +142,7 @@ def _level(entity: Entity) -> Level | None:
     if IP in names:
         return None
 
-    def part(of: str) -> Part:
+    def part(of: str) -> EntityPart:
         return ABSENT if of not in names else DEFAULT if names[of] is None else NAMED
 
     return Level(part(USER), part(CLIENT_ID))

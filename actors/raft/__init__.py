@@ -7,7 +7,7 @@ Read in this order: `messages`, `voters`, `state`, `belief`, `roles`, `twins`, `
 
 from actors.raft.describe import Description, ReplicaState
 from actors.raft.following import LogDiverged
-from actors.raft.limits import Limits
+from actors.raft.limits import RaftLimits
 from actors.raft.log import EpochTable, LogReader, SnapshotSlice
 from actors.raft.messages import NO_LEADER, Error, Failed, Message, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from actors.raft.raft import NotLeader, Raft
@@ -27,13 +27,13 @@ __all__ = [
     "HardState",
     "LeaderChange",
     "Leadership",
-    "Limits",
     "LogDiverged",
     "LogReader",
     "Message",
     "NotLeader",
     "OffsetAndEpoch",
     "Raft",
+    "RaftLimits",
     "Ready",
     "ReplicaKey",
     "ReplicaState",

@@ -36,7 +36,7 @@ from actors.raft.messages import (
     Voter,
     VoterRequest,
 )
-from actors.raft.state import Change, Core, Role, VotersChange
+from actors.raft.state import Core, PendingVotersChange, Role, VotersChange
 
 KRAFT_VERSION = 1
 """The version under which voters change."""
@@ -368,14 +368,14 @@ def expire(core: Core) -> None:
         _answer(core, late.source, late.request, Refusal(Error.REQUEST_TIMED_OUT))
 
 
-def _begin(core: Core, source: int | None, request: VoterRequest) -> Change:
+def _begin(core: Core, source: int | None, request: VoterRequest) -> PendingVotersChange:
     assert core.leading is not None
     change = core.leading.change = _made(core, source, request)
     return change
 
 
-def _made(core: Core, source: int | None, request: VoterRequest) -> Change:
-    return Change(source, request, core.now_ms + core.limits.request_timeout_ms)
+def _made(core: Core, source: int | None, request: VoterRequest) -> PendingVotersChange:
+    return PendingVotersChange(source, request, core.now_ms + core.limits.request_timeout_ms)
 
 
 def _answer(core: Core, source: int | None, request: VoterRequest, refusal: Refusal | None) -> None:

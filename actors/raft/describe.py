@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.raft.messages import ReplicaKey
-from actors.raft.state import Core, Progress
+from actors.raft.state import Core, ReplicaProgress
 
 
 class ReplicaState(NamedTuple):
@@ -41,5 +41,5 @@ def describe(core: Core) -> Description:
     return Description(core.me.id, core.epoch, told, tuple(sorted(voters)), tuple(sorted(observers)))
 
 
-def _state(key: ReplicaKey, progress: Progress) -> ReplicaState:
+def _state(key: ReplicaKey, progress: ReplicaProgress) -> ReplicaState:
     return ReplicaState(key, progress.end_offset, progress.fetch_wall_ms, progress.caught_up_wall_ms)

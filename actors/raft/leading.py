@@ -32,7 +32,7 @@ from actors.raft.messages import (
     SnapshotId,
 )
 from actors.raft.ready import Leadership
-from actors.raft.state import Core, LeaderChange, Leading, Progress, Role
+from actors.raft.state import Core, LeaderChange, Leading, ReplicaProgress, Role
 
 OBSERVERS_MAX = 10_000
 OBSERVER_FORGOTTEN_MS = 300_000
@@ -134,7 +134,7 @@ def _diverging(core: Core, request: FetchRequest) -> OffsetAndEpoch | None:
     return mine if mine.epoch != request.last_epoch or mine.offset < request.offset else None
 
 
-def contact(core: Core, replica: ReplicaKey) -> Progress | None:
+def contact(core: Core, replica: ReplicaKey) -> ReplicaProgress | None:
     """Note that a replica is alive. None: a replica without an id, for which nothing is stored."""
     leading = core.leading
     assert leading is not None
@@ -145,7 +145,7 @@ def contact(core: Core, replica: ReplicaKey) -> Progress | None:
         progress = leading.observers.pop(replica, None)
         if progress is None:
             forget_observers(core)
-            progress = Progress(core.now_ms)
+            progress = ReplicaProgress(core.now_ms)
         leading.observers[replica] = progress
     progress.fetch_ms = core.now_ms
     progress.fetch_wall_ms = core.now.wall_ms
@@ -168,7 +168,7 @@ def forget_observers(core: Core) -> None:
         del leading.observers[first]
 
 
-def _note(core: Core, progress: Progress, offset: int) -> None:
+def _note(core: Core, progress: ReplicaProgress, offset: int) -> None:
     """Note that the replica holds everything below `offset`. It is caught up if that is the end of this log, now or at
     its last fetch (KIP-836)."""
     if offset >= core.log.end_offset or 0 <= progress.leader_end_offset <= offset:
@@ -265,7 +265,7 @@ def recount(core: Core) -> None:
     assert leading is not None
     known = leading.voters | leading.observers
     others = core.voters.others(core.me)
-    leading.voters = {key: known.get(key) or Progress(core.now_ms) for key in others}
+    leading.voters = {key: known.get(key) or ReplicaProgress(core.now_ms) for key in others}
     leading.observers = {key: progress for key, progress in known.items() if key not in leading.voters}
     watch_quorum(core)
     advance(core)

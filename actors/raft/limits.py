@@ -7,7 +7,7 @@ configurations.
 from typing import NamedTuple
 
 
-class Limits(NamedTuple):
+class RaftLimits(NamedTuple):
     election_timeout_ms: int = 1000
     """controller.quorum.election.timeout.ms: a voter without a leader stands after this plus a random time up to as
     long."""

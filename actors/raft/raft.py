@@ -17,7 +17,7 @@ from typing import Any
 from actors.ports import Batch, Now, Random
 from actors.raft import belief, change, download, election, entry, following, leading, roles
 from actors.raft.describe import Description, describe
-from actors.raft.limits import Limits
+from actors.raft.limits import RaftLimits
 from actors.raft.log import EpochTable, Log, LogReader
 from actors.raft.messages import (
     NO_LEADER,
@@ -99,7 +99,7 @@ class Raft:
         epochs: EpochTable,
         log: LogReader,
         random: Random,
-        limits: Limits,
+        limits: RaftLimits,
         control_batch: ControlBatch,
         now: Now,
         *,

@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from actors.ports import Batch, Now, Random
-from actors.raft.limits import Limits
+from actors.raft.limits import RaftLimits
 from actors.raft.log import Log
 from actors.raft.messages import (
     NO_LEADER,
@@ -157,7 +157,7 @@ class Download:
         """All bytes are there and the node verifies them."""
 
 
-class Progress:
+class ReplicaProgress:
     """What a leader knows of another replica that fetches from it."""
 
     __slots__ = (
@@ -195,7 +195,7 @@ class ParkedFetch(NamedTuple):
     """The fetch waits until the node has read the disk."""
 
 
-class Change:
+class PendingVotersChange:
     """A change of the voters that a leader was asked for and has not answered yet."""
 
     __slots__ = ("deadline_ms", "offset", "request", "source", "wanted")
@@ -227,14 +227,14 @@ class Leading:
         watermark."""
         self.leaving = False
         """Whether the leader's removal from the voters is committed, so that it resigns in a moment."""
-        self.voters = {key: Progress(now_ms) for key in others}
-        self.observers: dict[ReplicaKey, Progress] = {}
+        self.voters = {key: ReplicaProgress(now_ms) for key in others}
+        self.observers: dict[ReplicaKey, ReplicaProgress] = {}
         """The observers by key; the one that has been silent for longest comes first."""
         self.parked: dict[int, ParkedFetch] = {}
         """The fetches that wait for an answer, by the source to which the answer goes."""
-        self.change: Change | None = None
+        self.change: PendingVotersChange | None = None
         """The change of the voters that is to be written, or is written and not committed."""
-        self.asked: dict[int, Change] = {}
+        self.asked: dict[int, PendingVotersChange] = {}
         """The changes for which an endpoint is asked first, by the serial of the question. They do not keep another
         change out."""
 
@@ -254,7 +254,7 @@ class Core:
         hard: HardState,
         log: Log,
         random: Random,
-        limits: Limits,
+        limits: RaftLimits,
         control_batch: ControlBatch,
         voters_in: VotersIn,
         elects: bool,

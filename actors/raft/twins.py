@@ -20,7 +20,7 @@ no other replica.
 """
 
 from actors.raft.messages import ReplicaKey, VoteRequest
-from actors.raft.state import Core, Fetching, Progress, Role
+from actors.raft.state import Core, Fetching, ReplicaProgress, Role
 
 RETURNS_MAX = 2
 """How often a leader sees a replica on the older of two connections again before it takes it for two processes. A
@@ -39,7 +39,7 @@ class RunsTwice(Exception):
         )
 
 
-def fetched(progress: Progress, connection: int) -> bool:
+def fetched(progress: ReplicaProgress, connection: int) -> bool:
     """Note the connection of a fetch (rule 1). True: it is the second process of its replica, and is refused."""
     if connection == progress.connection and progress.returns < RETURNS_MAX:
         return False

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from actors.replay.columns.as_of import time_of
-from actors.replay.logs.chunks import Reading, batches
+from actors.replay.logs.chunks import ChunkReading, batches
 from actors.replay.logs.copies import metadata_log
 
 EVENTS = ("offset", "timestamp", "kind", "topic", "partition", "old", "new", "old_ids", "new_ids")
@@ -84,7 +84,7 @@ def audit(
 def bounds(path: str | Path, until: int | None) -> Times:
     """The times of the first and of the last batch."""
     log = metadata_log(path)
-    reading, first, last = Reading(crc=False), -1, 0
+    reading, first, last = ChunkReading(crc=False), -1, 0
     for segment in log.segments:
         for _, _, headers, _ in batches(segment.path, reading):
             headers = headers if until is None else headers[headers["base_offset"] < until]

@@ -18,7 +18,7 @@ from actors.metadata.dialects import FORMAT, LATEST
 from actors.ports import Buffer
 from actors.replay.columns.as_of import AsOf, opened
 from actors.replay.logs import files
-from actors.replay.logs.chunks import Reading
+from actors.replay.logs.chunks import ChunkReading
 from actors.replay.logs.copies import metadata_log
 
 LEVEL = "rayft.metadata.format"
@@ -57,10 +57,10 @@ class Compacted(NamedTuple):
 
 
 def compact(
-    path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None
+    path: str | Path, as_of: AsOf = None, family: str | None = None, reading: ChunkReading | None = None
 ) -> Compacted:
     """The snapshot of everything before `as_of`. Raises ValueError for a log of released Apache Kafka, and as `state`."""
-    found = opened(lambda: metadata_log(path), family, reading or Reading(), as_of)
+    found = opened(lambda: metadata_log(path), family, reading or ChunkReading(), as_of)
     if found.family != "drafts":
         raise ValueError(
             f"{path} holds released Apache Kafka's records: snapshots are written in the drafts' records only."

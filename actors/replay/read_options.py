@@ -24,7 +24,7 @@ from actors.replay import source
 from actors.replay.columns import history, tables
 from actors.replay.columns.as_of import AsOf
 from actors.replay.columns.history import KINDS
-from actors.replay.logs.chunks import Reading
+from actors.replay.logs.chunks import ChunkReading
 from actors.replay.logs.files import Damage, NothingToRead, repeated
 from actors.replay.source import Source, Split
 from actors.replay.topic_logs import tell_deleted
@@ -289,7 +289,7 @@ def materialized(options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.
     if options.table == "changes":
         since: AsOf = options.first_offset or _time(options.first_us)  # and what the other bound leaves of them: _mask
         until: AsOf = options.end_offset if options.end_offset >= 0 else _time(options.end_us)
-        reading = Reading.of(options.verify, on_damage)
+        reading = ChunkReading.of(options.verify, on_damage)
         batches = history.changes(options.path, since, until, options.kinds, options.family, reading)
     else:
         name = str(options.table)

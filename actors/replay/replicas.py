@@ -1,6 +1,6 @@
 """Compares replicas in the directories of several nodes, batch by batch, as a Spark job.
 
-    replicas.check(session, {"broker-1": "/var/rayft/broker-1", "broker-2": "/var/rayft/broker-2"})     -> Verdict
+    replicas.check(session, {"broker-1": "/var/rayft/broker-1", "broker-2": "/var/rayft/broker-2"})     -> ReplicaComparison
 
 This file alone decides what is wrong with replicas of a log:
 
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from actors.replay.follow import HIGH_WATERMARKS, high_watermarks
 from actors.replay.logs import files
-from actors.replay.logs.chunks import Reading, batches
+from actors.replay.logs.chunks import ChunkReading, batches
 from actors.replay.read_options import split_bytes
 from actors.replay.source import Key, Source, Split
 
@@ -78,7 +78,7 @@ class Problem(NamedTuple):
     sentence: str
 
 
-class Verdict(NamedTuple):
+class ReplicaComparison(NamedTuple):
     """The result of a comparison."""
 
     partitions: int
@@ -101,7 +101,7 @@ class Verdict(NamedTuple):
         return "\n".join([head, *(f"  {p.topic}-{p.partition} on {p.node}: {p.sentence}" for p in self.problems)])
 
 
-def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] = ()) -> Verdict:
+def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] = ()) -> ReplicaComparison:
     """Compare the logs under several nodes' directories, only of `topics` if given. Raises NothingToRead."""
     splits: list[tuple[str, Split]] = []
     high: dict[Key, int] = {}
@@ -126,7 +126,7 @@ def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] =
     found = [Problem(*(row[name] for name in PROBLEMS.names)) for row in rows]
     for key in high.keys() - held:  # they have no row that a job could group
         found += judge.compared(key, dict.fromkeys(judge.nodes[key], NOTHING))
-    return Verdict(len(high), len(replicas), tuple(sorted(found)))
+    return ReplicaComparison(len(high), len(replicas), tuple(sorted(found)))
 
 
 class _Scan:
@@ -143,7 +143,7 @@ class _Scan:
     def _split(self, node: str, split: Split) -> Iterator[pa.RecordBatch]:
         faults: list[tuple[int, str]] = []
         last = split.base_offset
-        reading = Reading.of(
+        reading = ChunkReading.of(
             True, lambda damage: faults.append((last, f"{damage.path}, byte {damage.position}: {damage.reason}"))
         )
         for _, _, headers, _ in batches(Path(split.path), reading, split.begin, split.end):

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from actors.replay.columns import metadata, topics
 from actors.replay.logs import files, replaced
-from actors.replay.logs.chunks import CHUNK_BYTES, Reading, chunks
+from actors.replay.logs.chunks import CHUNK_BYTES, ChunkReading, chunks
 from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import (
     Damage,
@@ -213,7 +213,7 @@ def read(
     since the last call. Raises FileNotFoundError when the records were deleted, FileTruncated when the log ends before the
     split does: what is left of it was given then.
     """
-    reading = Reading.of(verify, on_damage, chunk_bytes)
+    reading = ChunkReading.of(verify, on_damage, chunk_bytes)
     if on_progress is not None:
         reading = reading._replace(on_progress=on_progress)
     low, high = split.first_offset, split.end_offset

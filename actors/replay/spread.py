@@ -31,9 +31,9 @@ from actors.metadata.image import Image
 from actors.ports import Batch
 from actors.replay.checkpoint import LEVEL, Compacted
 from actors.replay.columns.arrow import varied
-from actors.replay.columns.as_of import Quorum
+from actors.replay.columns.as_of import QuorumRecords
 from actors.replay.logs import files
-from actors.replay.logs.chunks import CONTROL, Reading, batches, chunks
+from actors.replay.logs.chunks import CONTROL, ChunkReading, batches, chunks
 from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import Checkpoint, NothingToRead, Partition
 from actors.replay.read_options import split_bytes
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     splits: tuple[Split, ...]
     """splits of the checkpoint, then of the log"""
     end_offset: int
-    quorum: Quorum
+    quorum: QuorumRecords
     level: int
     """the level for reading a log before it names its own"""
 
@@ -107,10 +107,10 @@ def _plan(log: Partition, as_of: int | None) -> Plan:
     return Plan(tuple(splits), end, quorum, int(files.property_of(log, LEVEL) or LATEST))
 
 
-def _quorum(log: Partition, checkpoint: Checkpoint | None, start: int, as_of: int | None) -> tuple[int, Quorum]:
+def _quorum(log: Partition, checkpoint: Checkpoint | None, start: int, as_of: int | None) -> tuple[int, QuorumRecords]:
     """(end offset, what control records say), read from headers and control batches alone."""
-    found = Quorum(epoch=checkpoint.epoch if checkpoint else 0)
-    reading = Reading(crc=False)
+    found = QuorumRecords(epoch=checkpoint.epoch if checkpoint else 0)
+    reading = ChunkReading(crc=False)
     end = start
     for path in [*([checkpoint.path] if checkpoint else []), *(one.path for one in log.segments)]:
         older = checkpoint is not None and path == checkpoint.path
@@ -158,7 +158,7 @@ class _Read:
     def _split(self, split: Split) -> Iterator[pa.RecordBatch]:
         path = Path(split.path)
         shift = -(1 << 62) if path.name.endswith(".checkpoint") else 0
-        for chunk in chunks(path, Reading(), split.begin, split.end):
+        for chunk in chunks(path, ChunkReading(), split.begin, split.end):
             chunk = chunk.part(chunk.headers["attributes"] & CONTROL == 0)
             if not len(chunk.headers):
                 continue
@@ -230,5 +230,5 @@ def _image(values: Sequence[bytes], level: int) -> Image:
     return image
 
 
-def _pieces(image: Image, quorum: Quorum, level: int) -> list[bytearray]:
+def _pieces(image: Image, quorum: QuorumRecords, level: int) -> list[bytearray]:
     return snapshot.pieces(image.pin(), quorum.epoch, level, quorum.timestamp_ms, quorum.voters)

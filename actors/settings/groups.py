@@ -62,7 +62,7 @@ _OFFSET_RESET = Check(
 )
 
 
-class Row(NamedTuple):
+class GroupSetting(NamedTuple):
     """A setting of a group. `low`, `high`: the node's settings that are its least and its largest value, "" for
     none."""
 
@@ -80,15 +80,17 @@ def _row(
     synonym: str = "",
     low: str = "",
     high: str = "",
-) -> Row:
-    return Row(ConfigKey(name, type, default, check, doc, GROUP, False, (synonym,) if synonym else (), True), low, high)
+) -> GroupSetting:
+    return GroupSetting(
+        ConfigKey(name, type, default, check, doc, GROUP, False, (synonym,) if synonym else (), True), low, high
+    )
 
 
 _SESSION = "When a member that is not heard of is removed."
 _HEARTBEAT = "How often members send heartbeats."
 _ASSIGNMENT = "Least time between two target assignments."
 
-ROWS: dict[str, Row] = {
+ROWS: dict[str, GroupSetting] = {
     row.key.name: row
     for row in (
         _row("consumer.session.timeout.ms", INT, 45000, at_least(1), _SESSION, "group.consumer.session.timeout.ms",
@@ -142,7 +144,7 @@ DYNAMIC = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", 
 and counts as far as they allow (`effective`), as with Apache Kafka."""
 
 
-class Limits(NamedTuple):
+class GroupSettingLimits(NamedTuple):
     """The bounds that a node sets for a group's setting. `usual`: its value where a group has none. Bounds are None
     where there are none; with them come the names of the node's settings that they are."""
 
@@ -153,16 +155,18 @@ class Limits(NamedTuple):
     high_name: str
 
 
-def limits(value: Value) -> dict[str, Limits]:
+def limits(value: Value) -> dict[str, GroupSettingLimits]:
     """The bounds that a node sets for each setting of a group."""
     found = {}
     for name, (key, low, high) in ROWS.items():
         usual = value(key.synonyms[0]) if key.synonyms else key.default
-        found[name] = Limits(usual, value(low) if low else None, low, value(high) if high else None, high)
+        found[name] = GroupSettingLimits(usual, value(low) if low else None, low, value(high) if high else None, high)
     return found
 
 
-def error(of_node: Mapping[str, Limits], changes: Mapping[str, str | None], present: Mapping[str, str]) -> str | None:
+def error(
+    of_node: Mapping[str, GroupSettingLimits], changes: Mapping[str, str | None], present: Mapping[str, str]
+) -> str | None:
     """A sentence about what is wrong with changes of one group's settings, which has `present` ones; None: nothing. A
     change to None takes a setting away."""
     whole = {**present, **changes}
@@ -188,7 +192,7 @@ def error(of_node: Mapping[str, Limits], changes: Mapping[str, str | None], pres
     return None
 
 
-def effective(of_node: Mapping[str, Limits], given: Mapping[str, str]) -> dict[str, Any]:
+def effective(of_node: Mapping[str, GroupSettingLimits], given: Mapping[str, str]) -> dict[str, Any]:
     """Every setting of a group as it counts here. `given`: those that the group has."""
     values = {name: _value(of_node, given, name) for name in GROUP_CONFIGS}
     for heartbeat, session in PAIRS:
@@ -197,7 +201,7 @@ def effective(of_node: Mapping[str, Limits], given: Mapping[str, str]) -> dict[s
     return values
 
 
-def _value(of_node: Mapping[str, Limits], given: Mapping[str, str | None], name: str) -> Any:
+def _value(of_node: Mapping[str, GroupSettingLimits], given: Mapping[str, str | None], name: str) -> Any:
     text, key, bounds = given.get(name), GROUP_CONFIGS[name], of_node[name]
     value = bounds.usual if text is None or not key.allows(text) else key.parse(text)
     if bounds.low is not None:

@@ -20,14 +20,14 @@ from itertools import combinations
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from actors.raft import Limits, ReplicaKey, Role, Voter, VoterHistory, Voters, change
+from actors.raft import RaftLimits, ReplicaKey, Role, Voter, VoterHistory, Voters, change
 from actors.raft.messages import AddVoterRequest, RemoveVoterRequest
 from actors.raft.state import Core
 
 Entry = tuple[int, int]
 """(epoch, the voters that the batch names as a set of bits; 0: it names none)"""
 Log = tuple[Entry, ...]
-LIMITS = Limits()
+LIMITS = RaftLimits()
 
 
 class Node(NamedTuple):

@@ -19,8 +19,8 @@ from actors.ports import Batch, Now
 from actors.raft import (
     Failed,
     Leadership,
-    Limits,
     Raft,
+    RaftLimits,
     Ready,
     ReplicaKey,
     Role,
@@ -265,7 +265,9 @@ class World:
         self.events = 0
         voter_count = voters if voters is not None else self.random.choice((1, 3, 3, 3, 3, 5))
         observer_count = observers if observers is not None else self.random.choice((0, 1, 1, 2))
-        self.limits = Limits(fetch_bytes_max=self.random.choice(FETCH_BYTES_MAX), snapshot_bytes_max=SNAPSHOT_BYTES_MAX)
+        self.limits = RaftLimits(
+            fetch_bytes_max=self.random.choice(FETCH_BYTES_MAX), snapshot_bytes_max=SNAPSHOT_BYTES_MAX
+        )
         keys = [ReplicaKey(1 + i, self.random.randbytes(16)) for i in range(voter_count + observer_count)]
         self.voters = Voters(keys[:voter_count])
         """The voters, in a world in which they never change."""

@@ -873,7 +873,7 @@ class Simulation:
         if self.cluster.active() is None:
             return "no controller is active"
         for process in self.cluster.brokers.values():
-            if process.node is None or not process.node.broker.lookups.serving:
+            if process.node is None or not process.node.broker.availability.serving:
                 return f"{process.name} does not serve"
             if process.node.broker.lifecycle.stopping:
                 return f"{process.name} was asked to stop and has not yet"

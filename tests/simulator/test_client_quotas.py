@@ -236,7 +236,7 @@ def test_replication_is_not_charged() -> None:
     scene.world.run_for(1_000)
     ends = {scene.t.log(id).log_end_offset for id in (1, 2, 3)}
     assert ends == {1}, "acks=all was answered, and followers have it"
-    assert all(process.node.broker.lookups.serving for process in scene.t.cluster.brokers.values())  # type: ignore[union-attr]
+    assert all(process.node.broker.availability.serving for process in scene.t.cluster.brokers.values())  # type: ignore[union-attr]
 
 
 def test_time_is_charged_too_and_waits_are_a_second_at_most() -> None:

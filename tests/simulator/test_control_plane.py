@@ -137,10 +137,10 @@ def test_r631_147_a_controller_that_stood_still_renews_no_lease():
 
     lab.settle(elected)
     world.run_for(12_000)
-    assert broker.node.broker.lookups.serving
+    assert broker.node.broker.availability.serving
     old.thaw()
     lab.settle(lambda: new[0].node.controller.image.broker(1) is None, 30_000)
-    assert not broker.node.broker.lookups.serving
+    assert not broker.node.broker.availability.serving
 
 
 def test_r631_173_a_rolling_restart_leaves_no_partition_without_a_leader():

@@ -66,7 +66,7 @@ def test_a_broker_without_metadata_goes_on_behind_such_a_snapshot() -> None:
     broker.crash()
     broker.disk.remove("__kafka_metadata-0")
     broker.start()
-    lab.settle(lambda: broker.node.broker.lookups.serving, 60_000)
+    lab.settle(lambda: broker.node.broker.availability.serving, 60_000)
     assert broker.node.broker.cache.image.topic("precious") >= 0
 
 
@@ -84,7 +84,7 @@ def test_a48_a_broker_bounds_its_log_by_itself() -> None:
     broker.crash()
     broker.start()
     assert broker.node.broker.cache.image.next_offset > 0, "it begins with its own snapshot"
-    lab.settle(lambda: broker.node.broker.lookups.serving, 30_000)
+    lab.settle(lambda: broker.node.broker.availability.serving, 30_000)
     assert set(broker.node.broker.cache.image.topics()) == names
 
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from actors.node.net.connections import Connections
-from actors.node.net.mailbox import Line
+from actors.node.net.mailbox import TurnsOfConnections
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.checkers.hooks import Violation
@@ -52,7 +52,7 @@ class Impatient:
         self.world.run_for(15_000)
         assert self.compared > ROUNDS
         assert not self.world.errors
-        assert all(one.node.broker.lookups.serving for one in self.scene.cluster.brokers.values())
+        assert all(one.node.broker.availability.serving for one in self.scene.cluster.brokers.values())
 
     def _disturb(self) -> None:
         """Make links between brokers slow, and now and then cut one."""
@@ -151,14 +151,14 @@ def no_request_waits() -> Any:
 
 def the_newest_request_first() -> Any:
     """The newest request runs first, as if the queue were a stack."""
-    put = Line.put
+    put = TurnsOfConnections.put
 
-    def stacked(line: Line, item: Any) -> None:
+    def stacked(line: TurnsOfConnections, item: Any) -> None:
         put(line, item)
         items = line._queues[item[0]].items
         items.rotate(1)
 
-    return patch.object(Line, "put", stacked)
+    return patch.object(TurnsOfConnections, "put", stacked)
 
 
 @pytest.mark.parametrize("mistake", [no_request_waits, the_newest_request_first])

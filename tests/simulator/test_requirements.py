@@ -93,7 +93,7 @@ def test_r631_004_r500_34_no_broker_ever_leads_and_r500_25_it_comes_up_alone_but
     lab.world.run_for(10_000)
     assert lab.world.turns - turns < 10_000  # it waits, it does not spin
     assert broker.node.quorum.raft.log_end_offset == end  # what it had fetched, from its own disk
-    assert not broker.node.broker.lookups.serving and broker.listening == set()
+    assert not broker.node.broker.availability.serving and broker.listening == set()
     assert not any(
         one.node.quorum.raft.role is Role.LEADER for one in lab.cluster.brokers.values() if one.node is not None
     )
@@ -107,7 +107,7 @@ def test_r631_004_r500_34_no_broker_ever_leads_and_r500_25_it_comes_up_alone_but
         request(target, message)
 
     broker.node.quorum.transport.send = note
-    lab.settle(lambda: broker.node.broker.lookups.serving, 30_000)
+    lab.settle(lambda: broker.node.broker.availability.serving, 30_000)
     assert asked and min(asked) >= end  # R500-22, R500-24, R500-26: newer records only
 
 
@@ -176,7 +176,7 @@ def test_r631_146_159_161_an_isolated_broker_fences_itself_by_its_own_clock(seed
     assert acknowledged[1] is None  # the connection was closed, nothing was acknowledged
     lab.world.heal()
     epoch = victim.node.broker.lifecycle.epoch
-    lab.settle(lambda: victim.node.broker.lookups.serving, 10_000)
+    lab.settle(lambda: victim.node.broker.availability.serving, 10_000)
     assert victim.node.broker.lifecycle.epoch > epoch  # R631-185
 
 
@@ -423,7 +423,7 @@ def test_r500_35_a_broker_recovers_its_logs_before_anybody_hears_of_it(monkeypat
     monkeypatch.setattr(PartitionLog, "__init__", open_log)
     monkeypatch.setattr(Channels, "controller", ask)
     broker.start()
-    lab.settle(lambda: broker.node is not None and broker.node.broker.lookups.serving, 30_000)
+    lab.settle(lambda: broker.node is not None and broker.node.broker.availability.serving, 30_000)
     assert events.index("heartbeat") == events.count("log") == 5
 
 
@@ -449,7 +449,7 @@ def test_r631_028_a_broker_with_a_controllers_id_is_refused() -> None:
     other: Any = lab.cluster._process("b1001", _renamed(lab.cluster.brokers[1].config, 1002), b"\7" * 16)
     other.start()
     lab.world.run_for(5000)
-    assert lab.registered() == [1] and not other.node.broker.lookups.serving
+    assert lab.registered() == [1] and not other.node.broker.availability.serving
 
 
 def _renamed(config: Any, id: int) -> Any:

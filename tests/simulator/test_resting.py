@@ -3,7 +3,7 @@ busy."""
 
 import pytest
 
-from actors.broker.replication.fetchers import Fetcher, Limits
+from actors.broker.replication.fetchers import Fetcher, FetcherLimits
 from tests.simulator.cluster import Cluster
 from tests.simulator.world import World
 
@@ -28,7 +28,7 @@ def test_a_broker_that_lost_its_lease_with_a_proposal_in_hand_rests():
     broker.lifecycle.lease_until_ms = 0
     now = cluster.brokers[1].now()
     cluster.brokers[1].node.turn(now, 0)
-    assert not broker.lookups.serving and broker.deadline_ms() > now.mono_ms
+    assert not broker.availability.serving and broker.deadline_ms() > now.mono_ms
 
 
 class _Partition:
@@ -43,7 +43,7 @@ class _Partition:
 
 @pytest.mark.parametrize("leave", [False, True])
 def test_a_fetcher_whose_first_request_is_out_waits_for_the_answer(leave):
-    fetcher = Fetcher(2, 1, Limits(500, 1, 1 << 20, 1 << 20))
+    fetcher = Fetcher(2, 1, FetcherLimits(500, 1, 1 << 20, 1 << 20))
     partition = _Partition()
     fetcher.follow(partition)
     assert fetcher.ask(1000) is not None

@@ -41,8 +41,8 @@ from actors.raft import (
     Failed,
     HardState,
     LeaderChange,
-    Limits,
     Raft,
+    RaftLimits,
     ReplicaKey,
     Role,
     SnapshotId,
@@ -72,7 +72,7 @@ from tests.simulator.raft_disk import Disk
 
 OUTSIDE = 0
 """The source of messages from a peer that is no replica: answers to it go there."""
-LIMITS = Limits(snapshot_bytes_max=2000)
+LIMITS = RaftLimits(snapshot_bytes_max=2000)
 
 
 class Chance:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.lifecycle.lifecycle import Answer, Heartbeat, Lifecycle, Metadata, State
+from actors.broker.lifecycle.lifecycle import Answer, BrokerState, Heartbeat, Lifecycle, Metadata
 from actors.ports import Now
 from tests.transcripts.driver import play, stories
 
@@ -25,7 +25,7 @@ class Life:
         self.next_offset, self.high_watermark, self.leader_known = 0, -1, False
         self.beat: Heartbeat | None = None
         self.replies: dict[str, str] | None = None
-        self.state = State.INITIAL
+        self.state = BrokerState.INITIAL
 
     def commands(self) -> dict[str, Any]:
         return {
@@ -98,7 +98,7 @@ class Life:
         self.life.answered(
             Answer(
                 CODES.get(fields.get("error", ""), 0),
-                State[fields["state"] or "UNKNOWN"],
+                BrokerState[fields["state"] or "UNKNOWN"],
                 int(fields.get("epoch", "-1")),
                 beat.lease_start_ms + lease_ms,
             ),
@@ -108,8 +108,8 @@ class Life:
 
     def _told(self) -> str:
         lines = [f"{self._clock()} {line}" for line in self.life.take_reports()]
-        if self.life.stop_at is not None and self.state is not State.SHUTDOWN:
-            self.state = State.SHUTDOWN
+        if self.life.stop_at is not None and self.state is not BrokerState.SHUTDOWN:
+            self.state = BrokerState.SHUTDOWN
             lines.append(f"{self._clock()} ends with exit code {self.life.stop_at.code}")
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import pytest
 from actors.broker.groups import embedded
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic_requests import Joined, Synced
-from actors.broker.groups.consumer.requests import Beat
+from actors.broker.groups.consumer.requests import ConsumerBeat
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
 from tests.unit.broker.groups.consumer.world import World
@@ -172,7 +172,7 @@ class Groups:
         late = self._late()
         return self._text(self.world.answers[ticket]) + (f"\nthen {late}" if late else "")
 
-    def _text(self, beat: Beat | Joined | Synced) -> str:
+    def _text(self, beat: ConsumerBeat | Joined | Synced) -> str:
         if beat.error is not ErrorCode.NONE:
             return beat.error.name
         if isinstance(beat, Synced):
@@ -182,7 +182,7 @@ class Groups:
             return f"generation {beat.generation}{leads}"
         return self._beat(beat)
 
-    def _beat(self, beat: Beat) -> str:
+    def _beat(self, beat: ConsumerBeat) -> str:
         if beat.error is not ErrorCode.NONE:
             return beat.error.name
         given = "" if beat.assigned is None else f" {self._held(beat.assigned)}"

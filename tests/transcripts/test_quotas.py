@@ -8,7 +8,7 @@ import pytest
 from actors.metadata.ops import EntitySet
 from actors.quotas.accounts import Accounts
 from actors.quotas.buckets import TokenBucket
-from actors.quotas.levels import MUTATION, PRODUCER, Limits, canonical
+from actors.quotas.levels import MUTATION, PRODUCER, QuotaLimits, canonical
 from actors.quotas.rates import Rate, Window
 from tests.transcripts.driver import play, stories
 
@@ -41,14 +41,14 @@ class Quotas:
 
     def who(self, user: str, client_id: str = "") -> str:
         """The user and the client id that share the quota of a producer."""
-        limit = Limits(self.stored.values()).find(PRODUCER, user, client_id)
+        limit = QuotaLimits(self.stored.values()).find(PRODUCER, user, client_id)
         if limit is None:
             return "no quota"
         shared = [f"{kind} {name}" for kind, name in zip(("user", "client id"), limit.charged, strict=True) if name]
         return f"{limit.bound:g} for {' and '.join(shared)}"
 
     def send(self, user: str, client_id: str, size: str) -> str:
-        limit = Limits(self.stored.values()).find(PRODUCER, user, client_id)
+        limit = QuotaLimits(self.stored.values()).find(PRODUCER, user, client_id)
         if limit is None:
             return "not measured"
         rate = self.rates.get(limit.charged, limit.bound, self.ms).measure
@@ -56,7 +56,7 @@ class Quotas:
         return f"{rate.measure(self.ms):.0f} B/s, wait {rate.throttle_ms(limit.bound, self.ms)} ms"
 
     def make(self, user: str, client_id: str, partitions: str) -> str:
-        limit = Limits(self.stored.values()).find(MUTATION, user, client_id)
+        limit = QuotaLimits(self.stored.values()).find(MUTATION, user, client_id)
         if limit is None:
             return "not measured"
         bucket = self.buckets.get(limit.charged, limit.bound, self.ms).measure

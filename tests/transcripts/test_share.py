@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch
-from actors.broker.groups.share.delivery.acquisition import Ask, Extent
+from actors.broker.groups.share.delivery.acquisition import AcquisitionRequest, Extent
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event
 from actors.broker.groups.share.delivery.in_flight import StateBatch
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
-from actors.broker.replication.admission import Refused
+from actors.broker.groups.share.delivery.share_partition import ShareLimits, SharePartition
+from actors.broker.replication.admission import RequestRefused
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
 
@@ -26,7 +26,7 @@ class Share:
     """The commands of these stories. Offsets are written `0-9`; a log is the offsets of its batches."""
 
     def __init__(self) -> None:
-        self.group = Limits(30_000, 5, 2_000, True, False)
+        self.group = ShareLimits(30_000, 5, 2_000, True, False)
         self.extents: list[Extent] = []
         self.share = SharePartition(SharePartitionKey("g", b"t" * 16, 0), 1)
         self.share.load(0, 0, [])
@@ -63,7 +63,7 @@ class Share:
             return "nothing can be acquired"
         offset = self.share.next_offset()
         extents = [one for one in self.extents if one.last >= offset]
-        ask = Ask(
+        ask = AcquisitionRequest(
             member,
             int(records),
             int(more.get("batch", 500)),
@@ -87,7 +87,7 @@ class Share:
             batches.append(AcknowledgementBatch(*_range(offsets), given))
         try:
             change = self.share.acknowledge(member, batches, self.now_ms, self.group)
-        except Refused as refused:
+        except RequestRefused as refused:
             return f"{refused.code.name}: {refused}"
         self._check()
         return "to be stored" if change is not None else "nothing to be stored"

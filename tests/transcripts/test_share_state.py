@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.groups.share.persistence.share_state import Batch, State
+from actors.broker.groups.share.persistence.share_state import Batch, ShareState
 from actors.broker.groups.share.persistence.share_state_records import read
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
@@ -69,7 +69,7 @@ def _line(record: Any) -> str:
     assert line is not None
     if line.record is None:
         return "removal"
-    kind = "snapshot" if isinstance(line.record, State) else "update"
+    kind = "snapshot" if isinstance(line.record, ShareState) else "update"
     batches = " ".join(_text(one) for one in line.record.batches)
     said = line.record
     return f"{kind} {said.snapshot_epoch}: leader {said.leader_epoch}, from {said.start_offset}: {batches or '-'}"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.kind import Committer
-from actors.broker.groups.streams.answers import Beat, Endpoint, Served, Tasks
+from actors.broker.groups.streams.answers import Endpoint, Served, StreamsBeat, Tasks
 from actors.broker.groups.streams.state import OwnedTasks
 from actors.broker.groups.streams.topology import Subtopology, Topology
 from actors.wire.errors import ErrorCode
@@ -155,7 +155,7 @@ class Groups:
             return "..."
         return self._answer(self.world.answer(ticket))
 
-    def _answer(self, beat: Beat) -> str:
+    def _answer(self, beat: StreamsBeat) -> str:
         if beat.error is not ErrorCode.NONE:
             return f"{beat.error.name}: {beat.message}" if beat.message else beat.error.name
         given = "" if beat.tasks is None else f" {_text(beat.tasks)}"

@@ -38,7 +38,7 @@ class Write(NamedTuple):
     """The id and the epoch of the producer to whose transaction the records belong, if they belong to one."""
 
 
-class Led(Protocol):
+class LedShard(Protocol):
     """One partition that this broker leads, in one leader epoch."""
 
     partition: int
@@ -46,13 +46,13 @@ class Led(Protocol):
     loaded: bool
 
 
-S = TypeVar("S", bound=Led)
+S = TypeVar("S", bound=LedShard)
 
 
 class _Pending(NamedTuple):
     """A write that has not ended. `about`: what it changes, by name."""
 
-    shard: Led
+    shard: LedShard
     about: str
     then: Then
 

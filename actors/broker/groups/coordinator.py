@@ -34,8 +34,8 @@ from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, S
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.kind import Committer, Expiry, Kind
 from actors.broker.groups.kinds import GroupSettings, Kinds, kinds
-from actors.broker.groups.records import CommittedOffset, Line, OffsetLine, offset_record, read
-from actors.broker.groups.shard import NO_WRITE, PORTION_KEYS, AnyGroup, Key, Missing, Shard
+from actors.broker.groups.records import CommittedOffset, GroupLine, OffsetLine, offset_record, read
+from actors.broker.groups.shard import NO_WRITE, PORTION_KEYS, AnyGroup, Missing, OffsetKey, Shard
 from actors.broker.groups.topics import Topics
 from actors.ledger import Account
 from actors.ports import Now
@@ -69,11 +69,11 @@ class _Removal:
         it."""
         self.then = then
         self.portions = shard.portions(group.id)
-        self.seen: set[Key] = set()
+        self.seen: set[OffsetKey] = set()
         self.error = ErrorCode.NONE
         """Why a portion could not be written; NONE: all could be."""
 
-    def next(self) -> list[Key] | None:
+    def next(self) -> list[OffsetKey] | None:
         """The next keys to remove; None: there are no more."""
         for keys in self.portions:
             if found := [key for key in keys if key not in self.seen]:
@@ -115,7 +115,7 @@ class Coordinator(Coordination[Shard]):
 
     def _take(self, shard: Shard, key: bytes, line: Any, producer_id: int) -> str:
         """Take in one record. Returns a sentence if it makes a group foreign."""
-        if isinstance(line, Line):
+        if isinstance(line, GroupLine):
             shard.known(line.group, key)
             self._owners[int.from_bytes(key[:2], "big")].replay(shard, line)
             return ""
@@ -653,7 +653,9 @@ class Coordinator(Coordination[Shard]):
         elif whole and expired:
             yield from self._expire_some(shard, kind, id, keys, now)
 
-    def _expire_some(self, shard: Shard, kind: Kind[Any], id: str, keys: Sequence[Key], now: Now) -> Iterator[int]:
+    def _expire_some(
+        self, shard: Shard, kind: Kind[Any], id: str, keys: Sequence[OffsetKey], now: Now
+    ) -> Iterator[int]:
         """Remove some expired offsets of a group that could go as a whole. It stays, until a later look finds none."""
         for start in range(0, len(keys), PORTION_KEYS):
             portion = keys[start : start + PORTION_KEYS]
@@ -724,7 +726,7 @@ class Coordinator(Coordination[Shard]):
         if not shard.walks and not shard.transactional.ending:
             self._walking.pop(shard, None)
 
-    def _forget_of(self, shard: Shard, group_id: str, gone: Sequence[Key]) -> None:
+    def _forget_of(self, shard: Shard, group_id: str, gone: Sequence[OffsetKey]) -> None:
         """Remove what a group has committed for topics that are gone."""
         if gone:
             self._remove_offsets(shard, group_id, gone, lambda error: None)
@@ -736,7 +738,7 @@ class Coordinator(Coordination[Shard]):
             self._forget_of(shard, group_id, [key for key in gone if shard.holds_key(group_id, key)])
 
     def _remove_offsets(
-        self, shard: Shard, group_id: str, keys: Sequence[Key], then: Callable[[ErrorCode], None]
+        self, shard: Shard, group_id: str, keys: Sequence[OffsetKey], then: Callable[[ErrorCode], None]
     ) -> None:
         self._write_offsets(shard, group_id, [(key, None) for key in keys], then)
 
@@ -744,7 +746,7 @@ class Coordinator(Coordination[Shard]):
         self,
         shard: Shard,
         group_id: str,
-        offsets: Sequence[tuple[Key, CommittedOffset | None]],
+        offsets: Sequence[tuple[OffsetKey, CommittedOffset | None]],
         then: Callable[[ErrorCode], None],
         records: Sequence[Record] | None = None,
     ) -> None:
@@ -766,7 +768,7 @@ class Coordinator(Coordination[Shard]):
             shard.wrote(group_id, key, token)
 
 
-def _old(shard: Shard, id: str, keys: Sequence[Key], found: Expiry) -> list[Key]:
+def _old(shard: Shard, id: str, keys: Sequence[OffsetKey], found: Expiry) -> list[OffsetKey]:
     """The keys of a group that have expired, out of `keys`. A key that is being written, also in an open transaction,
     has not, since its removal would stand behind the new value in the log."""
     offsets, unsettled, unstable = shard.offsets_of(id), shard.unsettled_of(id), shard.transactional.unstable(id)

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
-from actors.broker.groups.records import CommittedOffset, Line
-from actors.broker.groups.shard import AnyGroup, Key, Shard
+from actors.broker.groups.records import CommittedOffset, GroupLine
+from actors.broker.groups.shard import AnyGroup, OffsetKey, Shard
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
@@ -44,7 +44,7 @@ class Committer(NamedTuple):
 class Expiry(NamedTuple):
     """The committed offsets of a group that have expired. `whole`: the group goes if all have."""
 
-    old: Callable[[Key, CommittedOffset], bool]
+    old: Callable[[OffsetKey, CommittedOffset], bool]
     whole: bool = False
 
 
@@ -101,12 +101,12 @@ class Kind(Protocol[G]):
 
     # ---- the log
 
-    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
+    def read(self, number: int, key: bytes, value: bytes | None) -> GroupLine:
         """Decode a record whose key has one of its `numbers`. Raises WireError if that cannot be done: then the group
         is foreign here."""
         ...
 
-    def replay(self, shard: Shard, line: Line) -> None:
+    def replay(self, shard: Shard, line: GroupLine) -> None:
         """Take in a record of the log. Nothing is answered, written or timed before `loaded`."""
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from actors.broker.groups.classic.groups import ClassicGroups, ClassicGroupSettings
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.consumer.groups import ConsumerGroups, ConsumerGroupSettings
 from actors.broker.groups.kind import Ports
 from actors.broker.groups.member_groups import SettingsOf
@@ -24,7 +24,7 @@ class GroupSettings(NamedTuple):
     at first."""
 
     partitions: int
-    policy: Policy
+    policy: GroupPolicy
     session_ms_min: int
     session_ms_max: int
     metadata_bytes_max: int
@@ -39,7 +39,7 @@ class GroupSettings(NamedTuple):
         id."""
         return cls(
             partitions=value("offsets.topic.num.partitions"),
-            policy=Policy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
+            policy=GroupPolicy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
             session_ms_min=value("group.min.session.timeout.ms"),
             session_ms_max=value("group.max.session.timeout.ms"),
             metadata_bytes_max=value("offset.metadata.max.bytes"),

@@ -25,7 +25,7 @@ from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.epochs import spent
 from actors.broker.groups.keyed_writes import KeyedWrites
 from actors.broker.groups.kind import FAR_MS, Job, Kind, Ports
-from actors.broker.groups.records import Line
+from actors.broker.groups.records import GroupLine
 from actors.broker.groups.refusals import RequestRefused, unknown_member
 from actors.broker.groups.shard import AnyGroup, Shard
 from actors.broker.groups.topics import Topics
@@ -130,9 +130,9 @@ class Records(Protocol):
 
     GROUP: int
     CURRENT: int
-    Key: Any
+    RecordKey: Any
 
-    def read(self, kind: int, key: bytes, value: bytes | None) -> Line: ...
+    def read(self, kind: int, key: bytes, value: bytes | None) -> GroupLine: ...
     def replay(self, group: Any, key: Any, data: Any) -> None: ...
     def record(self, group: Any, key: Any) -> Record: ...
     def keys(self, group: Any) -> list[Any]: ...
@@ -266,11 +266,11 @@ class MemberGroups(Kind[G]):
 
     # ---- the log
 
-    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
+    def read(self, number: int, key: bytes, value: bytes | None) -> GroupLine:
         """Decode a record of a group."""
         return self.records.read(number, key, value)
 
-    def replay(self, shard: Shard, line: Line) -> None:
+    def replay(self, shard: Shard, line: GroupLine) -> None:
         """Take in what the log says of a group."""
         groups = self.groups(shard)
         if line.key.kind == self.records.GROUP and line.data is None:
@@ -285,7 +285,9 @@ class MemberGroups(Kind[G]):
         """Let sessions begin, since the log of a shard was read."""
         for group in self.groups(shard).values():
             group.way = self._in_progress(group)
-            group.way.writes.behind.update((self.records.Key(self.records.CURRENT, id), None) for id in group.index())
+            group.way.writes.behind.update(
+                (self.records.RecordKey(self.records.CURRENT, id), None) for id in group.index()
+            )
             self._resume(shard, group, now)
 
     def unload(self, shard: Shard) -> None:

@@ -119,7 +119,7 @@ class ReconciledGroups(MemberGroups[G]):
             return False
         if current != member.current:
             group.move(member, current)
-            touched[self.records.Key(self.records.CURRENT, member.id)] = None
+            touched[self.records.RecordKey(self.records.CURRENT, member.id)] = None
             self._time_revocation(group, member, now)
         return True
 

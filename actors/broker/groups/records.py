@@ -39,7 +39,7 @@ class OffsetLine(NamedTuple):
     committed: CommittedOffset | None
 
 
-class Line(NamedTuple):
+class GroupLine(NamedTuple):
     """A decoded record of a group. `key`: which one of the group, in the words of its kind. `data` None: the record was
     removed."""
 
@@ -59,7 +59,7 @@ class ForeignLine(NamedTuple):
     why: str
 
 
-Reader = Callable[[int, bytes, bytes | None], Line]
+Reader = Callable[[int, bytes, bytes | None], GroupLine]
 """A function that decodes a record of a kind of group, by the number of its key, its key and its value. Raises
 WireError."""
 
@@ -82,7 +82,7 @@ def offset_record(group: str, topic: str, partition: int, committed: CommittedOf
 
 def read(
     readers: Mapping[int, Reader], key: bytes | None, value: bytes | None
-) -> OffsetLine | ForeignLine | Line | None:
+) -> OffsetLine | ForeignLine | GroupLine | None:
     """Decode a record. `readers`: by the numbers that they read. Returns None for a record that names no group. Raises
     WireError on a damaged key of a number that is known."""
     if key is None or len(key) < 2:

@@ -17,7 +17,7 @@ from actors.broker.groups.records import CommittedOffset, ForeignLine
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
 from actors.wire.errors import ErrorCode
 
-Key = tuple[str, int]
+OffsetKey = tuple[str, int]
 """The name of a partition: (topic, partition)."""
 NO_WRITE = 0
 PORTION_KEYS = 500
@@ -62,9 +62,9 @@ class Walk:
     def __init__(self, shard: "Shard", topics: "set[str] | Missing") -> None:
         self.topics = topics
         self._shard = shard
-        self._portions: Iterator[tuple[str, list[Key]]] | None = None
+        self._portions: Iterator[tuple[str, list[OffsetKey]]] | None = None
         """The keys that are still to come; None: none was looked at."""
-        self._seen: set[tuple[str, Key]] = set()
+        self._seen: set[tuple[str, OffsetKey]] = set()
         """The keys that were removed, or committed since."""
 
     @property
@@ -72,13 +72,13 @@ class Walk:
         """Whether a key was looked at."""
         return self._portions is not None or bool(self._seen)
 
-    def next(self) -> tuple[str, list[Key]] | None:
+    def next(self) -> tuple[str, list[OffsetKey]] | None:
         """The next keys of a group to look at, none twice and `PORTION_KEYS` at most; None: there are no more."""
         if self._portions is None:
             self._portions = self._in_portions()
         return next(self._portions, None)
 
-    def gone(self, group: str, keys: Iterable[Key]) -> list[Key]:
+    def gone(self, group: str, keys: Iterable[OffsetKey]) -> list[OffsetKey]:
         """The keys of a group that are to be removed now, out of `keys`. Each is returned once."""
         topics, seen = self.topics, self._seen
         found = []
@@ -88,7 +88,7 @@ class Walk:
                 found.append(key)
         return found
 
-    def _in_portions(self) -> Iterator[tuple[str, list[Key]]]:
+    def _in_portions(self) -> Iterator[tuple[str, list[OffsetKey]]]:
         for group in list(self._shard.with_offsets()):
             for keys in self._shard.portions(group):
                 yield group, keys
@@ -106,8 +106,8 @@ class Shard:
         self.loaded = False
         self._groups: dict[str, dict[str, Any]] = {}
         """The groups by kind and id. Invariant: once `loaded`, an id is in one kind."""
-        self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
-        self.unsettled: dict[str, dict[Key, int]] = {}
+        self.offsets: dict[str, dict[OffsetKey, CommittedOffset]] = {}
+        self.unsettled: dict[str, dict[OffsetKey, int]] = {}
         """The token of the last write to a key, by group and key; NO_WRITE once that has failed."""
         self.foreign: dict[str, set[bytes]] = {}
         """The keys of a group's records that cannot be read here, by group. Invariant: no set is empty; once `loaded`,
@@ -138,7 +138,7 @@ class Shard:
         for groups in self._groups.values():
             groups.pop(id, None)
 
-    def keys(self, group: str) -> dict[Key, None]:
+    def keys(self, group: str) -> dict[OffsetKey, None]:
         """Every key of which the log may hold a value of this group."""
         found = dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
         return found | dict.fromkeys(self.transactional.unstable(group))
@@ -147,7 +147,7 @@ class Shard:
         """The number of `keys`, or more where one is in several places."""
         return len(self.offsets_of(group)) + len(self.unsettled_of(group)) + len(self.transactional.unstable(group))
 
-    def portions(self, group: str) -> Iterator[list[Key]]:
+    def portions(self, group: str) -> Iterator[list[OffsetKey]]:
         """Every key of which the log may hold a value of this group, `PORTION_KEYS` at most in one go. A key may come
         again, and none is missed whose write ends meanwhile: such a key goes from one of the first two places to the
         third."""
@@ -156,15 +156,15 @@ class Shard:
             for start in range(0, len(found), PORTION_KEYS):
                 yield found[start : start + PORTION_KEYS]
 
-    def unsettled_of(self, group: str) -> Mapping[Key, int]:
+    def unsettled_of(self, group: str) -> Mapping[OffsetKey, int]:
         """The keys of a group of which a write has not ended, or has failed. Not to be changed."""
         return self.unsettled.get(group, {})
 
-    def offsets_of(self, group: str) -> Mapping[Key, CommittedOffset]:
+    def offsets_of(self, group: str) -> Mapping[OffsetKey, CommittedOffset]:
         """The committed offsets of a group. Not to be changed."""
         return self.offsets.get(group, {})
 
-    def holds_key(self, group: str, key: Key) -> bool:
+    def holds_key(self, group: str, key: OffsetKey) -> bool:
         """Whether the log may hold a value of that key."""
         return (
             key in self.offsets_of(group)
@@ -180,7 +180,7 @@ class Shard:
         """The groups of which the log may hold an offset, each once."""
         yield from dict.fromkeys((*self.offsets, *self.unsettled, *self.transactional.groups()))
 
-    def set(self, group: str, key: Key, committed: CommittedOffset | None) -> None:
+    def set(self, group: str, key: OffsetKey, committed: CommittedOffset | None) -> None:
         """Take a value that is committed, or its removal (None)."""
         offsets = self.offsets.setdefault(group, {})
         if committed is None:
@@ -203,11 +203,11 @@ class Shard:
         if not any(isinstance(walk.topics, Missing) for walk in self.walks):
             self.walks.append(Walk(self, missing))
 
-    def wrote(self, group: str, key: Key, token: int) -> None:
+    def wrote(self, group: str, key: OffsetKey, token: int) -> None:
         """Note that a value, or its removal, has been written and is not committed yet."""
         self.unsettled.setdefault(group, {})[key] = token
 
-    def settled(self, group: str, key: Key, token: int, error: ErrorCode) -> None:
+    def settled(self, group: str, key: OffsetKey, token: int, error: ErrorCode) -> None:
         """Note that the write `token` has ended. Later writes to the key have not."""
         unsettled = self.unsettled.get(group, {})
         if unsettled.get(key) != token:

@@ -34,7 +34,7 @@ EXIT_CONFLICT = 78
 NOT_CONTROLLER, STALE_BROKER_EPOCH = 41, 77
 
 
-class State(enum.IntEnum):
+class BrokerState(enum.IntEnum):
     """BrokerState on the wire (R631-182)."""
 
     UNKNOWN = 0
@@ -55,22 +55,22 @@ class Event(enum.Enum):
     STOPPED = "stops without a grant"
 
 
-TRANSITIONS: dict[tuple[State, Event], State] = {
-    (State.INITIAL, Event.RESTORED): State.ACTIVE,
-    (State.ACTIVE, Event.GRANTED): State.ACTIVE,
-    (State.ACTIVE, Event.RESTORED): State.ACTIVE,
-    (State.ACTIVE, Event.LEASE_ENDED): State.FENCED,
-    (State.ACTIVE, Event.REVOKED): State.FENCED,
-    (State.FENCED, Event.RESTORED): State.ACTIVE,
-    (State.ACTIVE, Event.RELEASED): State.SHUTDOWN,
-    (State.FENCED, Event.RELEASED): State.SHUTDOWN,
-    (State.INITIAL, Event.STOPPED): State.SHUTDOWN,
-    (State.ACTIVE, Event.STOPPED): State.SHUTDOWN,
-    (State.FENCED, Event.STOPPED): State.SHUTDOWN,
+TRANSITIONS: dict[tuple[BrokerState, Event], BrokerState] = {
+    (BrokerState.INITIAL, Event.RESTORED): BrokerState.ACTIVE,
+    (BrokerState.ACTIVE, Event.GRANTED): BrokerState.ACTIVE,
+    (BrokerState.ACTIVE, Event.RESTORED): BrokerState.ACTIVE,
+    (BrokerState.ACTIVE, Event.LEASE_ENDED): BrokerState.FENCED,
+    (BrokerState.ACTIVE, Event.REVOKED): BrokerState.FENCED,
+    (BrokerState.FENCED, Event.RESTORED): BrokerState.ACTIVE,
+    (BrokerState.ACTIVE, Event.RELEASED): BrokerState.SHUTDOWN,
+    (BrokerState.FENCED, Event.RELEASED): BrokerState.SHUTDOWN,
+    (BrokerState.INITIAL, Event.STOPPED): BrokerState.SHUTDOWN,
+    (BrokerState.ACTIVE, Event.STOPPED): BrokerState.SHUTDOWN,
+    (BrokerState.FENCED, Event.STOPPED): BrokerState.SHUTDOWN,
 }
 
 
-ACTIVE, SHUTDOWN = State.ACTIVE, State.SHUTDOWN
+ACTIVE, SHUTDOWN = BrokerState.ACTIVE, BrokerState.SHUTDOWN
 """Module names, because every turn uses them and the look-up of an enum member costs more."""
 FAR_MS = 1 << 62
 
@@ -78,7 +78,7 @@ FAR_MS = 1 << 62
 class Heartbeat(NamedTuple):
     """The content of the next heartbeat, without listeners, rack, features and ids, which the node adds."""
 
-    target: State
+    target: BrokerState
     epoch: int
     lease_start_ms: int
     """Wall clock time of sending (R631-141)."""
@@ -123,7 +123,7 @@ class Lifecycle:
     send."""
 
     def __init__(self, interval_ms: int, lease_ms: int) -> None:
-        self.state = State.INITIAL
+        self.state = BrokerState.INITIAL
         self.epoch = -1
         """The last broker epoch granted; -1 before the first. Invariant: never falls."""
         self.interval_ms = interval_ms
@@ -151,12 +151,12 @@ class Lifecycle:
     def tick(self, now: Now, metadata: Metadata) -> Heartbeat | None:
         """End a lease whose time is over. Returns the heartbeat to send now, if one is due; at most one is in
         flight."""
-        if self.state is State.ACTIVE and now.mono_ms >= self.lease_until_ms:
+        if self.state is BrokerState.ACTIVE and now.mono_ms >= self.lease_until_ms:
             self._tell_fenced = self._stopping_since_ms < 0
             self._move(Event.LEASE_ENDED, "the lease ended without renewal", now)
         if self._stopping_since_ms >= 0:
             self._limit_stop(now)
-        if self.state is State.SHUTDOWN or self._sent is not None or now.mono_ms < self._due_ms:
+        if self.state is BrokerState.SHUTDOWN or self._sent is not None or now.mono_ms < self._due_ms:
             return None
         if not self._started and not metadata.caught_up:
             return None
@@ -168,7 +168,7 @@ class Lifecycle:
 
     def answered(self, answer: Answer, now: Now) -> None:
         """Take the answer to the heartbeat in flight."""
-        if self._sent is None or self.state is State.SHUTDOWN:
+        if self._sent is None or self.state is BrokerState.SHUTDOWN:
             return
         (sent, beat), self._sent = self._sent, None
         if answer.error == NOT_CONTROLLER:
@@ -177,11 +177,11 @@ class Lifecycle:
             return
         self._answered_ms = now.mono_ms
         self._note_rival(answer, now)
-        if beat.target is State.FENCED:
+        if beat.target is BrokerState.FENCED:
             self._tell_fenced = False
             self._due_ms = now.mono_ms
         self._obey(answer, sent, beat, now)
-        if beat.target is State.SHUTDOWN and self.stop_at is None:
+        if beat.target is BrokerState.SHUTDOWN and self.stop_at is None:
             self._stop_beats += 1
             self._due_ms = now.mono_ms + (RETRY_MS if self._stop_beats == 1 else self.interval_ms)
 
@@ -199,11 +199,11 @@ class Lifecycle:
     def stop(self, now: Now, *, ask: bool = True) -> None:
         """End the process by a controlled shutdown (R631-165). It ends at once from INITIAL (A49), or when `ask` is
         false. A repeated call changes nothing."""
-        if self._stopping_since_ms >= 0 or self.state is State.SHUTDOWN:
+        if self._stopping_since_ms >= 0 or self.state is BrokerState.SHUTDOWN:
             return
         self._stopping_since_ms = self._answered_ms = now.mono_ms
         self._due_ms = now.mono_ms
-        if self.state is State.INITIAL:
+        if self.state is BrokerState.INITIAL:
             self._end(Event.STOPPED, 0, "stopped before it was ever active", now)
         elif not ask:
             self._end(Event.STOPPED, 0, "stopped without asking, controlled.shutdown.enable=false", now)
@@ -242,32 +242,32 @@ class Lifecycle:
 
     # ---- decisions
 
-    def _target(self) -> State:
+    def _target(self) -> BrokerState:
         if self._stopping_since_ms >= 0:
-            return State.SHUTDOWN
-        return State.FENCED if self._tell_fenced else State.ACTIVE
+            return BrokerState.SHUTDOWN
+        return BrokerState.FENCED if self._tell_fenced else BrokerState.ACTIVE
 
     def _obey(self, answer: Answer, sent: Now, beat: Heartbeat, now: Now) -> None:
         if answer.error:
-            if answer.next_state == State.FENCED:
+            if answer.next_state == BrokerState.FENCED:
                 self._revoked(answer, f"the controller answered error {answer.error} and FENCED", now)
             self._retry(now)
-        elif answer.next_state == State.SHUTDOWN and beat.target is State.SHUTDOWN:
+        elif answer.next_state == BrokerState.SHUTDOWN and beat.target is BrokerState.SHUTDOWN:
             self._end(Event.RELEASED, 0, "controlled shutdown granted", now)
-        elif answer.next_state == State.FENCED:
+        elif answer.next_state == BrokerState.FENCED:
             self._revoked(answer, "the controller ordered FENCED", now)
-            if beat.target is State.ACTIVE:
+            if beat.target is BrokerState.ACTIVE:
                 self._retry(now)
-        elif answer.next_state == State.ACTIVE:
+        elif answer.next_state == BrokerState.ACTIVE:
             self._granted(answer, sent, beat, now)
-        elif answer.next_state == State.INITIAL:
+        elif answer.next_state == BrokerState.INITIAL:
             self._retry(now)
 
     def _granted(self, answer: Answer, sent: Now, beat: Heartbeat, now: Now) -> None:
         until_ms = sent.mono_ms + answer.lease_end_ms - beat.lease_start_ms
         if answer.lease_end_ms <= beat.lease_start_ms or until_ms <= now.mono_ms or answer.epoch < 0:
             return
-        if answer.epoch <= self.epoch and self.state is not State.ACTIVE:
+        if answer.epoch <= self.epoch and self.state is not BrokerState.ACTIVE:
             self._tell_fenced = True  # the controller must take the old epoch back before it gives a new one (rule 3)
             return
         event = Event.RESTORED if answer.epoch > self.epoch else Event.GRANTED
@@ -278,16 +278,16 @@ class Lifecycle:
         self._move(event, f"lease granted under broker epoch {self.epoch}", now)
 
     def _revoked(self, answer: Answer, why: str, now: Now) -> None:
-        if self.state is State.INITIAL:
+        if self.state is BrokerState.INITIAL:
             # At level 1 a refusal carries epoch 0. Taking it ends the first phase, since no lease has epoch 0 (A18).
             self.epoch = max(self.epoch, answer.epoch)
-        elif self.state is State.ACTIVE:
+        elif self.state is BrokerState.ACTIVE:
             # With an error the controller has ended the lease already. Only an order without an error is confirmed.
             self._tell_fenced = not answer.error and self._stopping_since_ms < 0
             self._move(Event.REVOKED, why, now)
 
     def _note_rival(self, answer: Answer, now: Now) -> None:
-        if answer.error != STALE_BROKER_EPOCH or answer.next_state != State.FENCED:
+        if answer.error != STALE_BROKER_EPOCH or answer.next_state != BrokerState.FENCED:
             self._rival_since_ms = -1
         elif self._rival_since_ms < 0 or answer.controller != self._refused_by:
             self._rival_since_ms, self._refused_by = now.mono_ms, answer.controller
@@ -296,7 +296,7 @@ class Lifecycle:
             self._end(Event.STOPPED, EXIT_CONFLICT, why, now)
 
     def _limit_stop(self, now: Now) -> None:
-        if self.state is State.SHUTDOWN:
+        if self.state is BrokerState.SHUTDOWN:
             return
         if now.mono_ms - self._stopping_since_ms >= STOP_LIMIT_MS:
             self._end(Event.STOPPED, 0, "controlled shutdown was not granted within five minutes", now)

@@ -24,7 +24,7 @@ from actors.broker.log.segment import Segment
 from actors.ports import Disk
 
 
-class Part(NamedTuple):
+class IndexedSegment(NamedTuple):
     """One segment that has an index."""
 
     segment: Segment
@@ -60,7 +60,7 @@ class AbortedSearch(NamedTuple):
     """A job for a thread that finds the aborted transactions in a range of offsets. Raises DiskFailed, CorruptBatch;
     FileNotFoundError if a segment went meanwhile."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[IndexedSegment, ...]
     segments: tuple[Segment, ...]
     """All segments of the log."""
     snapshots: tuple[tuple[int, str], ...]

@@ -6,7 +6,7 @@ job for a thread: `aborted_search.py`.
 
 from bisect import bisect_left
 
-from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, AllAborted, Content, Part
+from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, AllAborted, Content, IndexedSegment
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import CorruptTransactionIndex, overlapping
 
@@ -44,7 +44,7 @@ def _aborted_search(log: PartitionLog, place: int, offset: int, upper_offset: in
     for one in log.aborted.segments[place:]:
         index, end = one.aborted, log.end_of(one)
         known = index.candidates(offset, upper_offset, end, cold=False) if index.in_memory else None
-        parts.append(Part(one, end, known))
+        parts.append(IndexedSegment(one, end, known))
     segments, snapshots = tuple(log.segments), log.snapshots.paths()
     return AbortedSearch(tuple(parts), segments, snapshots, log.disk, log.generation, log.layout, offset, upper_offset)
 

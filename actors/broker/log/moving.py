@@ -44,7 +44,7 @@ NEAR_BYTES = 256 << 10
 """How many bytes are copied inside the loop at a time, after a slice that was shorter."""
 
 
-class Lost(ValueError):
+class MissingBatch(ValueError):
     """The current log has no whole batch where it should have one: it cannot be moved."""
 
 
@@ -213,12 +213,14 @@ class Move:
 
     def take(self, copied: Copied, now_ms: int, high_watermark: int) -> None:
         """Append a slice to the future log; a slice is left out if the current log has been cut under it. Raises
-        DiskFull, DiskFailed, Lost."""
+        DiskFull, DiskFailed, MissingBatch."""
         current, future = self.current, self.future
         if copied.generation != current.generation or copied.offset != future.log_end_offset:
             return
         if not copied.headers:
-            raise Lost(f"{current.directory} ends at {current.log_end_offset} and has no batch at {copied.offset}")
+            raise MissingBatch(
+                f"{current.directory} ends at {current.log_end_offset} and has no batch at {copied.offset}"
+            )
         first = copied.headers[0]
         if first.base_offset < future.log_end_offset:
             # The current log has begun anew in the middle of a batch, as a follower may.

@@ -51,7 +51,7 @@ Lasts = dict[Segment, tuple[int, int]]
 """The result of `find_last` for each segment, before anything was cut."""
 
 
-class Cut(NamedTuple):
+class RemovedBytes(NamedTuple):
     """Bytes that were removed because they are not trusted."""
 
     path: str
@@ -71,7 +71,7 @@ class Recovered(NamedTuple):
     """A log, open for appends, and what happened to it."""
 
     log: PartitionLog
-    cuts: tuple[Cut, ...]
+    cuts: tuple[RemovedBytes, ...]
     scanned_bytes: int
     rebuilt: tuple[str, ...] = ()
     """Sentences about indexes of aborted transactions that were damaged."""
@@ -209,13 +209,13 @@ def _remove(log: PartitionLog, leftovers: list[str]) -> None:
         log.disk.remove(f"{log.directory}/{name}")
 
 
-def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts) -> list[Cut]:
+def _close_holes(log: PartitionLog, trusted: int, leftovers: list[str], lasts: Lasts) -> list[RemovedBytes]:
     """Cut the log where segments that are wholly below `trusted` do not follow each other: the log was becoming shorter
     when the power was cut. Where an epoch falls the log is damaged: what was cut is back, or a bit has rotted, and
     nothing tells which. Adds to `lasts` what it has read of each segment."""
     cut, gone = _bases(leftovers, LOG + CUT), _bases(leftovers, LOG + FRONT)
     unsaid = _bases(leftovers, LOG + DELETED)
-    segments, cuts, front = log.segments, list[Cut](), 0
+    segments, cuts, front = log.segments, list[RemovedBytes](), 0
     for segment in segments:
         lasts[segment] = segment.find_last()
     found = list(lasts.values())
@@ -244,9 +244,9 @@ def _bases(names: list[str], ending: str) -> list[int]:
     return [int(name[:20]) for name in names if name[:20].isdecimal() and name[20:] == ending]
 
 
-def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
+def _scan(log: PartitionLog, trusted: int) -> tuple[list[RemovedBytes], int]:
     """Check every batch from offset `trusted` on, remove what is not sound, and find the log's end."""
-    segments, cuts, scanned = log.segments, list[Cut](), 0
+    segments, cuts, scanned = log.segments, list[RemovedBytes](), 0
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
         end = NO_LIMIT if last else segments[place + 1].base_offset
@@ -261,7 +261,7 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
             # All of it was durable once. Cut off it would leave a hole that nobody sees; as it is, readers find out.
             log.damaged = f"{found.fault} at byte {found.position} of {segment.path(LOG)}"
         elif found.fault is not None:
-            cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
+            cuts.append(RemovedBytes(segment.path(LOG), found.position, segment.size - found.position, found.fault))
             segment.log.truncate(found.position)
             note_cut(log, segment)
         if not last and found.next_offset < end and found.next_offset >= trusted and end > log.cleaned_offset:
@@ -274,8 +274,8 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
     return cuts, scanned
 
 
-def _drop(log: PartitionLog, place: int) -> list[Cut]:
-    cuts = [Cut(segment.path(LOG), 0, segment.size, "behind") for segment in log.segments[place:]]
+def _drop(log: PartitionLog, place: int) -> list[RemovedBytes]:
+    cuts = [RemovedBytes(segment.path(LOG), 0, segment.size, "behind") for segment in log.segments[place:]]
     _unlink_all([segment.delete(CUT) for segment in reversed(log.segments[place:])])
     del log.segments[place:]
     return cuts

@@ -51,7 +51,7 @@ FORMS: dict[str, Callable[[TopicSettings], tuple[int, int]]] = {
 _HEADER = struct.Struct(">qi4xb4xh20xqhi4x")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request to a partition is refused. `code` is the error of the answer. `records` are (index, sentence) of
     invalid records."""
 
@@ -64,7 +64,7 @@ class Refused(Exception):
         looked at."""
 
 
-class Claims(NamedTuple):
+class ProducedHeader(NamedTuple):
     """The fields of a produced batch's header that are checked here."""
 
     base_offset: int
@@ -82,35 +82,35 @@ def compressed(records: Any) -> bool:
     return records is not None and len(records) >= HEADER_SIZE and records[22] & CODECS != 0
 
 
-def check(records: Any, settings: TopicSettings, version: int, transactional_id: str | None) -> Claims:
+def check(records: Any, settings: TopicSettings, version: int, transactional_id: str | None) -> ProducedHeader:
     """The claims of a batch whose form and size are valid. `version`: that of the Produce request.
 
-    Raises Refused: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+    Raises RequestRefused: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
+    UNSUPPORTED_COMPRESSION_TYPE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
     size = 0 if records is None else len(records)
-    claims = Claims._make(_HEADER.unpack_from(records)) if size >= HEADER_SIZE else None
+    claims = ProducedHeader._make(_HEADER.unpack_from(records)) if size >= HEADER_SIZE else None
     if claims is None or claims.length + SIZE_BYTES != size:
-        raise Refused(_form_error(records, claims), "a produce request holds one whole record batch a partition")
+        raise RequestRefused(_form_error(records, claims), "a produce request holds one whole record batch a partition")
     if claims.magic != MAGIC:
         code = ErrorCode.INVALID_RECORD if claims.magic in FORMER_MAGIC else ErrorCode.CORRUPT_MESSAGE
-        raise Refused(code, f"record batches have magic 2 here, not {claims.magic & 0xFF}")
+        raise RequestRefused(code, f"record batches have magic 2 here, not {claims.magic & 0xFF}")
     if size > settings.max_message_bytes:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {size} bytes is larger than max.message.bytes={settings.max_message_bytes}",
         )
     if size > settings.segment_bytes:
-        raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
+        raise RequestRefused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
     if claims.attributes & CODECS == ZSTD and version < ZSTD_FROM:
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        raise RequestRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if claims.attributes & TRANSACTIONAL and not transactional_id:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch comes with a transactional id"
         )
     return claims
 
 
-def _form_error(records: Any, claims: Claims | None) -> ErrorCode:
+def _form_error(records: Any, claims: ProducedHeader | None) -> ErrorCode:
     """The error for bytes that are not one whole batch. A client may have sent none, a part of one, or several; a
     length that cannot be one, or bytes behind the batch that are none, show damage."""
     if claims is None or claims.length + SIZE_BYTES > len(records):
@@ -121,16 +121,18 @@ def _form_error(records: Any, claims: Claims | None) -> ErrorCode:
     return ErrorCode.INVALID_RECORD if another else ErrorCode.CORRUPT_MESSAGE
 
 
-def judge(claims: Claims) -> None:
-    """Check the header of a produced batch. Raises Refused, INVALID_RECORD, if no producer writes such a header."""
+def judge(claims: ProducedHeader) -> None:
+    """Check the header of a produced batch. Raises RequestRefused, INVALID_RECORD, if no producer writes such a header."""
     if claims.base_offset != 0:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.INVALID_RECORD, f"a produced batch counts its records from 0, not from {claims.base_offset}"
         )
     if claims.producer_id >= 0 and (claims.producer_epoch < 0 or claims.base_sequence < 0):
-        raise Refused(ErrorCode.INVALID_RECORD, "a batch of an idempotent producer has an epoch and a sequence number")
+        raise RequestRefused(
+            ErrorCode.INVALID_RECORD, "a batch of an idempotent producer has an epoch and a sequence number"
+        )
     if claims.attributes & TRANSACTIONAL and claims.producer_id < 0:
-        raise Refused(ErrorCode.INVALID_RECORD, "a transactional batch has a producer id")
+        raise RequestRefused(ErrorCode.INVALID_RECORD, "a transactional batch has a producer id")
 
 
 def target(settings: TopicSettings, attributes: int) -> Target | None:
@@ -143,7 +145,7 @@ def target(settings: TopicSettings, attributes: int) -> Target | None:
     return Target(codec, level, min(settings.max_message_bytes, settings.segment_bytes))
 
 
-def outgrown(settings: TopicSettings) -> Refused:
+def outgrown(settings: TopicSettings) -> RequestRefused:
     """The answer to a batch that is too large in the codec of its topic."""
     if settings.max_message_bytes <= settings.segment_bytes:
         limit = f"max.message.bytes={settings.max_message_bytes}"
@@ -151,16 +153,18 @@ def outgrown(settings: TopicSettings) -> Refused:
     else:
         limit, code = "a segment", ErrorCode.RECORD_LIST_TOO_LARGE
     form = f"compression.type={settings.compression_type}"
-    return Refused(code, f"with the topic's {form} the batch is larger than {limit}: send fewer records in a batch")
+    return RequestRefused(
+        code, f"with the topic's {form} the batch is larger than {limit}: send fewer records in a batch"
+    )
 
 
-def believe(records: Any, verdict: int | bytearray | Refused | None) -> Any:
+def believe(records: Any, verdict: int | bytearray | RequestRefused | None) -> Any:
     """The batch to append, once its records have been inspected. `verdict`: their largest timestamp (ms), which is written
     into its header; or the batch in the codec of its topic; or why it is refused; None: the inspection could not be done.
-    Raises Refused."""
+    Raises RequestRefused."""
     if verdict is None:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the records of the batch could not be looked at")
-    if isinstance(verdict, Refused):
+        raise RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR, "the records of the batch could not be looked at")
+    if isinstance(verdict, RequestRefused):
         raise verdict
     if isinstance(verdict, bytearray):
         return verdict
@@ -172,7 +176,7 @@ def accept(
     data: Buffer, settings: TopicSettings, offset: int, leader_epoch: int, wall_ms: int, *, client: bool
 ) -> Sequence[Header]:
     """Check all records of one or more batches, and give them offsets from `offset` on. `data` is changed in place.
-    Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP."""
+    Raises RequestRefused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP."""
     oldest_ms, newest_ms = _times(settings, wall_ms)
     try:
         return batch.accept(
@@ -200,13 +204,13 @@ def rules(settings: TopicSettings, wall_ms: int) -> Rules:
     )
 
 
-def refusal(error: CorruptBatch) -> Refused:
+def refusal(error: CorruptBatch) -> RequestRefused:
     """The refusal of a produced batch with such a fault."""
     if isinstance(error, InvalidRecords):
         code = ErrorCode.INVALID_TIMESTAMP if error.mistimed else ErrorCode.INVALID_RECORD
-        return Refused(code, error.reason, error.errors)
+        return RequestRefused(code, error.reason, error.errors)
     invalid = isinstance(error, InvalidRecord)
-    return Refused(ErrorCode.INVALID_RECORD if invalid else ErrorCode.CORRUPT_MESSAGE, error.reason)
+    return RequestRefused(ErrorCode.INVALID_RECORD if invalid else ErrorCode.CORRUPT_MESSAGE, error.reason)
 
 
 def _times(settings: TopicSettings, wall_ms: int) -> tuple[int, int]:

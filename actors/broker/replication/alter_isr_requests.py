@@ -15,7 +15,7 @@ This file alone decides what a request holds, when the next one leaves, and what
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from actors.broker.replication.isr_transitions import Effect, Event, Isr, Proposal, Row, Stage
+from actors.broker.replication.isr_transitions import Effect, Event, Isr, IsrTransition, Proposal, Stage
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -40,7 +40,7 @@ MEANING: dict[int, Event] = {
 proposal."""
 
 
-class Led(Protocol):
+class LedPartition(Protocol):
     """A partition that this broker leads, as far as proposals need it."""
 
     topic: str
@@ -51,10 +51,10 @@ class Led(Protocol):
     isr: Isr
 
 
-class Entry(NamedTuple):
+class AlterIsrEntry(NamedTuple):
     """One proposal in a request."""
 
-    partition: Led
+    partition: LedPartition
     proposal: Proposal
     leader_epoch: int
     """The leader epoch when the proposal was handed over. The partition epoch that it rests on is the proposal's
@@ -64,8 +64,8 @@ class Entry(NamedTuple):
 class Moved(NamedTuple):
     """A partition whose proposal an answer has moved, and the row of the table that was applied."""
 
-    partition: Led
-    row: Row
+    partition: LedPartition
+    row: IsrTransition
 
 
 class IsrProposals:
@@ -75,17 +75,17 @@ class IsrProposals:
         self.me = me
         self.hold_off_ms = hold_off_ms
         self.not_before_ms = 0
-        self._queued: dict[Led, None] = {}
+        self._queued: dict[LedPartition, None] = {}
         """Partitions whose proposal is in stage Q, in the order in which they were queued."""
-        self._again: list[Entry] = []
+        self._again: list[AlterIsrEntry] = []
         """Proposals that were sent and whose outcome is unknown: they go unchanged into the next request (T7)."""
-        self._in_flight: list[Entry] | None = None
+        self._in_flight: list[AlterIsrEntry] | None = None
 
-    def queue(self, partition: Led) -> None:
+    def queue(self, partition: LedPartition) -> None:
         """Queue a partition that has a new proposal (T1, T2)."""
         self._queued[partition] = None
 
-    def forget(self, partition: Led) -> None:
+    def forget(self, partition: LedPartition) -> None:
         """Forget a partition that this broker leads no longer, or that is gone. An entry in flight stays: T20 handles
         its answer."""
         self._queued.pop(partition, None)
@@ -113,7 +113,7 @@ class IsrProposals:
                 continue
             room -= _size(partition)
             if room >= 0:
-                entries.append(Entry(partition, partition.isr.flushed(), partition.leader_epoch))
+                entries.append(AlterIsrEntry(partition, partition.isr.flushed(), partition.leader_epoch))
             else:
                 self._queued[partition] = None
         if not entries:
@@ -149,7 +149,7 @@ class IsrProposals:
         self.not_before_ms = mono_ms + (BACKOFF_MS if known else BACKOFF_UNKNOWN_MS)
         return self._all(entries, lambda entry: Event.TRANSIENT, mono_ms)
 
-    def _all(self, entries: list[Entry], event: Callable[[Entry], Event], mono_ms: int) -> list[Moved]:
+    def _all(self, entries: list[AlterIsrEntry], event: Callable[[AlterIsrEntry], Event], mono_ms: int) -> list[Moved]:
         moved = []
         for entry in entries:
             isr = entry.partition.isr
@@ -159,7 +159,7 @@ class IsrProposals:
             moved.append(Moved(entry.partition, row))
         return moved
 
-    def _request(self, entries: list[Entry], broker_epoch: int) -> "AlterIsrRequest":
+    def _request(self, entries: list[AlterIsrEntry], broker_epoch: int) -> "AlterIsrRequest":
         kind = message("AlterIsrRequest")
         topics: dict[tuple[str, bytes], Any] = {}
         for partition, proposal, leader_epoch in entries:
@@ -182,7 +182,7 @@ class IsrProposals:
         return kind(broker_id=self.me, broker_epoch=broker_epoch, topics=list(topics.values()))
 
 
-def _size(partition: Led) -> int:
+def _size(partition: LedPartition) -> int:
     """The array elements of a partition in a request, at most: its topic, itself, each replica and each replica's
     epoch."""
     return 2 + 2 * len(partition.replicas)

@@ -67,7 +67,7 @@ Asked = tuple[int, int, int, int]
 """(fetch offset, leader epoch, last fetched epoch, log start) of a partition in the request that last named it."""
 
 
-class Limits(NamedTuple):
+class FetcherLimits(NamedTuple):
     """The node's replica.fetch.* settings."""
 
     wait_ms: int
@@ -76,7 +76,7 @@ class Limits(NamedTuple):
     partition_bytes_max: int
 
 
-class Cut(NamedTuple):
+class Truncation(NamedTuple):
     """A truncation that must read from the disk first."""
 
     partition: Partition
@@ -87,7 +87,7 @@ class Cut(NamedTuple):
     job: Preparation
 
 
-class Outcome(NamedTuple):
+class FetchOutcome(NamedTuple):
     """What a fetch answer has changed at this broker."""
 
     grown: list[Partition]
@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
     reports: list[str]
     failures: list[tuple[Partition, DiskFailed]]
     """Partitions whose disk failed: nothing can be appended to them any more."""
-    cuts: list[Cut]
+    cuts: list[Truncation]
     """Truncations whose jobs must run in a thread; their results go to `cut`."""
 
     def unlink(self, partition: Partition, jobs: list[Job]) -> None:
@@ -109,7 +109,7 @@ class Outcome(NamedTuple):
         self.jobs.setdefault(partition.log.disk, []).extend(jobs)
 
 
-class Question(NamedTuple):
+class FetchInFlight(NamedTuple):
     """A request in flight. `named`: the partitions whose position it states."""
 
     request: Message
@@ -120,7 +120,9 @@ class Question(NamedTuple):
 class Fetcher:
     """Everything that this broker fetches from one other broker."""
 
-    def __init__(self, source: int, me: int, limits: Limits, throttle: ReplicationThrottle | None = None) -> None:
+    def __init__(
+        self, source: int, me: int, limits: FetcherLimits, throttle: ReplicationThrottle | None = None
+    ) -> None:
         self.source = source
         self.me = me
         self.limits = limits
@@ -148,7 +150,7 @@ class Fetcher:
         self._session = 0
         self._epoch = 0
         self._generation = 0
-        self._in_flight: list[Question] = []
+        self._in_flight: list[FetchInFlight] = []
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -193,7 +195,7 @@ class Fetcher:
 
     # ---- the conversation
 
-    def ask(self, mono_ms: int) -> Question | None:
+    def ask(self, mono_ms: int) -> FetchInFlight | None:
         """The request to send now; None: there is nothing to ask. The caller gives it back with its answer to
         `answered`, or without one to `lost`."""
         for partition in [partition for partition, until_ms in self._delayed.items() if until_ms <= mono_ms]:
@@ -209,13 +211,13 @@ class Fetcher:
         self._urgent = False
         return self._build()
 
-    def lost(self, question: Question, mono_ms: int) -> None:
+    def lost(self, question: FetchInFlight, mono_ms: int) -> None:
         """Begin a new session after a pause, since no answer to a request will come."""
         if question.generation == self._generation:
             self.not_before_ms = mono_ms + BACKOFF_MS
             self._restart()
 
-    def answered(self, question: Question, reply: "FetchResponse", now: Now) -> Outcome:
+    def answered(self, question: FetchInFlight, reply: "FetchResponse", now: Now) -> FetchOutcome:
         """Append, truncate, and note what the answer says. The answer of a session that was given up changes nothing.
 
         If an append finds no room, the partition is fetched again later.
@@ -252,7 +254,7 @@ class Fetcher:
                         outcome.failures.append((partition, error))
         return outcome
 
-    def cut(self, cut: Cut, result: object, now: Now) -> Outcome:
+    def cut(self, cut: Truncation, result: object, now: Now) -> FetchOutcome:
         """Cut a log, after the job of the truncation has ended. If the log or its leader has changed meanwhile, the
         leader is asked again."""
         outcome = _nothing()
@@ -286,7 +288,7 @@ class Fetcher:
     # ---- inside
 
     def _take_one(
-        self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: Outcome
+        self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: FetchOutcome
     ) -> None:
         offset, epoch, _, _ = asked
         if partition.leader != self.source or partition.leader_epoch != epoch:
@@ -304,7 +306,7 @@ class Fetcher:
             if job is None:
                 self._cut(partition, last, end_offset, None, outcome)
             else:
-                outcome.cuts.append(Cut(partition, epoch, last, end_offset, job))
+                outcome.cuts.append(Truncation(partition, epoch, last, end_offset, job))
                 self._delay(partition, FAR_MS)
             return
         known = data.high_watermark
@@ -357,7 +359,7 @@ class Fetcher:
                 self._delay(partition, until_ms)
 
     def _cut(
-        self, partition: Partition, epoch: int, end_offset: int, prepared: Prepared | None, outcome: Outcome
+        self, partition: Partition, epoch: int, end_offset: int, prepared: Prepared | None, outcome: FetchOutcome
     ) -> None:
         log = partition.log
         before = log.log_end_offset
@@ -374,12 +376,12 @@ class Fetcher:
         self._changed[partition] = None
 
     @staticmethod
-    def _begin_anew(partition: Partition, offset: int, now: Now, outcome: Outcome) -> None:
+    def _begin_anew(partition: Partition, offset: int, now: Now, outcome: FetchOutcome) -> None:
         outcome.flush[partition] = None  # what fails half way may have cut a part
         outcome.unlink(partition, partition.restart(offset, now.wall_ms))
 
     def _refused(
-        self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: Outcome
+        self, partition: Partition, asked: Asked, data: "FetchResponse.PartitionData", now: Now, outcome: FetchOutcome
     ) -> None:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
             if asked[0] < data.log_start_offset or partition.log.log_end_offset == asked[0]:
@@ -410,7 +412,7 @@ class Fetcher:
         self._gone.clear()
         self._changed = {one: None for one in self._partitions.values() if one not in self._delayed}
 
-    def _build(self) -> Question:
+    def _build(self) -> FetchInFlight:
         kind = message("FetchRequest")
         topics: dict[bytes, Any] = {}
         named: list[Key] = []
@@ -449,15 +451,15 @@ class Fetcher:
             forgotten_topics_data=_by_topic(kind, self._gone) if self._epoch else [],
         )
         self._gone = {}
-        question = Question(request, self._generation, frozenset(named))
+        question = FetchInFlight(request, self._generation, frozenset(named))
         self._in_flight.append(question)
         if self._epoch:
             self._epoch = 1 if self._epoch == (1 << 31) - 1 else self._epoch + 1
         return question
 
 
-def _nothing() -> Outcome:
-    return Outcome([], [], {}, {}, [], [], [])
+def _nothing() -> FetchOutcome:
+    return FetchOutcome([], [], {}, {}, [], [], [])
 
 
 def _by_topic(kind: Any, named: Mapping[Key, str]) -> list["FetchRequest.ForgottenTopic"]:

@@ -74,7 +74,7 @@ class Effect(enum.Enum):
     FAILED = "count a refusal"
 
 
-class Row(NamedTuple):
+class IsrTransition(NamedTuple):
     """One row of the table."""
 
     name: str
@@ -85,44 +85,44 @@ class Row(NamedTuple):
 _S, _Q, _OUT, _A, _R = Stage.SETTLED, Stage.QUEUED, Stage.SENT, Stage.ACKNOWLEDGED, Stage.REFUSED
 _NEWER = (Effect.ADOPT, Effect.SETTLE, Effect.EVALUATE)
 
-TRANSITIONS: dict[tuple[Stage, Event], Row] = {
-    (_S, Event.WANTED): Row("T1 T2", _Q, (Effect.WANT,)),
-    (_S, Event.CONTENT): Row("T1 T2", _S),
-    (_Q, Event.WANTED): Row("T3", _Q, (Effect.WANT,)),
-    (_Q, Event.CONTENT): Row("T4", _S, (Effect.SETTLE,)),
-    (_Q, Event.FLUSH): Row("T5", _OUT),
-    (_OUT, Event.WANTED): Row("T6", _OUT),
-    (_OUT, Event.CONTENT): Row("T6", _OUT),
-    (_A, Event.WANTED): Row("T6", _A),
-    (_A, Event.CONTENT): Row("T6", _A),
-    (_R, Event.WANTED): Row("T6", _R),
-    (_R, Event.CONTENT): Row("T6", _R),
-    (_OUT, Event.TRANSIENT): Row("T7", _OUT, (Effect.RESEND,)),
-    (_OUT, Event.APPLIED): Row("T8", _A),
-    (_A, Event.APPLIED): Row("T9", _A),
-    (_A, Event.STALE): Row("T9", _A),
-    (_A, Event.FINAL): Row("T9", _A),
-    (_A, Event.TRANSIENT): Row("T9", _A),
-    (_A, Event.APPLIED_STATE): Row("T9", _A),
-    (_A, Event.APPLIED_OTHER): Row("T9", _A),
-    (_OUT, Event.APPLIED_STATE): Row("T10", _S, _NEWER),
-    (_OUT, Event.APPLIED_OTHER): Row("T11", _OUT),
-    (_OUT, Event.STALE): Row("T12", _R, (Effect.FAILED,)),
-    (_OUT, Event.FINAL): Row("T13", _S, (Effect.SETTLE, Effect.HOLD_OFF, Effect.FAILED)),
-    (_OUT, Event.LEASE_RENEWED): Row("T22", _OUT, (Effect.RESEND,)),
-    (_OUT, Event.CONTROLLER_CHANGED): Row("T23", _OUT, (Effect.RESEND,)),
+TRANSITIONS: dict[tuple[Stage, Event], IsrTransition] = {
+    (_S, Event.WANTED): IsrTransition("T1 T2", _Q, (Effect.WANT,)),
+    (_S, Event.CONTENT): IsrTransition("T1 T2", _S),
+    (_Q, Event.WANTED): IsrTransition("T3", _Q, (Effect.WANT,)),
+    (_Q, Event.CONTENT): IsrTransition("T4", _S, (Effect.SETTLE,)),
+    (_Q, Event.FLUSH): IsrTransition("T5", _OUT),
+    (_OUT, Event.WANTED): IsrTransition("T6", _OUT),
+    (_OUT, Event.CONTENT): IsrTransition("T6", _OUT),
+    (_A, Event.WANTED): IsrTransition("T6", _A),
+    (_A, Event.CONTENT): IsrTransition("T6", _A),
+    (_R, Event.WANTED): IsrTransition("T6", _R),
+    (_R, Event.CONTENT): IsrTransition("T6", _R),
+    (_OUT, Event.TRANSIENT): IsrTransition("T7", _OUT, (Effect.RESEND,)),
+    (_OUT, Event.APPLIED): IsrTransition("T8", _A),
+    (_A, Event.APPLIED): IsrTransition("T9", _A),
+    (_A, Event.STALE): IsrTransition("T9", _A),
+    (_A, Event.FINAL): IsrTransition("T9", _A),
+    (_A, Event.TRANSIENT): IsrTransition("T9", _A),
+    (_A, Event.APPLIED_STATE): IsrTransition("T9", _A),
+    (_A, Event.APPLIED_OTHER): IsrTransition("T9", _A),
+    (_OUT, Event.APPLIED_STATE): IsrTransition("T10", _S, _NEWER),
+    (_OUT, Event.APPLIED_OTHER): IsrTransition("T11", _OUT),
+    (_OUT, Event.STALE): IsrTransition("T12", _R, (Effect.FAILED,)),
+    (_OUT, Event.FINAL): IsrTransition("T13", _S, (Effect.SETTLE, Effect.HOLD_OFF, Effect.FAILED)),
+    (_OUT, Event.LEASE_RENEWED): IsrTransition("T22", _OUT, (Effect.RESEND,)),
+    (_OUT, Event.CONTROLLER_CHANGED): IsrTransition("T23", _OUT, (Effect.RESEND,)),
 }
 for _stage in Stage:
-    TRANSITIONS[_stage, Event.UPDATE_NEWER] = Row("T14", _S, _NEWER)
-    TRANSITIONS[_stage, Event.UPDATE_SAME] = Row("T15", _stage)
-    TRANSITIONS[_stage, Event.UPDATE_OLDER] = Row("T16", _stage)
-    TRANSITIONS[_stage, Event.OTHER_LEADER] = Row("T17", _S, (Effect.SETTLE,))
-    TRANSITIONS[_stage, Event.LEADER_AGAIN] = Row("T18", _S, _NEWER)
-    TRANSITIONS[_stage, Event.REMOVED] = Row("T19", _S, (Effect.SETTLE,))
-    TRANSITIONS[_stage, Event.FOREIGN] = Row("T20", _stage)
-    TRANSITIONS[_stage, Event.LEASE_ENDED] = Row("T21", _stage)
-    TRANSITIONS.setdefault((_stage, Event.LEASE_RENEWED), Row("T22", _stage))
-    TRANSITIONS.setdefault((_stage, Event.CONTROLLER_CHANGED), Row("T23", _stage))
+    TRANSITIONS[_stage, Event.UPDATE_NEWER] = IsrTransition("T14", _S, _NEWER)
+    TRANSITIONS[_stage, Event.UPDATE_SAME] = IsrTransition("T15", _stage)
+    TRANSITIONS[_stage, Event.UPDATE_OLDER] = IsrTransition("T16", _stage)
+    TRANSITIONS[_stage, Event.OTHER_LEADER] = IsrTransition("T17", _S, (Effect.SETTLE,))
+    TRANSITIONS[_stage, Event.LEADER_AGAIN] = IsrTransition("T18", _S, _NEWER)
+    TRANSITIONS[_stage, Event.REMOVED] = IsrTransition("T19", _S, (Effect.SETTLE,))
+    TRANSITIONS[_stage, Event.FOREIGN] = IsrTransition("T20", _stage)
+    TRANSITIONS[_stage, Event.LEASE_ENDED] = IsrTransition("T21", _stage)
+    TRANSITIONS.setdefault((_stage, Event.LEASE_RENEWED), IsrTransition("T22", _stage))
+    TRANSITIONS.setdefault((_stage, Event.CONTROLLER_CHANGED), IsrTransition("T23", _stage))
 del _stage
 
 
@@ -175,7 +175,7 @@ class Isr:
 
     def answered(
         self, proposal: Proposal, event: Event, *, isr: Iterable[int] = (), partition_epoch: int = -1, until_ms: int = 0
-    ) -> Row:
+    ) -> IsrTransition:
         """Take an answer for `proposal`, or its loss. `isr` and `partition_epoch` with APPLIED_STATE, `until_ms` with
         FINAL (hold-off)."""
         return self._move(
@@ -185,7 +185,7 @@ class Isr:
             until_ms=until_ms,
         )
 
-    def updated(self, isr: Iterable[int], partition_epoch: int, *, again: bool = False) -> Row:
+    def updated(self, isr: Iterable[int], partition_epoch: int, *, again: bool = False) -> IsrTransition:
         """Take a committed update of a partition that is still led. `again`: under a higher leader epoch (T18)."""
         if partition_epoch == self.partition_epoch:
             event = Event.UPDATE_SAME
@@ -195,7 +195,7 @@ class Isr:
             event = Event.LEADER_AGAIN if again else Event.UPDATE_NEWER
         return self._move(event, isr=isr, partition_epoch=partition_epoch)
 
-    def happened(self, event: Event) -> Row:
+    def happened(self, event: Event) -> IsrTransition:
         """Take an event without data: OTHER_LEADER, REMOVED, LEASE_ENDED, LEASE_RENEWED, CONTROLLER_CHANGED."""
         return self._move(event)
 
@@ -212,7 +212,7 @@ class Isr:
         isr: Iterable[int] = (),
         partition_epoch: int = -1,
         until_ms: int = 0,
-    ) -> Row:
+    ) -> IsrTransition:
         row = TRANSITIONS.get((self.stage, event))
         assert row is not None, f"{event.name} cannot happen in stage {self.stage.name}"
         for effect in row.effects:

@@ -25,9 +25,9 @@ from actors.broker.log.producers import markers
 from actors.broker.log.producers.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
 from actors.broker.replication import isr_transitions as isr_rules
-from actors.broker.replication.admission import Refused, accept
+from actors.broker.replication.admission import RequestRefused, accept
 from actors.broker.replication.followers import Follower, Position
-from actors.broker.replication.isr_transitions import Event, Isr, Row, View
+from actors.broker.replication.isr_transitions import Event, Isr, IsrTransition, View
 from actors.broker.replication.replication_throttle import ReplicationThrottle, lists
 from actors.ports import Buffer, Disk, DiskFull
 from actors.settings.tables.log import AS_PRODUCED
@@ -62,7 +62,7 @@ class Became(enum.Enum):
     SAME = "same part as before"
 
 
-class NoRoom(Refused):
+class NoRoom(RequestRefused):
     """The disk of the log is full: another member of the ISR may have room."""
 
 
@@ -101,7 +101,7 @@ class Cluster:
         """Whether consumers are sent to the closest replica (KIP-392), so followers should soon know what is committed."""
 
 
-class Waiting(Protocol):
+class WaitingFetcher(Protocol):
     """A fetcher whose answer may be waiting for a partition to change."""
 
     replica: int
@@ -113,7 +113,7 @@ class Waiting(Protocol):
 class Watcher(Protocol):
     """What a partition keeps of a fetcher that is to hear of its changes."""
 
-    def stir(self) -> Waiting:
+    def stir(self) -> WaitingFetcher:
         """Note that the partition changed: look at it with the fetcher's next answer."""
 
 
@@ -178,7 +178,7 @@ class Partition:
         self.led_from = 0
         """The log end when the present unbroken leadership began: a leader before it may have shown all that is
         below."""
-        self._unwritten: dict[int, tuple[type[Refused], str]] = {}
+        self._unwritten: dict[int, tuple[type[RequestRefused], str]] = {}
         """Producers whose last batch found no room, or came too early behind a cut, and the refusal that says so;
         `UNWRITTEN_MAX` at most. What they sent behind it is refused for the same reason and not as out of order:
         librdkafka answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and under that it repeats records
@@ -220,7 +220,7 @@ class Partition:
         self.throttled_as_follower = lists(settings.follower_replication_throttled_replicas, self.number, me)
         """Whether what this replica takes in counts against this broker's rate, and may be held back (KIP-73)."""
 
-    def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, Row | None]:
+    def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, IsrTransition | None]:
         """Take over a committed assignment. Returns what became of this broker's part, and the row of the ISR table
         that moved."""
         led, leads = self.leads, assignment.leader == self.cluster.me
@@ -235,7 +235,7 @@ class Partition:
         changed = again or assignment.leader != self.leader
         self.replicas = assignment.replicas
         self.leader, self.leader_epoch = assignment.leader, assignment.leader_epoch
-        row: Row | None = None
+        row: IsrTransition | None = None
         if not leads:
             if led:
                 row = self.isr.happened(Event.OTHER_LEADER)
@@ -267,12 +267,12 @@ class Partition:
     # ---- leader: append
 
     def admit(self, acks: int) -> None:
-        """Check a produce before anything is written. Raises Refused if this broker is not the leader, or the committed
-        ISR is too small (R497-25)."""
+        """Check a produce before anything is written. Raises RequestRefused if this broker is not the leader, or the
+        committed ISR is too small (R497-25)."""
         if self.leader != self.cluster.me:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(self.isr.isr) < self.min_insync:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self!r} has {len(self.isr.isr)} in-sync replicas, fewer than min.insync.replicas",
             )
@@ -292,7 +292,7 @@ class Partition:
     def append(self, data: Buffer, wall_ms: int, *, client: bool) -> Appended:
         """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
 
-        Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
+        Raises RequestRefused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
         INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full (NoRoom) or a cut is not durable yet. Raises
         DiskFailed: nothing more can be appended.
         """
@@ -314,17 +314,17 @@ class Partition:
             if isinstance(error, OutOfOrderSequence) and headers[0].producer_id in self._unwritten:
                 kind, sentence = self._unwritten[headers[0].producer_id]
                 raise kind(ErrorCode.KAFKA_STORAGE_ERROR, sentence) from None
-            raise Refused(CODES[error.code], str(error)) from None
+            raise RequestRefused(CODES[error.code], str(error)) from None
         except Unsettled:
             sentence = f"{self!r} was cut a moment ago, and nothing is appended before that is durable: send it again"
-            raise self._not_written(headers[0].producer_id, Refused, sentence) from None
+            raise self._not_written(headers[0].producer_id, RequestRefused, sentence) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
             # What the system says names a file of this machine, which is for the log and not for a client.
             sentence = f"the leader of {self!r} has no room on its disk"
             raise self._not_written(headers[0].producer_id, NoRoom, sentence) from None
 
-    def _not_written(self, producer_id: int, kind: type[Refused], sentence: str) -> Refused:
+    def _not_written(self, producer_id: int, kind: type[RequestRefused], sentence: str) -> RequestRefused:
         self._unwritten[producer_id] = kind, sentence
         if len(self._unwritten) > UNWRITTEN_MAX:
             del self._unwritten[next(iter(self._unwritten))]
@@ -346,12 +346,12 @@ class Partition:
         rises with each end (KIP-890, part 2); below that, the same is enough (`log/producers/producers.py`, rule 7).
         Without an open transaction the marker is written too.
 
-        Raises Refused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR when the disk is full.
-        Raises DiskFailed."""
+        Raises RequestRefused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR when the disk is
+        full. Raises DiskFailed."""
         try:
             self.log.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
         except ProducerFault as error:
-            raise Refused(CODES[error.code], str(error)) from None
+            raise RequestRefused(CODES[error.code], str(error)) from None
         marker = markers.Marker(commit, coordinator_epoch)
         return self.append(markers.build(producer_id, producer_epoch, marker, wall_ms), wall_ms, client=False)
 
@@ -402,11 +402,13 @@ class Partition:
     def note_fetch(
         self, replica: int, fetch_offset: int, log_start: int, broker_epoch: int, mono_ms: int, *, attached: bool
     ) -> None:
-        """Note where a follower is. `attached`: the partition is in a session that is kept. Raises Refused,
+        """Note where a follower is. `attached`: the partition is in a session that is kept. Raises RequestRefused,
         UNKNOWN_LEADER_EPOCH, if the replica is not assigned as far as known here."""
         follower = self.followers.get(replica)
         if follower is None:
-            raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica} is no replica of {self!r} as far as known here")
+            raise RequestRefused(
+                ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica} is no replica of {self!r} as far as known here"
+            )
         follower.attached = attached
         follower.fetched(Position(fetch_offset, log_start, broker_epoch, self.log.log_end_offset, mono_ms))
 
@@ -478,7 +480,7 @@ class Partition:
         return min(max(unstable, self.log.log_start_offset), self.high_watermark)
 
     def check_epoch(self, epoch: int, *, leader_only: bool) -> None:
-        """Check the leader epoch that a request names (KIP-320); -1 is not checked. Raises Refused:
+        """Check the leader epoch that a request names (KIP-320); -1 is not checked. Raises RequestRefused:
         FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
 
         An earlier epoch of the same unbroken leadership, as each change of an ISR leaves it where one number counts both
@@ -486,26 +488,27 @@ class Partition:
         compare its position behind such a batch with the end of the epoch before, takes the log for truncated, and throws
         away what it has fetched."""
         if epoch >= 0 and epoch != self.leader_epoch:
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
             )
         if self.leader != self.cluster.me and (leader_only or self.leader == NO_LEADER):
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def diverging(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """(epoch, end offset) of the newest common epoch if the fetcher's log has diverged from this one; None: it has
-        not (KIP-595's check in Fetch). Raises Refused, OFFSET_OUT_OF_RANGE, if this log knows nothing of that epoch."""
+        not (KIP-595's check in Fetch). Raises RequestRefused, OFFSET_OUT_OF_RANGE, if this log knows nothing of that
+        epoch."""
         if last_fetched_epoch < 0:
             return None
         epoch, end = self.log.end_offset_for_epoch(last_fetched_epoch)
         if epoch < 0 or end < 0:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+            raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
         return (epoch, end) if epoch < last_fetched_epoch or end < fetch_offset else None
 
     def check_offset(self, offset: int) -> None:
-        """Check an offset. Raises Refused, OFFSET_OUT_OF_RANGE, if it is outside [log start, log end]."""
+        """Check an offset. Raises RequestRefused, OFFSET_OUT_OF_RANGE, if it is outside [log start, log end]."""
         if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+            raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
 
     # ---- follower
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.aborted_transactions import aborted_transactions, take_rebuilt
 from actors.broker.log.reads import ColdRead
-from actors.broker.replication.admission import CODECS, Refused
+from actors.broker.replication.admission import CODECS, RequestRefused
 from actors.broker.replication.closest_replica import LEADER, Near, closest
 from actors.broker.replication.partition import NO_LEADER, Partition
 from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import Entry
+from actors.broker.replication.sessions import SessionPartition
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch, headers, verify
@@ -48,10 +48,10 @@ class Reader(NamedTuple):
     """Whether the fetcher understands zstd (KIP-110)."""
 
 
-class Look(NamedTuple):
+class PartitionRead(NamedTuple):
     """What a partition answers to a fetcher."""
 
-    entry: Entry
+    entry: SessionPartition
     error: int = ErrorCode.NONE
     high_watermark: int = -1
     log_start: int = -1
@@ -91,7 +91,7 @@ class Look(NamedTuple):
         )
 
 
-class Slice(NamedTuple):
+class OwnRead(NamedTuple):
     """The result of one read inside the broker."""
 
     offset: int
@@ -102,7 +102,7 @@ class Slice(NamedTuple):
     """A job that reads the bytes into memory; read again from `offset` with its result."""
 
 
-def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_max: int, warm: Any = None) -> Slice:
+def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_max: int, warm: Any = None) -> OwnRead:
     """Read for a component inside the broker, up to the log's end. `warm`: the result of the job that the last call
     returned. It is used once, and only if the log start has not passed it.
 
@@ -112,18 +112,18 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     log = partition.log
     start = max(offset, log.log_start_offset)
     if start >= log.log_end_offset:
-        return Slice(start)
+        return OwnRead(start)
     try:
         faster = log.sparse and isinstance(warm, FileNotFoundError)  # the cleaner may have been
         if warm is None or start != offset or faster:
             warm = log.read(start, bytes_max)
         if warm is None:
-            return Slice(start, cold=log.cold_read(start, bytes_max))
+            return OwnRead(start, cold=log.cold_read(start, bytes_max))
         if isinstance(warm, Exception):
             raise warm
         if not warm.data:
             if log.sparse and log.log_end_offset not in (start, log.log_start_offset):
-                return Slice(log.log_end_offset)  # nothing is left of what was there
+                return OwnRead(log.log_end_offset)  # nothing is left of what was there
             raise CorruptBatch(0, "no batch can be found there")
         _verify(partition, start, warm.data)
     except CorruptBatch as error:
@@ -134,12 +134,12 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
         replicas.unreadable[partition] = None
         note_failure(replicas, partition, error)
         raise DiskFailed(f"{partition!r} cannot be read from offset {start} on: {error}") from error
-    return Slice(start, warm.data)
+    return OwnRead(start, warm.data)
 
 
 def look(
-    replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool, over_rate: bool = False
-) -> Look:
+    replicas: Replicas, entry: SessionPartition, reader: Reader, bytes_max: int, *, first: bool, over_rate: bool = False
+) -> PartitionRead:
     """Look at one partition. `first`: no records were found before, so one batch is given even if it is larger than the
     limits. `over_rate`: throttled partitions give nothing to followers that are not in sync."""
     partition = entry.partition
@@ -161,7 +161,7 @@ def look(
                 partition.check_offset(entry.fetch_offset)
         held_back = over_rate and partition.throttled_as_leader and reader.replica not in partition.isr.isr
         return _read(partition, entry, reader, bytes_max, diverging, first, held_back)
-    except Refused as refused:
+    except RequestRefused as refused:
         return _refusal(partition, entry, refused.code, reader)
     except DiskFailed as error:
         if partition not in replicas.unreadable:
@@ -172,9 +172,9 @@ def look(
         return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR, reader)
 
 
-def _elsewhere(partition: Partition, entry: Entry, preferred: int) -> Look:
+def _elsewhere(partition: Partition, entry: SessionPartition, preferred: int) -> PartitionRead:
     """The answer that sends a consumer to another replica, without data."""
-    return Look(
+    return PartitionRead(
         entry,
         NONE,
         partition.high_watermark,
@@ -193,7 +193,7 @@ def note_failure(replicas: Replicas, partition: Partition, error: object) -> Non
         replicas.failed_reads[error.disk or partition.log.disk] = error
 
 
-def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader) -> None:
+def _note(replicas: Replicas, partition: Partition, entry: SessionPartition, reader: Reader) -> None:
     if entry.fresh:
         attached = entry.session.id != 0
         partition.note_fetch(
@@ -205,13 +205,13 @@ def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader
 
 def _read(
     partition: Partition,
-    entry: Entry,
+    entry: SessionPartition,
     reader: Reader,
     bytes_max: int,
     diverging: tuple[int, int] | None,
     first: bool,
     held_back: bool,
-) -> Look:
+) -> PartitionRead:
     log = partition.log
     last_stable = end = partition.high_watermark
     if log.producers.transactions.first_unstable < end:
@@ -263,7 +263,7 @@ def _read(
             cold = found_aborted
         else:
             aborted = found_aborted
-    return Look(
+    return PartitionRead(
         entry,
         NONE,
         partition.high_watermark,
@@ -284,17 +284,17 @@ def _read(
 
 def _before_zstd(records: Buffer, below: int) -> tuple[Buffer, int]:
     """The batches that a client gets if it does not understand zstd, out of batches that end at `below`: all before the
-    first one in zstd. And the offset behind them. Raises Refused, UNSUPPORTED_COMPRESSION_TYPE, where that is the
+    first one in zstd. And the offset behind them. Raises RequestRefused, UNSUPPORTED_COMPRESSION_TYPE, where that is the
     first."""
     for header in headers(records):
         if header.attributes & CODECS == ZSTD:
             if not header.position:
-                raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch version 10")
+                raise RequestRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Fetch version 10")
             return memoryview(records)[: header.position], header.base_offset
     return records, below
 
 
-def _aborted(partition: Partition, entry: Entry, below: int) -> Sequence[tuple[int, int]] | AbortedSearch:
+def _aborted(partition: Partition, entry: SessionPartition, below: int) -> Sequence[tuple[int, int]] | AbortedSearch:
     """The aborted transactions of what is read from the entry's offset to `below`. What a job has found is used once."""
     searched, entry.aborted = entry.aborted, None
     wanted = searched is not None and searched.offset == entry.fetch_offset and searched.upper_offset >= below
@@ -328,11 +328,11 @@ def _damaged(partition: Partition, offset: int, reason: str, reader: Reader | No
     return DiskFailed(f"a segment of {partition!r} is damaged, behind offset {offset}: {reason}")
 
 
-def _refusal(partition: Partition, entry: Entry, code: ErrorCode, reader: Reader) -> Look:
+def _refusal(partition: Partition, entry: SessionPartition, code: ErrorCode, reader: Reader) -> PartitionRead:
     start, high_watermark = -1, -1
     if code == ErrorCode.OFFSET_OUT_OF_RANGE and reader.replica >= 0:
         start, high_watermark = partition.log.log_start_offset, partition.high_watermark
-    return Look(
+    return PartitionRead(
         entry,
         code,
         high_watermark,

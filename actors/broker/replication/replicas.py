@@ -14,10 +14,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from actors.broker.replication.alter_isr_requests import IsrProposals, Moved
-from actors.broker.replication.fetchers import Fetcher, Limits, Outcome
+from actors.broker.replication.fetchers import Fetcher, FetcherLimits, FetchOutcome
 from actors.broker.replication.isr_transitions import Effect, Stage
 from actors.broker.replication.partition import Assignment, Became, Cluster, Partition
-from actors.broker.replication.sessions import FINAL_EPOCH, Entry, Session
+from actors.broker.replication.sessions import FINAL_EPOCH, Session, SessionPartition
 from actors.ports import Disk, DiskFailed
 
 OpenLog = Callable[[str, bytes, int], Any]
@@ -47,7 +47,7 @@ class Flush(NamedTuple):
 class Replicas:
     """The partitions of one broker."""
 
-    def __init__(self, cluster: Cluster, proposals: IsrProposals, limits: Limits, open_log: OpenLog) -> None:
+    def __init__(self, cluster: Cluster, proposals: IsrProposals, limits: FetcherLimits, open_log: OpenLog) -> None:
         self.cluster = cluster
         self.proposals = proposals
         self.limits = limits
@@ -266,7 +266,7 @@ class Replicas:
             )
         return fetcher
 
-    def replicated(self, outcome: Outcome) -> None:
+    def replicated(self, outcome: FetchOutcome) -> None:
         """Carry out what follows from a fetch answer that has been appended."""
         for partition in outcome.grown:
             self.signals[partition.grown] = None
@@ -276,7 +276,7 @@ class Replicas:
 
     # ---- fetch sessions
 
-    def attach(self, entry: Entry) -> None:
+    def attach(self, entry: SessionPartition) -> None:
         """Find the partition of an entry. If the session is kept, the entry is marked dirty from now on whenever the
         partition changes."""
         partition = self.get(entry.topic, entry.number)
@@ -286,7 +286,7 @@ class Replicas:
         if partition is not None and entry.session.id:
             partition.watchers[entry] = None
 
-    def detach(self, entry: Entry) -> None:
+    def detach(self, entry: SessionPartition) -> None:
         """Undo `attach`: changes of the partition no longer mark the entry."""
         partition, entry.partition, entry.warm = entry.partition, None, None
         if partition is None:

@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
     bytes_max: int
 
 
-class Entry:
+class SessionPartition:
     """One partition of a fetcher: what the fetcher wants, and what it was last sent."""
 
     __slots__ = (
@@ -149,19 +149,19 @@ class Session:
         self.committed_only = False
         """Whether the last request read up to the last stable offset. Invariant: what is not dirty has nothing more for
         such a reader."""
-        self.entries: dict[Key, Entry] = {}
-        self.dirty: dict[Entry, None] = {}
+        self.entries: dict[Key, SessionPartition] = {}
+        self.dirty: dict[SessionPartition, None] = {}
         self.used_ms = mono_ms
         self.key = object()
         """Waiting key: an entry became dirty, or a newer request of the session has come."""
 
-    def want(self, wanted: Iterable[Wanted]) -> list[Entry]:
+    def want(self, wanted: Iterable[Wanted]) -> list[SessionPartition]:
         """Add or change partitions. Returns the entries that are new."""
         added = []
         for one in wanted:
             entry = self.entries.get((one.topic, one.number))
             if entry is None:
-                entry = self.entries[one.topic, one.number] = Entry(one, self)
+                entry = self.entries[one.topic, one.number] = SessionPartition(one, self)
                 added.append(entry)
             else:
                 entry.ask(one)
@@ -176,18 +176,18 @@ class Session:
         if self.entries:
             self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
-    def forget(self, keys: Iterable[Key]) -> list[Entry]:
+    def forget(self, keys: Iterable[Key]) -> list[SessionPartition]:
         """Drop partitions from the session. Returns the entries that are gone. Returns the entries that are gone."""
         gone = [entry for key in keys if (entry := self.entries.pop(key, None)) is not None]
         self.clean(gone)
         return gone
 
-    def clean(self, entries: Iterable[Entry]) -> None:
+    def clean(self, entries: Iterable[SessionPartition]) -> None:
         """Take entries off the dirty ones: they need not be looked at until they change."""
         for entry in entries:
             self.dirty.pop(entry, None)
 
-    def soil(self, entries: Iterable[Entry]) -> None:
+    def soil(self, entries: Iterable[SessionPartition]) -> None:
         """Put entries that are to be looked at again in front of the other dirty ones."""
         self.dirty = dict.fromkeys(entries) | self.dirty
 
@@ -265,14 +265,14 @@ class Sessions:
             found.isolate(committed_only)
         return Opened(NONE, found, True, ended)
 
-    def want(self, session: Session, wanted: Iterable[Wanted]) -> Sequence[Entry]:
+    def want(self, session: Session, wanted: Iterable[Wanted]) -> Sequence[SessionPartition]:
         """Take in partitions that a request names. Returns the entries to attach to their partitions: those that are new.
         Where there is no room for these no later request finds the session, and all of it is to be attached anew:
         partitions need not tell it what changes."""
         added = session.want(wanted)
         return added if not added or self.grew(session, len(added)) else list(session.entries.values())
 
-    def forget(self, session: Session, keys: Iterable[Key]) -> Sequence[Entry]:
+    def forget(self, session: Session, keys: Iterable[Key]) -> Sequence[SessionPartition]:
         """Take out partitions that a request drops. Returns the entries to detach."""
         gone = session.forget(keys)
         self.grew(session, -len(gone))

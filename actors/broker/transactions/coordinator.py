@@ -30,17 +30,17 @@ from typing import Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Coordination, Then
 from actors.broker.transactions import rules
-from actors.broker.transactions.records import FLEXIBLE, Line, read, record
+from actors.broker.transactions.records import FLEXIBLE, TransactionLine, read, record
 from actors.broker.transactions.rules import End, Fence, Init
-from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Shard, WaitingRequest
+from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Shard, TransactionEntry, WaitingRequest
 from actors.broker.transactions.state import (
     AT_REST,
     NO_EPOCH,
     NO_ID,
     PREPARED,
-    State,
     TopicPartition,
     Transaction,
+    TransactionState,
     created,
 )
 from actors.ports import Now
@@ -103,13 +103,13 @@ class Ending(NamedTuple):
     coordinator was replaced."""
 
     shard: Shard
-    entry: Entry
+    entry: TransactionEntry
     transaction: Transaction
 
     @property
     def commit(self) -> bool:
         """Whether the transaction is committed, and not aborted."""
-        return self.transaction.state is State.PREPARE_COMMIT
+        return self.transaction.state is TransactionState.PREPARE_COMMIT
 
 
 class Coordinator(Coordination[Shard]):
@@ -124,7 +124,7 @@ class Coordinator(Coordination[Shard]):
         self.endings: list[Ending] = []
         self._take_id = take_id
         self._version = version
-        self._held: deque[tuple[int, Entry]] = deque()
+        self._held: deque[tuple[int, TransactionEntry]] = deque()
         """Transactional ids with requests that wait, and until when, the next one first."""
         self._retries: list[tuple[int, Ending]] = []
         """Ends whose completion could not be written, and when to try again."""
@@ -140,10 +140,10 @@ class Coordinator(Coordination[Shard]):
         for entry in shard.entries.values():
             self._wake(entry, Now(0, 0))
 
-    def _read(self, key: bytes | None, value: bytes | None) -> Line | None:
+    def _read(self, key: bytes | None, value: bytes | None) -> TransactionLine | None:
         return read(key, value)
 
-    def _take(self, shard: Shard, key: bytes, line: Line, producer_id: int) -> str:
+    def _take(self, shard: Shard, key: bytes, line: TransactionLine, producer_id: int) -> str:
         shard.take(line)
         return line.strange
 
@@ -181,7 +181,7 @@ class Coordinator(Coordination[Shard]):
             if producer_id is None:
                 self._answer(ticket, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
                 return
-            entry = Entry(id, created(producer_id, request.timeout_ms, now.wall_ms))
+            entry = TransactionEntry(id, created(producer_id, request.timeout_ms, now.wall_ms))
             shard.put(entry)
         if entry.pending is not None:
             self._answer(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -283,7 +283,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(found, ErrorCode):
             return found
         entry = found[1]
-        if entry is None or entry.pending is State.DEAD:
+        if entry is None or entry.pending is TransactionState.DEAD:
             return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         return entry.transaction
 
@@ -295,7 +295,7 @@ class Coordinator(Coordination[Shard]):
             for shard in self.shards.values()
             if shard.loaded
             for entry in shard.entries.values()
-            if entry.pending is not State.DEAD
+            if entry.pending is not TransactionState.DEAD
         ]
 
     # ---- markers
@@ -361,7 +361,7 @@ class Coordinator(Coordination[Shard]):
 
     # ---- inside
 
-    def _entry(self, id: str) -> tuple[Shard, Entry | None] | ErrorCode:
+    def _entry(self, id: str) -> tuple[Shard, TransactionEntry | None] | ErrorCode:
         shard = self.shard_of(id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -401,13 +401,13 @@ class Coordinator(Coordination[Shard]):
         verdict = Producer(error, id, epoch) if error is ErrorCode.NONE else Producer(error)
         self.answers.append((ticket, verdict))
 
-    def _fence(self, shard: Shard, entry: Entry, then: Callable[[ErrorCode], None], now: Now) -> None:
+    def _fence(self, shard: Shard, entry: TransactionEntry, then: Callable[[ErrorCode], None], now: Now) -> None:
         present = entry.transaction
         request = End(present.producer_id, present.producer_epoch, False, self._version(), own=True)
         self._end(shard, entry, request, lambda code, id, epoch: then(code), now)
 
     def _end(
-        self, shard: Shard, entry: Entry, request: End, then: Callable[[ErrorCode, int, int], None], now: Now
+        self, shard: Shard, entry: TransactionEntry, request: End, then: Callable[[ErrorCode, int, int], None], now: Now
     ) -> None:
         present = entry.transaction
         following: Transaction | ErrorCode = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -427,7 +427,7 @@ class Coordinator(Coordination[Shard]):
 
         self._step(shard, entry, following, written)
 
-    def _hold(self, entry: Entry, now: Now, again: Callable[[Now], None]) -> bool:
+    def _hold(self, entry: TransactionEntry, now: Now, again: Callable[[Now], None]) -> bool:
         """Let a request wait. Returns False if too many wait already."""
         if len(entry.held) >= HELD_MAX:
             return False
@@ -436,13 +436,13 @@ class Coordinator(Coordination[Shard]):
         self._held.append((until_ms, entry))
         return True
 
-    def _wake(self, entry: Entry, now: Now) -> None:
+    def _wake(self, entry: TransactionEntry, now: Now) -> None:
         """Repeat all requests that wait for the end of a transaction."""
         held, entry.held = entry.held, []
         for one in held:
             one.again(now)
 
-    def _mark(self, shard: Shard, entry: Entry) -> None:
+    def _mark(self, shard: Shard, entry: TransactionEntry) -> None:
         self.endings.append(Ending(shard, entry, entry.transaction))
 
     def _current(self, ending: Ending) -> bool:
@@ -452,7 +452,7 @@ class Coordinator(Coordination[Shard]):
             and ending.entry.transaction is ending.transaction
         )
 
-    def _step(self, shard: Shard, entry: Entry, following: Transaction, then: Then) -> None:
+    def _step(self, shard: Shard, entry: TransactionEntry, following: Transaction, then: Then) -> None:
         """Write the next value of an id; it holds, and `then` is called, once it is committed."""
 
         def written(error: ErrorCode, now: Now) -> None:
@@ -489,7 +489,7 @@ class Coordinator(Coordination[Shard]):
             ):
                 self._remove(shard, entry)
 
-    def _remove(self, shard: Shard, entry: Entry, going: int = 0) -> None:
+    def _remove(self, shard: Shard, entry: TransactionEntry, going: int = 0) -> None:
         """Write the removal of an id, as a write of its own: the removals of a turn share batches as large as a message
         may be. `going`: bytes that are counted as free until it is written."""
 
@@ -499,11 +499,11 @@ class Coordinator(Coordination[Shard]):
             if error is ErrorCode.NONE:
                 shard.drop(entry.id)
 
-        entry.pending = State.DEAD
+        entry.pending = TransactionState.DEAD
         self._write(shard, entry.id, [record(entry.id, None, 0)], written)
 
 
-def _longest_at_rest(shard: Shard) -> tuple[Shard, Entry] | None:
+def _longest_at_rest(shard: Shard) -> tuple[Shard, TransactionEntry] | None:
     """The transactional id of a shard that has been at rest for longest, and of which nothing is being written."""
     if shard.loaded:
         for id in shard.resting:
@@ -512,6 +512,6 @@ def _longest_at_rest(shard: Shard) -> tuple[Shard, Entry] | None:
     return None
 
 
-def _ends(entry: Entry) -> bool:
+def _ends(entry: TransactionEntry) -> bool:
     """Whether the present transaction is being ended, so that the next one can begin soon."""
     return entry.transaction.state in PREPARED or entry.pending in PREPARED

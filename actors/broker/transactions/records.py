@@ -4,14 +4,22 @@ Key: int16 version 0, then the id. Value: int16 version, then the fields of that
 Version 0 is written while `transaction.version` is 0, version 1 (flexible, with tags) from 1 on.
 
 A value of another version was written by later software, and a damaged one by nobody knows whom. Neither is ever replaced
-or removed: `Line.strange` says so, and the coordinator refuses every request for its id. To forget it would give its
-producer id to nobody and leave its transaction open.
+or removed: `TransactionLine.strange` says so, and the coordinator refuses every request for its id. To forget it would give
+its producer id to nobody and leave its transaction open.
 """
 
 from typing import NamedTuple
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.transactions.state import AT_REST, BY_NUMBER, NO_EPOCH, NO_ID, NO_TIME_MS, State, Transaction
+from actors.broker.transactions.state import (
+    AT_REST,
+    BY_NUMBER,
+    NO_EPOCH,
+    NO_ID,
+    NO_TIME_MS,
+    Transaction,
+    TransactionState,
+)
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 
@@ -21,7 +29,7 @@ FLEXIBLE = 1
 VERSIONS = range(2)
 
 
-class Line(NamedTuple):
+class TransactionLine(NamedTuple):
     """A decoded record. `transaction` None: the id is removed, or the record cannot be read here, and `strange` is a
     sentence why."""
 
@@ -49,7 +57,7 @@ def record(id: str, transaction: Transaction | None, version: int) -> Record:
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state.number,
         transaction_partitions=None
-        if transaction.state is State.EMPTY
+        if transaction.state is TransactionState.EMPTY
         else [Value.PartitionsSchema(topic=topic, partition_ids=numbers) for topic, numbers in topics.items()],
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
@@ -61,31 +69,31 @@ def record(id: str, transaction: Transaction | None, version: int) -> Record:
     return key(id), version.to_bytes(2, "big") + encode(body, version)
 
 
-def read(key: bytes | None, value: bytes | None) -> Line | None:
+def read(key: bytes | None, value: bytes | None) -> TransactionLine | None:
     """The content of a record; None for kinds of keys that are not known here. Raises WireError on a damaged key."""
     if key is None or len(key) < 2 or int.from_bytes(key[:2], "big") != KEY_VERSION:
         return None
     name, _ = decode(KEY, KEY_VERSION, memoryview(key), 2)
     id: str = name.transactional_id
     if value is None:
-        return Line(id, None)
+        return TransactionLine(id, None)
     version = int.from_bytes(value[:2], "big")
     if version not in VERSIONS:
-        return Line(id, None, f"transactional id {id!r} has a value of version {version}, known are 0 and 1")
+        return TransactionLine(id, None, f"transactional id {id!r} has a value of version {version}, known are 0 and 1")
     try:
         data, _ = decode(VALUE, version, memoryview(value), 2)
     except WireError as error:
-        return Line(id, None, f"transactional id {id!r} has a damaged value: {error}")
+        return TransactionLine(id, None, f"transactional id {id!r} has a damaged value: {error}")
     state = BY_NUMBER.get(data.transaction_status)
-    if state is None or state in (State.DEAD, State.PREPARE_EPOCH_FENCE):
-        return Line(
+    if state is None or state in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE):
+        return TransactionLine(
             id, None, f"transactional id {id!r} has the state {data.transaction_status}, which is never written"
         )
     flexible = version >= FLEXIBLE
     partitions = frozenset(
         (topic.topic, number) for topic in data.transaction_partitions or () for number in topic.partition_ids
     )
-    return Line(
+    return TransactionLine(
         id,
         Transaction(
             producer_id=data.producer_id,

@@ -24,9 +24,9 @@ from actors.broker.transactions.state import (
     NO_ID,
     NO_TIME_MS,
     PREPARED,
-    State,
     TopicPartition,
     Transaction,
+    TransactionState,
     used_up,
 )
 from actors.wire.errors import ErrorCode
@@ -62,7 +62,7 @@ def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> 
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if request.recovers and not _was(present, request):
         return ErrorCode.PRODUCER_FENCED
-    if present.state is State.ONGOING:
+    if present.state is TransactionState.ONGOING:
         return Fence()
     if present.epochs_used_up and (not request.recovers or request.producer_epoch == present.producer_epoch):
         producer_id = take_id()
@@ -95,7 +95,7 @@ def _initialised(
     present: Transaction, request: Init, wall_ms: int, producer_id: int, epoch: int, last_epoch: int
 ) -> Transaction:
     return present.step(
-        State.EMPTY,
+        TransactionState.EMPTY,
         producer_id=producer_id,
         producer_epoch=epoch,
         last_epoch=last_epoch,
@@ -122,10 +122,10 @@ def add(
     """The transaction with more partitions. NONE: it has them. CONCURRENT_TRANSACTIONS: it is being ended."""
     if present.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    if present.state is State.ONGOING and partitions <= present.partitions:
+    if present.state is TransactionState.ONGOING and partitions <= present.partitions:
         return ErrorCode.NONE
     return present.step(
-        State.ONGOING,
+        TransactionState.ONGOING,
         partitions=present.partitions | partitions,
         started_ms=wall_ms if present.state in AT_REST else present.started_ms,
         updated_ms=wall_ms,
@@ -164,20 +164,20 @@ _BAD = _Outcome(ErrorCode.INVALID_TXN_STATE)
 _FENCED = _Outcome(ErrorCode.PRODUCER_FENCED)
 _ABORT = _Outcome(ErrorCode.NONE, True)
 
-ENDS_BEFORE_2: dict[State, tuple[_Outcome, _Outcome]] = {
-    State.EMPTY: (_BAD, _BAD),
-    State.COMPLETE_COMMIT: (_NONE, _BAD),
-    State.COMPLETE_ABORT: (_BAD, _NONE),
+ENDS_BEFORE_2: dict[TransactionState, tuple[_Outcome, _Outcome]] = {
+    TransactionState.EMPTY: (_BAD, _BAD),
+    TransactionState.COMPLETE_COMMIT: (_NONE, _BAD),
+    TransactionState.COMPLETE_ABORT: (_BAD, _NONE),
 }
 """The answers to (a commit, an abort) by state, up to transaction version 1. An end may be repeated with its epoch."""
 
-ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
-    (State.EMPTY, False): (_BAD, _ABORT),
-    (State.EMPTY, True): (_FENCED, _FENCED),
-    (State.COMPLETE_COMMIT, False): (_BAD, _ABORT),
-    (State.COMPLETE_COMMIT, True): (_NONE, _BAD),
-    (State.COMPLETE_ABORT, False): (_BAD, _ABORT),
-    (State.COMPLETE_ABORT, True): (_BAD, _NONE),
+ENDS: dict[tuple[TransactionState, bool], tuple[_Outcome, _Outcome]] = {
+    (TransactionState.EMPTY, False): (_BAD, _ABORT),
+    (TransactionState.EMPTY, True): (_FENCED, _FENCED),
+    (TransactionState.COMPLETE_COMMIT, False): (_BAD, _ABORT),
+    (TransactionState.COMPLETE_COMMIT, True): (_NONE, _BAD),
+    (TransactionState.COMPLETE_ABORT, False): (_BAD, _ABORT),
+    (TransactionState.COMPLETE_ABORT, True): (_BAD, _NONE),
 }
 """The answers to (a commit, an abort) by (state, whether the epoch is that of the request before), from version 2
 on."""
@@ -192,7 +192,7 @@ def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Tr
     error = _end_error(present, request)
     if error is not ErrorCode.NONE:
         return error
-    if present.state is not State.ONGOING:
+    if present.state is not TransactionState.ONGOING:
         raised = request.client_version >= EPOCH_RAISED_FROM
         outcomes = ENDS[present.state, _again(present, request)] if raised else ENDS_BEFORE_2[present.state]
         outcome = outcomes[0 if request.commit else 1]
@@ -208,7 +208,11 @@ def _end_error(present: Transaction, request: End) -> ErrorCode:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not request.own and not again and request.producer_epoch != present.producer_epoch:
         return ErrorCode.PRODUCER_FENCED
-    return ErrorCode.PRODUCER_FENCED if again and present.state in (State.ONGOING, State.EMPTY) else ErrorCode.NONE
+    return (
+        ErrorCode.PRODUCER_FENCED
+        if again and present.state in (TransactionState.ONGOING, TransactionState.EMPTY)
+        else ErrorCode.NONE
+    )
 
 
 def _again(present: Transaction, request: End) -> bool:
@@ -246,11 +250,11 @@ def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int)
     if request.own or request.client_version >= EPOCH_RAISED_FROM:
         epoch = min(epoch + 1, EPOCH_MAX)
     return present.step(
-        State.PREPARE_COMMIT if request.commit else State.PREPARE_ABORT,
+        TransactionState.PREPARE_COMMIT if request.commit else TransactionState.PREPARE_ABORT,
         producer_epoch=epoch,
         last_epoch=last,
         next_id=next_id,
-        started_ms=present.started_ms if present.state is State.ONGOING else wall_ms,
+        started_ms=present.started_ms if present.state is TransactionState.ONGOING else wall_ms,
         updated_ms=wall_ms,
         client_version=request.client_version,
     )
@@ -260,7 +264,9 @@ def completed(present: Transaction, wall_ms: int) -> Transaction:
     """The transaction that a prepared end becomes when each partition has its marker."""
     overflows = present.client_version >= EPOCH_RAISED_FROM and present.next_id != NO_ID
     return present.step(
-        State.COMPLETE_COMMIT if present.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+        TransactionState.COMPLETE_COMMIT
+        if present.state is TransactionState.PREPARE_COMMIT
+        else TransactionState.COMPLETE_ABORT,
         producer_id=present.next_id if overflows else present.producer_id,
         producer_epoch=0 if overflows else present.producer_epoch,
         next_id=NO_ID,

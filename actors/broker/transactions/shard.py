@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from actors.broker.transactions.records import Line
-from actors.broker.transactions.state import AT_REST, State, Transaction
+from actors.broker.transactions.records import TransactionLine
+from actors.broker.transactions.state import AT_REST, Transaction, TransactionState
 from actors.ports import Now
 
 ENTRY_BYTES = 800
@@ -24,7 +24,7 @@ class WaitingRequest(NamedTuple):
     again: Callable[[Now], None]
 
 
-class Entry:
+class TransactionEntry:
     """A transactional id in memory. `pending`: the state that is being written; nothing else may begin meanwhile.
     `held`: requests for the next transaction that wait for the end of this one."""
 
@@ -33,7 +33,7 @@ class Entry:
     def __init__(self, id: str, transaction: Transaction) -> None:
         self.id = id
         self.transaction = transaction
-        self.pending: State | None = None
+        self.pending: TransactionState | None = None
         self.held: list[WaitingRequest] = []
 
     @property
@@ -50,7 +50,7 @@ class Shard:
         self.partition = partition
         self.epoch = epoch
         self.loaded = False
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, TransactionEntry] = {}
         self.strange: dict[str, str] = {}
         """Ids whose last record cannot be read here, and why: kept in the log, and refused."""
         self.open: dict[str, None] = {}
@@ -60,7 +60,7 @@ class Shard:
         self.bytes = 0
         """The memory that the entries take, about."""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: TransactionLine) -> None:
         """Take in a record of the log."""
         self.strange.pop(line.id, None)
         if line.transaction is None:
@@ -68,17 +68,17 @@ class Shard:
             if line.strange:
                 self.strange[line.id] = line.strange
         elif (entry := self.entries.get(line.id)) is None:
-            self.put(Entry(line.id, line.transaction))
+            self.put(TransactionEntry(line.id, line.transaction))
         else:
             self.set(entry, line.transaction)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: TransactionEntry) -> None:
         """Add a new transactional id."""
         self.entries[entry.id] = entry
         self.bytes += entry.bytes
         self._note(entry)
 
-    def set(self, entry: Entry, transaction: Transaction) -> None:
+    def set(self, entry: TransactionEntry, transaction: Transaction) -> None:
         """Replace the transaction of an id by what is committed."""
         self.bytes -= entry.bytes
         entry.transaction = transaction
@@ -93,8 +93,8 @@ class Shard:
             self.open.pop(id, None)
             self.resting.pop(id, None)
 
-    def _note(self, entry: Entry) -> None:
-        if entry.transaction.state is State.ONGOING:
+    def _note(self, entry: TransactionEntry) -> None:
+        if entry.transaction.state is TransactionState.ONGOING:
             self.open[entry.id] = None
         else:
             self.open.pop(entry.id, None)
@@ -105,10 +105,10 @@ class Shard:
     def check(self) -> None:
         """Assert the invariants; called after each step in tests."""
         assert self.bytes == sum(entry.bytes for entry in self.entries.values())
-        ongoing = {id for id, entry in self.entries.items() if entry.transaction.state is State.ONGOING}
+        ongoing = {id for id, entry in self.entries.items() if entry.transaction.state is TransactionState.ONGOING}
         assert set(self.open) == ongoing
         assert set(self.resting) == {id for id, one in self.entries.items() if one.transaction.state in AT_REST}
         for entry in self.entries.values():
             transaction = entry.transaction
-            assert transaction.state not in (State.DEAD, State.PREPARE_EPOCH_FENCE)
+            assert transaction.state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
             assert not (transaction.state in AT_REST and transaction.partitions)

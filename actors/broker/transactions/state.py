@@ -20,7 +20,7 @@ EPOCH_MAX = 2**15 - 1
 TopicPartition = tuple[str, int]
 
 
-class State(enum.Enum):
+class TransactionState(enum.Enum):
     """States of a transaction: number in the record, and the name that Kafka's tools show."""
 
     EMPTY = 0, "Empty"
@@ -37,24 +37,27 @@ class State(enum.Enum):
         self.shown = shown
 
 
-BY_NUMBER = {state.number: state for state in State}
-BY_NAME = {state.shown: state for state in State}
+BY_NUMBER = {state.number: state for state in TransactionState}
+BY_NAME = {state.shown: state for state in TransactionState}
 
-COMPLETE = frozenset((State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
-PREPARED = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
-AT_REST = COMPLETE | {State.EMPTY}
+COMPLETE = frozenset((TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT))
+PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
+AT_REST = COMPLETE | {TransactionState.EMPTY}
 """The states in which no transaction is open, and none is being ended."""
-COMPLETION = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
+COMPLETION = {
+    TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,
+}
 
-PREVIOUS: dict[State, frozenset[State]] = {
-    State.EMPTY: AT_REST,
-    State.ONGOING: AT_REST | {State.ONGOING},
-    State.PREPARE_COMMIT: frozenset((State.ONGOING,)),
-    State.PREPARE_ABORT: AT_REST | {State.ONGOING, State.PREPARE_EPOCH_FENCE},
-    State.COMPLETE_COMMIT: frozenset((State.PREPARE_COMMIT,)),
-    State.COMPLETE_ABORT: frozenset((State.PREPARE_ABORT,)),
-    State.DEAD: AT_REST,
-    State.PREPARE_EPOCH_FENCE: frozenset((State.ONGOING,)),
+PREVIOUS: dict[TransactionState, frozenset[TransactionState]] = {
+    TransactionState.EMPTY: AT_REST,
+    TransactionState.ONGOING: AT_REST | {TransactionState.ONGOING},
+    TransactionState.PREPARE_COMMIT: frozenset((TransactionState.ONGOING,)),
+    TransactionState.PREPARE_ABORT: AT_REST | {TransactionState.ONGOING, TransactionState.PREPARE_EPOCH_FENCE},
+    TransactionState.COMPLETE_COMMIT: frozenset((TransactionState.PREPARE_COMMIT,)),
+    TransactionState.COMPLETE_ABORT: frozenset((TransactionState.PREPARE_ABORT,)),
+    TransactionState.DEAD: AT_REST,
+    TransactionState.PREPARE_EPOCH_FENCE: frozenset((TransactionState.ONGOING,)),
 }
 """The states that a state may follow."""
 
@@ -77,7 +80,7 @@ class Transaction(NamedTuple):
     """The producer id that takes over when the transaction has ended, because the epochs of the present one are used
     up."""
     timeout_ms: int
-    state: State
+    state: TransactionState
     partitions: frozenset[TopicPartition]
     """The partitions of the transaction. Invariant: empty where no transaction is open, save while an abort without
     partitions is on its way."""
@@ -92,13 +95,13 @@ class Transaction(NamedTuple):
         """Whether no epoch is left to give to a producer: the last one is kept for fencing it."""
         return used_up(self.producer_epoch)
 
-    def step(self, state: State, **changes: Any) -> "Transaction":
+    def step(self, state: TransactionState, **changes: Any) -> "Transaction":
         """The transaction with another state and other fields. Raises IllegalStep if the state may not follow, or there
         is no producer."""
         if self.state not in PREVIOUS[state]:
             raise IllegalStep(f"{state.shown} cannot follow {self.state.shown}")
         found = self._replace(state=state, previous_id=self.producer_id, **changes)
-        if found.producer_id < 0 or (found.producer_epoch < 0 and state is not State.DEAD):
+        if found.producer_id < 0 or (found.producer_epoch < 0 and state is not TransactionState.DEAD):
             raise IllegalStep(f"{state.shown} without a producer: id {found.producer_id}, epoch {found.producer_epoch}")
         return found
 
@@ -111,5 +114,15 @@ def used_up(epoch: int) -> bool:
 def created(producer_id: int, timeout_ms: int, wall_ms: int) -> Transaction:
     """A transactional id that was not known before."""
     return Transaction(
-        producer_id, NO_EPOCH, NO_EPOCH, NO_ID, NO_ID, timeout_ms, State.EMPTY, frozenset(), NO_TIME_MS, wall_ms, 0
+        producer_id,
+        NO_EPOCH,
+        NO_EPOCH,
+        NO_ID,
+        NO_ID,
+        timeout_ms,
+        TransactionState.EMPTY,
+        frozenset(),
+        NO_TIME_MS,
+        wall_ms,
+        0,
     )

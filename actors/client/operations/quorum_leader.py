@@ -51,7 +51,7 @@ class Leader(NamedTuple):
         return self.address.server
 
 
-class Quorum:
+class KnownQuorum:
     """What is known of the quorum: where its controllers are, and who leads it."""
 
     def __init__(self) -> None:

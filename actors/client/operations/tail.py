@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from actors.client.asks import Ask, Pause, Purpose, Steps
 from actors.client.connection import Lost
 from actors.client.errors import ClientError, refused
-from actors.client.operations.quorum_leader import FETCHES, Leader, Quorum, fetch_request, not_as_brokers, only
+from actors.client.operations.quorum_leader import FETCHES, KnownQuorum, Leader, fetch_request, not_as_brokers, only
 from actors.client.operations.uncommitted import Batches, OffsetAndEpoch, Uncommitted
 from actors.client.properties import ClientConfig
 from actors.wire.errors import ErrorCode
@@ -92,7 +92,7 @@ class Tail:
 
     def __init__(self, config: ClientConfig, needed: int = NEWEST) -> None:
         """`needed`: the offset from which on the log, or up to which the state, has to be known: see rule 2."""
-        self.quorum = Quorum()
+        self.quorum = KnownQuorum()
         self.high_watermark = -1
         """The highest one that a leader has told; -1: none yet."""
         self.first_high_watermark = -1

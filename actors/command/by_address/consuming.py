@@ -20,13 +20,13 @@ from actors.command.by_address import places
 from actors.command.by_address.connection import connected, wrong
 from actors.command.output import record_format
 from actors.command.output.pipe import open_pipe
-from actors.command.output.record_format import Shown
+from actors.command.output.record_format import PrintedRecord
 from actors.host.client.blocking import Kafka
 from actors.printable import expressed, unguarded
 
 COMMIT_S = 1.0
 """The time between two commits of a group's offsets, s."""
-Write = Callable[[Shown], None]
+Write = Callable[[PrintedRecord], None]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,7 +66,9 @@ def _writer(options: argparse.Namespace) -> Write:
 class _Reader:
     """A reader that prints a topic."""
 
-    def __init__(self, kafka: Kafka, options: argparse.Namespace, start: places.Where | None, write: Write) -> None:
+    def __init__(
+        self, kafka: Kafka, options: argparse.Namespace, start: places.PlaceInPartitions | None, write: Write
+    ) -> None:
         """Learns where to begin and where the end is. Raises ClientError."""
         self._kafka = kafka
         self._write = write
@@ -90,9 +92,9 @@ class _Reader:
         for part in parts:
             self._leave_at_end(part, positions[part])
 
-    def _begin(self, start: places.Where | None) -> dict[Part, int]:
+    def _begin(self, start: places.PlaceInPartitions | None) -> dict[Part, int]:
         if start is not None or self._group is None:
-            place = start if start is not None else places.Where(places.BEGINNING)
+            place = start if start is not None else places.PlaceInPartitions(places.BEGINNING)
             found = self._kafka.run(places.offsets(place, self._spans))
             for part, offset in found.items():
                 if place.kind == places.OFFSET and offset != place.number:
@@ -127,7 +129,7 @@ class _Reader:
         for record in records(found, self._kafka.config.check_crcs):
             if end is not None and record.offset >= end:
                 break
-            self._write(Shown(*part, record.offset, record.timestamp, record.key, record.value, record.headers))
+            self._write(PrintedRecord(*part, record.offset, record.timestamp, record.key, record.value, record.headers))
             self._shown[part] = record.offset + 1
             if self._left is not None:
                 self._left -= 1

@@ -24,7 +24,7 @@ CAUGHT_UP_MS = 10_000
 """How long a voter may be behind the leader, ms; behind for longer it is a fault."""
 
 
-class Fault(NamedTuple):
+class HealthFault(NamedTuple):
     """Something that is wrong."""
 
     fault: str
@@ -63,12 +63,12 @@ def _well(cluster: Cluster, quorum: Quorum | None, found: dict[str, Topic]) -> s
     return f"well: {leader}{len(cluster.brokers)} brokers, {count} partitions with all their replicas"
 
 
-def _of_quorum(quorum: Quorum | None) -> Iterator[Fault]:
+def _of_quorum(quorum: Quorum | None) -> Iterator[HealthFault]:
     if quorum is None:
         return
     leader = next((one for one in quorum.voters if one.id == quorum.leader), None)
     if leader is None:
-        yield Fault("no controller leads", "start controllers until a majority runs")
+        yield HealthFault("no controller leads", "start controllers until a majority runs")
         return
     for one in quorum.voters:
         if one.id == quorum.leader or leader.last_caught_up_ms < 0:
@@ -76,13 +76,13 @@ def _of_quorum(quorum: Quorum | None) -> Iterator[Fault]:
         behind_ms = leader.last_caught_up_ms - one.last_caught_up_ms
         if one.last_caught_up_ms < 0 or behind_ms > CAUGHT_UP_MS:
             since = f" for {behind_ms // 1000} s" if one.last_caught_up_ms >= 0 else ""
-            yield Fault(
+            yield HealthFault(
                 f"controller {one.id} does not follow the leader{since}",
                 f"start it, or read the log of controller {one.id}",
             )
 
 
-def _of_partitions(cluster: Cluster, found: dict[str, Topic]) -> Iterator[Fault]:
+def _of_partitions(cluster: Cluster, found: dict[str, Topic]) -> Iterator[HealthFault]:
     rows = [(one.name, part) for one in found.values() for part in one.partitions.values()]
     missing: dict[int, int] = {}
     for _, part in rows:
@@ -90,10 +90,10 @@ def _of_partitions(cluster: Cluster, found: dict[str, Topic]) -> Iterator[Fault]
             if replica not in cluster.brokers:
                 missing[replica] = missing.get(replica, 0) + 1
     for broker, count in sorted(missing.items()):
-        yield Fault(f"broker {broker} is away and has replicas of {_count(count)}", f"start broker {broker}")
+        yield HealthFault(f"broker {broker} is away and has replicas of {_count(count)}", f"start broker {broker}")
     without = [f"{topic}/{part.number}" for topic, part in rows if part.leader < 0]
     if without:
-        yield Fault(
+        yield HealthFault(
             f"{_count(len(without))} without a leader ({_few(without)})",
             "rayft topic describe TOPIC names the replicas; start one",
         )
@@ -102,7 +102,7 @@ def _of_partitions(cluster: Cluster, found: dict[str, Topic]) -> Iterator[Fault]
         if part.leader >= 0 and len(part.isr) < len(part.replicas) and all(one in cluster.brokers for one in part.replicas)
     ]  # fmt: skip
     if behind:
-        yield Fault(
+        yield HealthFault(
             f"{_count(len(behind))} with replicas that do not follow ({_few(behind)})",
             "rayft topic describe TOPIC names the brokers that the ISR lacks; read their logs",
         )

@@ -23,7 +23,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 INT64_MAX = (1 << 63) - 1
 
 
-class Where(NamedTuple):
+class PlaceInPartitions(NamedTuple):
     """A place, in every partition."""
 
     kind: str
@@ -38,20 +38,20 @@ class Span(NamedTuple):
     latest: int
 
 
-def where(text: str) -> Where:
+def where(text: str) -> PlaceInPartitions:
     """The place that the words mean. Ends the command if they mean nothing."""
     if text in (BEGINNING, END):
-        return Where(text)
+        return PlaceInPartitions(text)
     if re.fullmatch(r"-?\d+", text, re.ASCII) and abs(int(text)) <= INT64_MAX:
-        return Where(LAST, -int(text)) if text.startswith("-") else Where(OFFSET, int(text))
+        return PlaceInPartitions(LAST, -int(text)) if text.startswith("-") else PlaceInPartitions(OFFSET, int(text))
     ago = AGO.fullmatch(text)
     now_ms = int(time.time() * 1000)
     if ago is not None and int(ago[1]) * SECONDS[ago[2]] * 1000 <= now_ms:
-        return Where(TIME, now_ms - int(ago[1]) * SECONDS[ago[2]] * 1000)
+        return PlaceInPartitions(TIME, now_ms - int(ago[1]) * SECONDS[ago[2]] * 1000)
     try:
         moment = datetime.datetime.fromisoformat(text)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
-        return Where(TIME, max(0, int(moment.timestamp() * 1000)))
+        return PlaceInPartitions(TIME, max(0, int(moment.timestamp() * 1000)))
     except (ValueError, OverflowError):
         wrong(
             f"{text!r} is no place in a topic: write beginning, end, an offset, -N for the last N, a time as "
@@ -67,7 +67,7 @@ def spans(parts: Iterable[Part], isolation: int = READ_UNCOMMITTED) -> Steps[dic
     return {part: Span(earliest[part].offset, latest[part].offset) for part in wanted}
 
 
-def offsets(place: Where, known: dict[Part, Span]) -> Steps[dict[Part, int]]:
+def offsets(place: PlaceInPartitions, known: dict[Part, Span]) -> Steps[dict[Part, int]]:
     """The offset of a place in each partition, within what it has. Raises ClientError."""
     if place.kind == TIME:
         found = whole((yield from list_offsets(list(known), place.number)))

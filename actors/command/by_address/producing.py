@@ -40,7 +40,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 END = b"\n"
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """One line of the input."""
 
     number: int
@@ -82,7 +82,7 @@ def _headers(given: list[str]) -> list[tuple[bytes, bytes | None]]:
     return found
 
 
-def _chunks(file: BinaryIO, separator: bytes | None, bytes_max: int) -> Iterator[list[Line]]:
+def _chunks(file: BinaryIO, separator: bytes | None, bytes_max: int) -> Iterator[list[InputLine]]:
     """Yields whole lines, as many as are there at a time. A last line without an end counts, unless Ctrl-C has cut it.
     Of a line of more than `bytes_max` only the size is kept. Raises ClusterError."""
     begun: list[bytes] = []
@@ -104,7 +104,7 @@ def _chunks(file: BinaryIO, separator: bytes | None, bytes_max: int) -> Iterator
             return
         if size > bytes_max:
             raise _too_long(number + 1, size + len(whole.partition(END)[0]), bytes_max)
-        found: list[Line] = []
+        found: list[InputLine] = []
         for text in b"".join((*begun, whole)).split(END):
             number += 1
             key, value = None, text
@@ -114,7 +114,7 @@ def _chunks(file: BinaryIO, separator: bytes | None, bytes_max: int) -> Iterator
                     if found:
                         yield found
                     raise ClusterError(f"line {number} has no key: {os.fsdecode(separator)!r} is not in it")
-            found.append(Line(number, key, value))
+            found.append(InputLine(number, key, value))
         yield found
         if not data:
             return
@@ -171,7 +171,7 @@ class _Target:
         """How many records are known to be written, as a sentence."""
         return f"{self.written} {'record was' if self.written == 1 else 'records were'} written to {self._topic}"
 
-    def write(self, lines: list[Line]) -> None:
+    def write(self, lines: list[InputLine]) -> None:
         """Write some lines, and count those that are written. Raises ClientError, ClusterError."""
         batches = self._batches(lines)
         error: Exception | None = None
@@ -205,7 +205,7 @@ class _Target:
     def _request(self, batches: list[tuple[int, Builder]]) -> tuple[list[tuple[tuple[str, int], bytearray]], list[int]]:
         return [((self._topic, part), one.build()) for part, one in batches], [one.count for _, one in batches]
 
-    def _batches(self, lines: list[Line]) -> list[tuple[int, Builder]]:
+    def _batches(self, lines: list[InputLine]) -> list[tuple[int, Builder]]:
         now_ms, largest = int(time.time() * 1000), min(BATCH_BYTES, self._kafka.config.request_bytes_max)
         closed: list[tuple[int, Builder]] = []
         current: dict[int, Builder] = {}

@@ -21,7 +21,7 @@ import pyarrow as pa
 from actors.arrow.metadata_copy import Copy
 from actors.arrow.metadata_replay import Watch, follow, needed
 from actors.client.errors import NotInTime
-from actors.client.operations.quorum_leader import Quorum
+from actors.client.operations.quorum_leader import KnownQuorum
 from actors.client.operations.tail import Tail
 from actors.command.by_address.connection import VARIABLE, connected, wrong
 from actors.command.output import tables
@@ -72,7 +72,7 @@ def _ended_by_signals() -> Iterator[None]:
 def _replay(options: argparse.Namespace) -> int:
     tables.refuse(options)
     begin = _begin(options)
-    with connected(options, first=lambda: Quorum().find()) as kafka, Copy() as copy:
+    with connected(options, first=lambda: KnownQuorum().find()) as kafka, Copy() as copy:
         copy.fill(kafka, Tail(kafka.config, begin))
         options.path = copy.path
         return tables.replay(options)
@@ -113,7 +113,7 @@ def _follow(options: argparse.Namespace) -> int:
     if options.since is not None and as_of_is_clock(options.since):
         wrong(f"--since {options.since} needs a day here: write 2026-11-21T{options.since}, or an offset")
     rows, since = _Rows(options), _moment(options.since)
-    with warnings.catch_warnings(), connected(options, first=lambda: Quorum().find()) as kafka:
+    with warnings.catch_warnings(), connected(options, first=lambda: KnownQuorum().find()) as kafka:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", RecordsLost)
         warnings.showwarning = lambda message, *_, **__: print(f"rayft: {printable(str(message))}", file=sys.stderr)

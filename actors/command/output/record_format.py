@@ -18,7 +18,7 @@ ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"\\": b"\\", b"0": b"\0"}
 OWN = re.compile(r"[^\n\t]+")
 
 
-class Shown(NamedTuple):
+class PrintedRecord(NamedTuple):
     """A record with its place."""
 
     topic: str
@@ -30,7 +30,7 @@ class Shown(NamedTuple):
     headers: tuple[tuple[bytes, bytes | None], ...]
 
 
-Piece = bytes | Callable[[Shown], bytes]
+Piece = bytes | Callable[[PrintedRecord], bytes]
 
 
 class BadFormat(ValueError):
@@ -41,11 +41,11 @@ def _size(data: bytes | None) -> bytes:
     return b"%d" % (-1 if data is None else len(data))
 
 
-def _headers(one: Shown) -> bytes:
+def _headers(one: PrintedRecord) -> bytes:
     return b",".join(name + b"=" + (b"" if value is None else value) for name, value in one.headers)
 
 
-FIELDS: dict[bytes, Callable[[Shown], bytes]] = {
+FIELDS: dict[bytes, Callable[[PrintedRecord], bytes]] = {
     b"k": lambda one: one.key or b"",
     b"v": lambda one: one.value or b"",
     b"s": lambda one: one.value or b"",
@@ -90,12 +90,12 @@ def _known() -> str:
     return ", ".join(f"%{name.decode()}" for name in FIELDS) + " or %%"
 
 
-def raw(format: list[Piece], one: Shown) -> bytes:
+def raw(format: list[Piece], one: PrintedRecord) -> bytes:
     """A record for a pipe."""
     return b"".join(piece if isinstance(piece, bytes) else piece(one) for piece in format)
 
 
-def text(format: list[Piece], one: Shown) -> str:
+def text(format: list[Piece], one: PrintedRecord) -> str:
     """A record for a terminal. Tabs are left as they are where the format has them."""
     return "".join(
         OWN.sub(lambda found: printable(found[0]), _text(piece))
@@ -113,7 +113,7 @@ def _lines(field: str) -> str:
     return "\n".join(map(printable, field.split("\n")))
 
 
-def line(one: Shown) -> str:
+def line(one: PrintedRecord) -> str:
     """A record as JSON in a line. Bytes that are no text are `{"base64": ...}`."""
     return json.dumps({
         "topic": one.topic,

@@ -61,7 +61,7 @@ def state(directory: Path) -> dict[str, Any]:
             [node_access(m.config, controller=True) for m in plan.controllers if holders[m.name] is not None]
         )
     except probe.NoAnswer:
-        quorum = probe.Quorum(-1, -1, -1, {}, {})
+        quorum = probe.QuorumSummary(-1, -1, -1, {}, {})
     found.update(
         directory=str(directory),
         leader_id=quorum.leader_id,
@@ -131,7 +131,7 @@ def _cluster_id(directory: Path, plan: plans.Plan) -> str:
         return storage.check(plan.members[0].config)[0].cluster_id
 
 
-def _controller_state(row: dict[str, Any], quorum: probe.Quorum) -> str:
+def _controller_state(row: dict[str, Any], quorum: probe.QuorumSummary) -> str:
     if row["id"] == quorum.leader_id:
         return "leader"
     if quorum.leader_id < 0:

@@ -34,7 +34,7 @@ from actors.replay import checkpoint, source, sql
 from actors.replay.columns import history, tables
 from actors.replay.columns.as_of import AsOf, Replay, opened, time_of
 from actors.replay.logs import files
-from actors.replay.logs.chunks import Reading, batches
+from actors.replay.logs.chunks import ChunkReading, batches
 from actors.replay.logs.copies import CopiesDiffer, metadata_log
 from actors.replay.logs.files import Damage
 from actors.replay.topic_logs import OtherTopic, tell_deleted, topic_logs
@@ -280,16 +280,16 @@ def _between(rows: pa.RecordBatch, since: AsOf, until: AsOf) -> pa.RecordBatch:
     return rows
 
 
-def reading(given: argparse.Namespace, progress: _Progress) -> Reading:
+def reading(given: argparse.Namespace, progress: _Progress) -> ChunkReading:
     """The options that say how files are read."""
-    found = Reading.of(not given.no_verify, progress.damage if given.skip_damage else None)
+    found = ChunkReading.of(not given.no_verify, progress.damage if given.skip_damage else None)
     return found._replace(on_progress=progress.read)
 
 
 def last_time(log: files.Partition) -> datetime.datetime | None:
     """The time of the last batch of a log; None if it has none."""
     for path in reversed([one.path for one in log.segments]):
-        times = [int(headers[-1]["max_timestamp"]) for _, _, headers, _ in batches(path, Reading(False, "skip"))]
+        times = [int(headers[-1]["max_timestamp"]) for _, _, headers, _ in batches(path, ChunkReading(False, "skip"))]
         if times:
             return time_of(times[-1])
     return None

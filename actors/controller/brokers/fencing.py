@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from actors.controller.configs import unclean_allowed
-from actors.controller.partitions.partition_changes import Change, able, changed, choose_leader, completed, elect, leave
+from actors.controller.partitions.partition_changes import (
+    PartitionChange,
+    able,
+    changed,
+    choose_leader,
+    completed,
+    elect,
+    leave,
+)
 from actors.controller.soft_state import Search
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged, PartitionsSet
@@ -67,7 +75,7 @@ def come_back(state: State, wanted: None, now: Now, random: Random) -> Result:
             continue  # its topic was deleted since
         topic = image.topic_of(row)
         if image.leader(row) >= 0:
-            present = Change(row, image.isr(row), image.leader(row))
+            present = PartitionChange(row, image.isr(row), image.leader(row))
             change = present if completed(state, present) is not None else None
         else:
             if topic not in allowed:
@@ -119,7 +127,7 @@ def without_room(state: State, broker: int, topics: Any) -> list[PartitionsChang
         others = frozenset(able(state, row)) - {broker}
         leader = choose_leader(image.replicas(row), image.isr(row), others)
         if leader >= 0:
-            changes.append(Change(row, image.isr(row), leader))
+            changes.append(PartitionChange(row, image.isr(row), leader))
     return changed(state, changes)
 
 

@@ -35,7 +35,7 @@ LEASE_START_MS_MAX = 1 << 62
 NO_ID = bytes(16)
 
 
-class Claim(NamedTuple):
+class HeartbeatClaim(NamedTuple):
     """One heartbeat, with what the controller knows of its broker id."""
 
     request: "BrokerHeartbeatRequest"
@@ -61,7 +61,7 @@ def broker_heartbeat(state: State, request: "BrokerHeartbeatRequest", now: Now, 
     first = request.broker_epoch == -1
     own = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)
     given_up = lease is not None and lease.given_up
-    claim = Claim(
+    claim = HeartbeatClaim(
         request,
         lease,
         state.image.broker(request.broker_id),
@@ -86,7 +86,7 @@ def registration_key(broker: int) -> tuple[str, int]:
 # ---- brokers that do not pull (push mode)
 
 
-def _note_legacy(state: State, claim: Claim, decide: "Decision", now: Now) -> None:
+def _note_legacy(state: State, claim: HeartbeatClaim, decide: "Decision", now: Now) -> None:
     """Note whether the newest process of a broker id wants to be told of metadata, and where. A request that is refused for
     what it is says nothing of the broker; nor does a process that has neither the lease nor a claim to it."""
     request, legacy = claim.request, state.soft.legacy
@@ -121,7 +121,7 @@ def _same_process(request: "BrokerHeartbeatRequest", lease: Lease) -> bool:
     return NO_ID in (request.incarnation_id, lease.incarnation_id) or request.incarnation_id == lease.incarnation_id
 
 
-def _malformed(state: State, claim: Claim, now: Now) -> bool:
+def _malformed(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     request = claim.request
     names = [listener.name for listener in request.listeners]
     return (
@@ -137,35 +137,35 @@ def _malformed(state: State, claim: Claim, now: Now) -> bool:
     )
 
 
-def _other_cluster(state: State, claim: Claim, now: Now) -> bool:
+def _other_cluster(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.request.cluster_id not in ("", state.options.cluster_id)
 
 
-def _controllers_id(state: State, claim: Claim, now: Now) -> bool:
+def _controllers_id(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.request.broker_id in state.controllers
 
 
-def _znodes_id(state: State, claim: Claim, now: Now) -> bool:
+def _znodes_id(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.departure is None and owns(state.soft, claim.broker, claim.request.broker_id)
 
 
-def _wants_no_lease(state: State, claim: Claim, now: Now) -> bool:
+def _wants_no_lease(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return not claim.holder and claim.request.target_state != ACTIVE
 
 
-def _gives_up(state: State, claim: Claim, now: Now) -> bool:
+def _gives_up(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.holder and claim.request.target_state == FENCED
 
 
-def _wants_to_stop(state: State, claim: Claim, now: Now) -> bool:
+def _wants_to_stop(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.holder and claim.request.target_state == SHUTDOWN
 
 
-def _cannot_be_told(state: State, claim: Claim, now: Now) -> bool:
+def _cannot_be_told(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return bool(claim.request.legacy) and not state.options.pushes
 
 
-def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
+def _lacks_features(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     """Whether some finalized level lies outside the range that the broker supports (A16)."""
     supported = {name: (low, high) for name, low, high in _features(claim.request)}
     for name, level in state.image.features().items():
@@ -175,7 +175,7 @@ def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
     return False
 
 
-def _stale(state: State, claim: Claim, now: Now) -> bool:
+def _stale(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     """Whether the broker's metadata is too old (A17): an active broker may lag by a lease period, a newcomer by a
     heartbeat interval. A heartbeat that arrives after a newer one, from another connection, does not lower the offset
     that the newer one named."""
@@ -194,7 +194,7 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
     return bool(known + 1 < wanted)
 
 
-def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
+def _stale_successor(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     """Whether a new process has stale metadata and is not known to have everything that the holder of the lease had."""
     lease = claim.lease
     return (
@@ -206,7 +206,7 @@ def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
     )
 
 
-def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
+def _retry_of_newest(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     """Whether the process asks again because the answer to its registration was lost, perhaps with the controller that
     sent it (A15). It asks without an epoch or under the epoch that it had before."""
     lease, request = claim.lease, claim.request
@@ -217,27 +217,27 @@ def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
     )
 
 
-def _holder(state: State, claim: Claim, now: Now) -> bool:
+def _holder(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.holder
 
 
-def _returning(state: State, claim: Claim, now: Now) -> bool:
+def _returning(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.returning
 
 
-def _beaten_by_newcomer(state: State, claim: Claim, now: Now) -> bool:
+def _beaten_by_newcomer(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.departure is not None and claim.departure.newcomer and not claim.first
 
 
-def _departing(state: State, claim: Claim, now: Now) -> bool:
+def _departing(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.departure is not None
 
 
-def _first_and_free(state: State, claim: Claim, now: Now) -> bool:
+def _first_and_free(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.first and claim.lease is None
 
 
-def _stopped_cleanly(state: State, claim: Claim, now: Now) -> bool:
+def _stopped_cleanly(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     """Whether a new process proves that the registered one flushed everything and ended (DESIGN section 6, tag 6). It
     must also have all of that process's directories, since it lacks the data in any other."""
     request, broker = claim.request, claim.broker
@@ -249,19 +249,19 @@ def _stopped_cleanly(state: State, claim: Claim, now: Now) -> bool:
     )
 
 
-def _first(state: State, claim: Claim, now: Now) -> bool:
+def _first(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.first
 
 
-def _taken(state: State, claim: Claim, now: Now) -> bool:
+def _taken(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return claim.lease is not None
 
 
-def _known_epoch(state: State, claim: Claim, now: Now) -> bool:
+def _known_epoch(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return bool(claim.request.broker_epoch < state.next_offset)
 
 
-def _always(state: State, claim: Claim, now: Now) -> bool:
+def _always(state: State, claim: HeartbeatClaim, now: Now) -> bool:
     return True
 
 
@@ -280,18 +280,18 @@ def _reply(
     )
 
 
-def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> "BrokerHeartbeatResponse":
+def _granted(state: State, claim: HeartbeatClaim, epoch: int, next_state: int = ACTIVE) -> "BrokerHeartbeatResponse":
     """The answer that grants a lease, as the broker reads it: the broker's own start + the lease period. The
     controller's clock is not used (R631-143)."""
     end_ms = claim.request.lease_start_time_ms + state.options.lease_ms(state.level)
     return _reply(state, next_state, epoch=epoch, end_ms=end_ms)
 
 
-def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, Now], Result]:
+def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, HeartbeatClaim, Now], Result]:
     """A decision that refuses with this error. A holder that is refused loses its lease. A process in its first phase
     gets what the level's policy says (A18)."""
 
-    def decide(state: State, claim: Claim, now: Now) -> Result:
+    def decide(state: State, claim: HeartbeatClaim, now: Now) -> Result:
         if not obeyed:
             return Result((), _reply(state, UNKNOWN, code=code))
         if claim.holder:
@@ -307,13 +307,13 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
     return decide
 
 
-def _refuse_for_znode(state: State, claim: Claim, now: Now) -> Result:
+def _refuse_for_znode(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Refuse a process whose id has the lease of another kind of broker, whatever epoch the request names; the lease
     stays."""
     return _refuse(ErrorCode.DUPLICATE_BROKER_REGISTRATION)(state, claim._replace(holder=False), now)
 
 
-def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
+def _refuse_renewal(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Refuse to renew a lease because the broker's metadata is stale. A holder that does not receive this answer serves
     until its lease ends, so it is not fenced before. One that receives it reports FENCED at once (`_release`)."""
     if claim.holder:
@@ -323,11 +323,11 @@ def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
     return _refuse(ErrorCode.NONE)(state, claim, now)
 
 
-def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
+def _as_wanted(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     return Result((), _reply(state, claim.request.target_state))
 
 
-def _release(state: State, claim: Claim, now: Now) -> Result:
+def _release(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Take back the lease that the holder gives up. A process whose incarnation is known has its logs as they were, so
     it stays in its ISRs until it is back under a new epoch or its lease has ended. Otherwise, after a time without a
     quorum, all brokers would leave one after the other, and the last one left in an ISR might have lost its data
@@ -344,7 +344,7 @@ def _release(state: State, claim: Claim, now: Now) -> Result:
     return Result((), _reply(state, FENCED))
 
 
-def _renew(state: State, claim: Claim, now: Now) -> Result:
+def _renew(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     request, lease, broker = claim.request, claim.lease, claim.broker
     assert lease is not None and broker is not None
     lease_ms = state.options.lease_ms(state.level)
@@ -365,7 +365,7 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
     return Result(ops, _granted(state, claim, lease.epoch), seen=None if ops else lease.record_offset + 1)
 
 
-def _register(state: State, claim: Claim, now: Now) -> Result:
+def _register(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
     lease_ms = state.options.lease_ms(state.level)
     leases.grant(soft, request.broker_id, epoch, request.incarnation_id, _known_offset(state, request), now, lease_ms)
@@ -375,7 +375,7 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
     return Result([_broker_set(request, epoch, lease_ms)], _granted(state, claim, epoch))
 
 
-def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
+def _stopping(state: State, claim: HeartbeatClaim, now: Now) -> Shutdown:
     """The shutdown of a broker, begun if it is new: from now on other brokers replace this one as leader and in ISRs."""
     soft, broker = state.soft, claim.request.broker_id
     if broker not in soft.stopping:
@@ -384,7 +384,7 @@ def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
     return soft.stopping[broker]
 
 
-def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
+def _rely_on_neither(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Let the holder keep its lease (A19), without relying on either process. If the holder has ended, the newcomer may
     have lost its data. So other brokers lead and form the ISRs, as if this one were stopping, until the holder sends a
     heartbeat or the id has a new holder."""
@@ -392,21 +392,21 @@ def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
     return _refuse(ErrorCode.NONE)(state, claim, now)
 
 
-def _take_over(state: State, claim: Claim, now: Now) -> Result:
+def _take_over(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Give the id to the newcomer: first an operation of its own removes the old registration, then this operation runs
     again."""
     leases.revoke(state.soft, claim.request.broker_id, "a new process has taken the id", newcomer=True)
     return _wait(state, claim, now)
 
 
-def _wait(state: State, claim: Claim, now: Now) -> Result:
+def _wait(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     if claim.first and claim.departure is not None and not claim.departure.newcomer:
         leases.revoke(state.soft, claim.request.broker_id, claim.departure.why, newcomer=True)
     late = _refuse(ErrorCode.NONE)(state, claim._replace(holder=False), now)
     return late._replace(wait=registration_key(claim.request.broker_id))
 
 
-def _shut_down(state: State, claim: Claim, now: Now) -> Result:
+def _shut_down(state: State, claim: HeartbeatClaim, now: Now) -> Result:
     """Take a step of a controlled shutdown (A50). The shutdown is granted when the moves are committed and the active
     brokers have replayed them."""
     request, lease, soft, registered = claim.request, claim.lease, state.soft, claim.broker
@@ -465,8 +465,8 @@ def _broker_set(request: "BrokerHeartbeatRequest", epoch: int, lease_ms: int) ->
     )
 
 
-Condition = Callable[[State, Claim, Now], bool]
-Decision = Callable[[State, Claim, Now], Result]
+Condition = Callable[[State, HeartbeatClaim, Now], bool]
+Decision = Callable[[State, HeartbeatClaim, Now], Result]
 
 DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A14, A27: malformed", _malformed, _refuse(ErrorCode.INVALID_REQUEST, obeyed=False)),

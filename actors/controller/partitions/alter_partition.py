@@ -18,7 +18,7 @@ the answer is written. Rules:
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.partitions.isr import alter_isr
-from actors.controller.partitions.partition_changes import Change, changed
+from actors.controller.partitions.partition_changes import PartitionChange, changed
 from actors.controller.state import Result, State
 from actors.metadata.image import Image
 from actors.ports import Now, Random
@@ -55,7 +55,7 @@ class AlterPartition:
             return Result((), kind(error_code=result.reply.error_code))
         after = {(one.topic_id, one.number): one for op in result.ops for one in op}
         topics = []
-        stopped: dict[int, Change] = {}
+        stopped: dict[int, PartitionChange] = {}
         for topic, answered in zip(_merged(request, self._by_id), result.reply.topics, strict=True):
             row, topic_id = self._topic(state.image, topic)
             partitions = []
@@ -64,7 +64,7 @@ class AlterPartition:
                 if self._anew and one.error_code == ErrorCode.INVALID_REQUEST:
                     one.error_code = int(ErrorCode.FENCED_LEADER_EPOCH)
                     if (topic_id, one.partition_id) not in after and state.image.leader(part) == request.broker_id:
-                        stopped[part] = Change(part, tuple(state.image.isr(part)), request.broker_id)
+                        stopped[part] = PartitionChange(part, tuple(state.image.isr(part)), request.broker_id)
                 partitions.append(self._answer(kind, state.image, part, after.get((topic_id, one.partition_id)), one))
             topics.append(kind.TopicData(topic_name=topic.topic_name, topic_id=topic.topic_id, partitions=partitions))
         return Result([*result.ops, *changed(state, list(stopped.values()))], kind(topics=topics))

@@ -8,7 +8,7 @@ allowed whatever the topic's setting says, because the request is the permission
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from actors.controller.partitions.partition_changes import Change, able, changed, elect
+from actors.controller.partitions.partition_changes import PartitionChange, able, changed, elect
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -21,7 +21,7 @@ PREFERRED, UNCLEAN = 0, 1
 ROWS_AT_ONCE = 10_000
 """The number of rows that one slice of a rebalance looks at."""
 
-Outcome = tuple[ErrorCode, Change | None]
+Outcome = tuple[ErrorCode, PartitionChange | None]
 
 
 def elect_leaders(state: State, request: "ElectLeadersRequest", now: Now, random: Random) -> Result:
@@ -87,7 +87,7 @@ def _preferred(state: State, row: int) -> Outcome:
         return ErrorCode.ELECTION_NOT_NEEDED, None
     if preferred not in image.isr(row) or preferred not in able(state, row):
         return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, None
-    return ErrorCode.NONE, Change(row, image.isr(row), preferred)
+    return ErrorCode.NONE, PartitionChange(row, image.isr(row), preferred)
 
 
 def _unclean(state: State, row: int) -> Outcome:

@@ -12,7 +12,7 @@ rests on; at levels 1 and 2 its value is also the leader epoch's (G-03), and not
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.controller.partitions.partition_changes import Change, able, changed, completed
+from actors.controller.partitions.partition_changes import PartitionChange, able, changed, completed
 from actors.controller.state import Result, State, broker_epoch_holds
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -46,7 +46,7 @@ def alter_isr(state: State, request: "AlterIsrRequest", now: Now, random: Random
         return _top(ErrorCode.NOT_CONTROLLER)
     kind = message("AlterIsrResponse")
     reply = kind()
-    changes: list[Change] = []
+    changes: list[PartitionChange] = []
     for topic, entries in judged:
         answers = []
         for entry, code, wanted in entries:
@@ -90,7 +90,7 @@ def _proposals(
     return proposals
 
 
-def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, Change | None]:
+def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, PartitionChange | None]:
     for _, passes, code in CHECKS:
         if not passes(state, proposal):
             return code, None
@@ -99,7 +99,7 @@ def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, Change | None]:
     if wanted == set(image.isr(row)):
         return ErrorCode.NONE, None  # row 15
     isr = tuple(broker for broker in image.replicas(row) if broker in wanted)
-    change = Change(row, isr, sender)
+    change = PartitionChange(row, isr, sender)
     whole = completed(state, change)
     moved = whole is not None and whole[1] != sender
     return (ErrorCode.FENCED_LEADER_EPOCH if moved else ErrorCode.NONE), change

@@ -24,7 +24,7 @@ from actors.metadata.ops import PartitionsChanged, PartitionsSet
 from fastpath.image.blocks import Block
 
 
-class Change(NamedTuple):
+class PartitionChange(NamedTuple):
     """Partition `row` gets this ISR and leader, under the next epochs."""
 
     row: int
@@ -32,7 +32,7 @@ class Change(NamedTuple):
     leader: int
 
 
-def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged | PartitionsSet]:
+def changed(state: State, changes: Sequence[PartitionChange]) -> list[PartitionsChanged | PartitionsSet]:
     """The changes as ops: one for all of them, and one for each reassignment that they complete."""
     image = state.image
     block, ended = Block(), []
@@ -53,7 +53,7 @@ def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged |
     return [PartitionsChanged(block), *ended] if len(block) else [*ended]
 
 
-def completed(state: State, change: Change) -> tuple[PartitionsSet, int] | None:
+def completed(state: State, change: PartitionChange) -> tuple[PartitionsSet, int] | None:
     """The partition after its reassignment, and its leader, if a change completes it; None otherwise."""
     image, row = state.image, change.row
     adding, removing = image.adding(row), image.removing(row)
@@ -129,7 +129,7 @@ def able(state: State, row: int) -> Collection[int]:
     return usable - {broker for broker, replicas in state.soft.unreadable.items() if key in replicas}
 
 
-def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change | None:
+def leave(state: State, row: int, broker: int, give_up: bool = False) -> PartitionChange | None:
     """The change with which `broker` leaves the ISR and the leadership of partition `row`; None if that changes
     nothing."""
     image = state.image
@@ -141,17 +141,17 @@ def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change 
     if rest:
         if leader not in rest:
             leader = choose_leader(image.replicas(row), rest, usable)
-        return Change(row, rest, leader)
+        return PartitionChange(row, rest, leader)
     if unclean_allowed(state, image.topic_of(row)):
         heir = choose_leader(image.replicas(row), image.replicas(row), usable - {broker})
         if heir >= 0:
-            return Change(row, (heir,), heir)
+            return PartitionChange(row, (heir,), heir)
     if give_up:
-        return Change(row, (), -1)
-    return Change(row, isr, -1) if leader >= 0 else None
+        return PartitionChange(row, (), -1)
+    return PartitionChange(row, isr, -1) if leader >= 0 else None
 
 
-def elect(state: State, row: int, unclean: bool) -> Change | None:
+def elect(state: State, row: int, unclean: bool) -> PartitionChange | None:
     """The change that gives a partition without a leader one; None if no replica can lead it. `unclean`: a replica
     outside the ISR may lead too."""
     image = state.image
@@ -160,9 +160,9 @@ def elect(state: State, row: int, unclean: bool) -> Change | None:
     replicas, isr, usable = image.replicas(row), image.isr(row), able(state, row)
     leader = choose_leader(replicas, isr, usable)
     if leader >= 0:
-        return Change(row, isr, leader)
+        return PartitionChange(row, isr, leader)
     if unclean:
         leader = choose_leader(replicas, replicas, usable)
         if leader >= 0:
-            return Change(row, (leader,), leader)
+            return PartitionChange(row, (leader,), leader)
     return None

@@ -4,7 +4,7 @@ records."""
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.configs import Refused
+from actors.controller.configs import ChangeRefused
 from actors.controller.mutation_quota import Charge, free
 from actors.controller.partitions.placement import Placement, TooFewBrokers
 from actors.controller.partitions.topics import (
@@ -40,11 +40,11 @@ def create_partitions(
         code, text = ErrorCode.NONE, None
         try:
             if times[topic.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             grown = _grow(state, topic, PARTITIONS_MAX - partitions, placement, charge)
             partitions += len(grown.numbers)
             groups.append([grown])
-        except Refused as refused:
+        except ChangeRefused as refused:
             code, text = refused.code, refused.text
         reply.results.append(
             message("CreatePartitionsResponse").CreatePartitionsTopicResult(
@@ -80,12 +80,12 @@ def _grow(
     image = state.image
     row = image.topic(topic.name)
     if row < 0:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise ChangeRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     present = image.partition_count(row)
     if topic.count == present:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+        raise ChangeRefused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if topic.count < present:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase.",
         )
@@ -101,7 +101,7 @@ def _grow(
         try:
             replicas = placement.place(added, factor)
         except TooFewBrokers as error:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"
             ) from None
         assignment = Assignment(replicas, replicas)
@@ -111,7 +111,7 @@ def _grow(
 
 def _manual(state: State, topic: Any, added: int, factor: int) -> Assignment:
     if len(topic.assignments) != added:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {added} additional partition(s), but only "
             f"{len(topic.assignments)} assignment(s) were specified.",

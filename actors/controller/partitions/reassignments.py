@@ -12,7 +12,7 @@ This file alone decides what a partition looks like while a reassignment runs, a
 
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.configs import Refused
+from actors.controller.configs import ChangeRefused
 from actors.controller.partitions.partition_changes import able, assigned, choose_leader, finish
 from actors.controller.partitions.topics import check_replicas
 from actors.controller.state import Result, State
@@ -42,12 +42,12 @@ def alter_partition_reassignments(
             code, text = ErrorCode.NONE, None
             try:
                 if (topic.name, entry.partition_index) in seen:
-                    raise Refused(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
+                    raise ChangeRefused(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
                 seen.add((topic.name, entry.partition_index))
                 op = _reassign(state, topic.name, entry, request.allow_replication_factor_change)
                 if op is not None:
                     ops.append(op)
-            except Refused as refused:
+            except ChangeRefused as refused:
                 code, text = refused.code, refused.text
             answers.append(
                 kind.ReassignablePartitionResponse(
@@ -65,7 +65,9 @@ def _reassign(
     topic_row = image.topic(name)
     row = image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
     if row < 0:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}-{entry.partition_index}.")
+        raise ChangeRefused(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}-{entry.partition_index}."
+        )
     if entry.replicas is None:
         return _cancel(state, row)
     target = tuple(entry.replicas)
@@ -74,7 +76,7 @@ def _reassign(
     present = tuple(broker for broker in image.replicas(row) if broker not in adding)
     factor = sum(broker not in removing for broker in image.replicas(row))
     if not factor_may_change and len(target) != factor:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(target)}",
         )
@@ -90,7 +92,9 @@ def _reassign(
     isr = tuple(broker for broker in replicas if broker in image.isr(row))
     leader = image.leader(row)
     if not isr:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain.")
+        raise ChangeRefused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain."
+        )
     if leader not in isr:
         leader = choose_leader(replicas, isr, able(state, row))
     if (replicas, added, gone, leader) == (image.replicas(row), adding, removing, image.leader(row)):
@@ -104,11 +108,11 @@ def _cancel(state: State, row: int) -> PartitionsSet:
     image = state.image
     adding, removing = image.adding(row), image.removing(row)
     if not adding and not removing:
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "The partition is not being reassigned.")
+        raise ChangeRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "The partition is not being reassigned.")
     before = tuple(broker for broker in image.replicas(row) if broker not in adding)
     isr = tuple(broker for broker in before if broker in image.isr(row))
     if not isr:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the replicas of before is in sync.")
+        raise ChangeRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the replicas of before is in sync.")
     leader = image.leader(row)
     if leader not in isr:
         leader = choose_leader(before, isr, able(state, row))

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
+from actors.controller.configs import TOPIC, ChangeRefused, effective_topic_configs, topic_config_error
 from actors.controller.mutation_quota import Charge, free
 from actors.controller.partitions.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
@@ -77,7 +77,7 @@ def create_topics(
         try:
             _check_neighbours(topic.name, accepted)
             group, result = _create(state, topic, PARTITIONS_MAX - partitions, placement, random, charge)
-        except Refused as refused:
+        except ChangeRefused as refused:
             reply.topics.append(_refusal(topic.name, refused.code, refused.text))
             continue
         accepted[topic.name.replace(".", "_")] = topic.name
@@ -110,9 +110,9 @@ def refuse_topics(state: State, request: "CreateTopicsRequest", now: Now, random
 
 
 def check_charge(charge: Charge, partitions: int) -> None:
-    """Charge the client for new or deleted partitions. Raises Refused."""
+    """Charge the client for new or deleted partitions. Raises ChangeRefused."""
     if not charge(partitions):
-        raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+        raise ChangeRefused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
 
 def _create(
@@ -123,7 +123,7 @@ def _create(
     random: Random,
     charge: Charge,
 ) -> tuple[list[Any], Any]:
-    """Ops and result of one topic. Raises Refused."""
+    """Ops and result of one topic. Raises ChangeRefused."""
     name = topic.name
     _check_name(state, name)
     configs = {config.name: config.value for config in topic.configs}
@@ -157,33 +157,33 @@ def whole(topic_id: bytes, first: int, assignment: Assignment) -> PartitionsSet:
 def _check_name(state: State, name: str) -> None:
     error = name_error(name)
     if error is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
+        raise ChangeRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
     if name in METADATA_TOPICS:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     if state.image.name_taken(name):
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise ChangeRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = rival(name, state.image)
     if other is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+        raise ChangeRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _check_neighbours(name: str, accepted: dict[str, str]) -> None:
     """Check that a new name does not collide with one that the same request has accepted; the same name does not, since
-    the request may be run again. Raises Refused."""
+    the request may be run again. Raises ChangeRefused."""
     if "." in name or "_" in name:
         other = accepted.get(name.replace(".", "_"))
         if other is not None and other != name:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with topic: {other}")
+            raise ChangeRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with topic: {other}")
 
 
 def _check_configs(state: State, given: Any, configs: Mapping[str, str | None]) -> None:
     if not given:
         return
     if len(configs) != len(given):
-        raise Refused(ErrorCode.INVALID_CONFIG, "A config name is given more than once.")
+        raise ChangeRefused(ErrorCode.INVALID_CONFIG, "A config name is given more than once.")
     error = topic_config_error(configs)
     if error is not None:
-        raise Refused(ErrorCode.INVALID_CONFIG, error)
+        raise ChangeRefused(ErrorCode.INVALID_CONFIG, error)
 
 
 def _assignment(
@@ -195,21 +195,21 @@ def _assignment(
     if factor == -1:
         factor = state.options.replicas_default
     elif factor < 1:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count == -1:
         count = state.options.partitions_default
     elif count < 1:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 to use the default value."
         )
     check_count(count, partitions_max)
     try:
         replicas = placement.place(count, factor)
     except TooFewBrokers as error:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"
         ) from None
     return Assignment(replicas, replicas)
@@ -217,23 +217,23 @@ def _assignment(
 
 def _manual(state: State, topic: "CreateTopicsRequest.CreatableTopic", partitions_max: int) -> Assignment:
     if topic.replication_factor != -1:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REQUEST,
             "A manual partition assignment was specified, but replication factor was not set to -1.",
         )
     if topic.num_partitions != -1:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REQUEST,
             "A manual partition assignment was specified, but numPartitions was not set to -1.",
         )
     check_count(len(topic.assignments), partitions_max)
     by_number = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if len(by_number) != len(topic.assignments):
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
         )
     if sorted(by_number) != list(range(len(by_number))):
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partition numbers should be a consecutive sequence from 0."
         )
     replicas = [by_number[number] for number in range(len(by_number))]
@@ -241,13 +241,13 @@ def _manual(state: State, topic: "CreateTopicsRequest.CreatableTopic", partition
 
 
 def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int) -> Assignment:
-    """Check replicas that the client chose, and return them with their ISRs. Raises Refused."""
+    """Check replicas that the client chose, and return them with their ISRs. Raises ChangeRefused."""
     usable = state.soft.usable(state.image).ids
     isrs = []
     for members in replicas:
         check_replicas(state, members)
         if len(members) != factor:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"The manual partition assignment includes a partition "
                 f"with {len(members)} replica(s), but this is not consistent with previous partitions, which "
@@ -255,7 +255,7 @@ def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int
             )
         isr = tuple(broker for broker in members if broker in usable)
         if not isr:
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "All brokers specified in a manual partition assignment are fenced or in controlled shutdown.",
             )
@@ -265,28 +265,28 @@ def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int
 
 def check_replicas(state: State, members: tuple[int, ...]) -> None:
     """A list of replicas must name registered brokers, fenced or not, each once: a fenced one hosts a replica that is not in
-    sync. Raises Refused."""
+    sync. Raises ChangeRefused."""
     if not members:
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
         )
     if len(set(members)) != len(members):
-        raise Refused(
+        raise ChangeRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"The manual partition assignment includes a broker more than once: {list(members)}.",
         )
     for broker in members:
         if not state.image.is_registered(broker):
-            raise Refused(
+            raise ChangeRefused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"The manual partition assignment includes broker {broker}, but no such broker is registered.",
             )
 
 
 def check_count(count: int, partitions_max: int) -> None:
-    """Check that this many new partitions fit into what is left of a request's limit. Raises Refused."""
+    """Check that this many new partitions fit into what is left of a request's limit. Raises ChangeRefused."""
     if count > partitions_max:
-        raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
+        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
 
 
 def _new_id(state: State, random: Random) -> bytes:
@@ -329,13 +329,13 @@ def delete_topics(
         judged.add(key)
         try:
             if not state.options.delete_topics:
-                raise Refused(
+                raise ChangeRefused(
                     ErrorCode.TOPIC_DELETION_DISABLED,
                     "This cluster does not delete topics (delete.topic.enable=false).",
                 )
             _check_deletion(name, topic_id, row, times[key])
             check_charge(charge, state.image.partition_count(row))
-        except Refused as refused:
+        except ChangeRefused as refused:
             reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
             continue
         topic_id = state.image.topic_id(row) or NO_ID
@@ -351,15 +351,15 @@ def _find(state: State, name: str | None, topic_id: bytes) -> int:
 
 def _check_deletion(name: str | None, topic_id: bytes, row: int, times: int) -> None:
     if times > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
     if name is not None and topic_id != NO_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if name is None and topic_id == NO_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if row < 0 and name is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        raise ChangeRefused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
     if row < 0:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise ChangeRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
 
 def _deleted(

@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.addresses import address
-from actors.controller.configs import Refused
+from actors.controller.configs import ChangeRefused
 from actors.controller.state import Result, State
 from actors.metadata.ops import EntityGone, EntitySet
 from actors.ports import Now, Random
@@ -41,7 +41,7 @@ QUOTAS_MAX = 10_000
 """The most values of quotas: each key of each entity is one."""
 
 
-class Key(NamedTuple):
+class QuotaRange(NamedTuple):
     """The values that a quota may have, which are all above 0."""
 
     whole: bool = False
@@ -50,7 +50,7 @@ class Key(NamedTuple):
     """The name of the type in errors."""
 
 
-LONG, INT, DOUBLE = Key(True, (1 << 63) - 1, "LONG"), Key(True, (1 << 31) - 1, "INT"), Key()
+LONG, INT, DOUBLE = QuotaRange(True, (1 << 63) - 1, "LONG"), QuotaRange(True, (1 << 31) - 1, "INT"), QuotaRange()
 KEYS = {PRODUCER: LONG, CONSUMER: LONG, REQUEST: DOUBLE, MUTATION: DOUBLE}
 ADDRESS_KEYS = {CONNECTION: INT}
 FRACTION_MAX = 1e-6
@@ -76,10 +76,10 @@ def alter_client_quotas(state: State, request: "AlterClientQuotasRequest", now: 
             if added:
                 room = QUOTAS_MAX - state.image.count("quota") if room is None else room
                 if added > room:
-                    raise Refused(ErrorCode.POLICY_VIOLATION, f"There may be {QUOTAS_MAX} quotas at most.")
+                    raise ChangeRefused(ErrorCode.POLICY_VIOLATION, f"There may be {QUOTAS_MAX} quotas at most.")
                 room -= added
             ops += changes
-        except Refused as refused:
+        except ChangeRefused as refused:
             code, text = refused.code, refused.text
         judged[entity] = kind.EntryData(
             error_code=int(code),
@@ -91,7 +91,7 @@ def alter_client_quotas(state: State, request: "AlterClientQuotasRequest", now: 
 
 
 def _changes(state: State, entity: Entity, wanted: Any) -> list[EntitySet | EntityGone]:
-    """The ops of one entity. Raises Refused."""
+    """The ops of one entity. Raises ChangeRefused."""
     keys = _keys(entity)
     named: set[str] = set()
     changes: list[EntitySet | EntityGone] = []
@@ -111,8 +111,8 @@ def _changes(state: State, entity: Entity, wanted: Any) -> list[EntitySet | Enti
     return changes
 
 
-def _keys(entity: Entity) -> dict[str, Key]:
-    """The quotas that an entity may have. Raises Refused."""
+def _keys(entity: Entity) -> dict[str, QuotaRange]:
+    """The quotas that an entity may have. Raises ChangeRefused."""
     names = dict(entity)
     if not names:
         raise _invalid("Invalid empty client quota entity")
@@ -132,7 +132,7 @@ def _keys(entity: Entity) -> dict[str, Key]:
     return ADDRESS_KEYS
 
 
-def _check_value(keys: dict[str, Key], name: str, value: float) -> None:
+def _check_value(keys: dict[str, QuotaRange], name: str, value: float) -> None:
     key = keys.get(name)
     if key is None:
         raise _invalid(f"Invalid configuration key {name}")
@@ -144,8 +144,8 @@ def _check_value(keys: dict[str, Key], name: str, value: float) -> None:
         raise _invalid(f"{name} cannot be a fractional value.")
 
 
-def _invalid(text: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, text)
+def _invalid(text: str) -> ChangeRefused:
+    return ChangeRefused(ErrorCode.INVALID_REQUEST, text)
 
 
 def _shown(entity: Entity) -> str:

@@ -30,7 +30,7 @@ CONTROLLER = "CONTROLLER"
 PROTOCOL_MAP = "listener.security.protocol.map"
 
 
-class Shape(NamedTuple):
+class WantedCluster(NamedTuple):
     """The shape of the cluster that the operator wants."""
 
     directory: Path
@@ -68,7 +68,7 @@ def mapped(common: Mapping[str, str]) -> dict[str, str]:
     return {name.strip(): protocol.strip() for name, _, protocol in pairs}
 
 
-def described(shape: Shape, found: Findings, ports: Sequence[int]) -> dict[str, dict[str, str]]:
+def described(shape: WantedCluster, found: Findings, ports: Sequence[int]) -> dict[str, dict[str, str]]:
     """The properties of every node, by its name. `ports`: `ports_behind` of them. Raises ConfigError."""
     spoken = protocols(found)
     given = mapped(shape.common)
@@ -111,7 +111,7 @@ def described(shape: Shape, found: Findings, ports: Sequence[int]) -> dict[str, 
     return files
 
 
-def ports_behind(shape: Shape, listeners: int) -> list[int]:
+def ports_behind(shape: WantedCluster, listeners: int) -> list[int]:
     """How far the ports of all nodes are behind the first new broker's: of the controllers, of the brokers, of all
     further listeners. `listeners`: how many listeners the old brokers have."""
     more = shape.controllers * listeners + shape.brokers * (listeners - 1)
@@ -122,7 +122,7 @@ def ports_behind(shape: Shape, listeners: int) -> list[int]:
     ]
 
 
-def create(shape: Shape, found: Findings) -> plans.Plan:
+def create(shape: WantedCluster, found: Findings) -> plans.Plan:
     """Write the plan and format its directories. Raises ConfigError, PortTaken, StorageError."""
     plans.refuse_shape(shape.controllers, shape.brokers, shape.port)
     shape.directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def create(shape: Shape, found: Findings) -> plans.Plan:
 
 
 @contextlib.contextmanager
-def _reserved(shape: Shape, listeners: int) -> Iterator[list[int]]:
+def _reserved(shape: WantedCluster, listeners: int) -> Iterator[list[int]]:
     """Ports that no other process gets while the block runs."""
     with contextlib.ExitStack() as kept:
         yield [

@@ -16,7 +16,7 @@ from actors.authentication.scram import ITERATIONS_MAX, Mechanism, credential, s
 from actors.bridge.checks import Findings
 from actors.bridge.tokens import OLD_SECRET, SECRET
 from actors.host.bridge import bridge_cluster
-from actors.host.bridge.bridge_cluster import CONTROLLER, PROTOCOL_MAP, Shape
+from actors.host.bridge.bridge_cluster import CONTROLLER, PROTOCOL_MAP, WantedCluster
 from actors.host.cluster.secure_cluster import AUTHORIZER, is_loopback
 from actors.host.net.tls import Tls
 from actors.host.security.config_providers import resolved
@@ -42,7 +42,7 @@ def listener(found: Findings, wanted: str | None) -> str:
     return found.listeners[0]
 
 
-def objections(shape: Shape, found: Findings) -> Iterator[str]:
+def objections(shape: WantedCluster, found: Findings) -> Iterator[str]:
     """Reasons why nodes with these settings cannot take the cluster over."""
     try:
         ports = [TRIAL_PORT + offset for offset in bridge_cluster.ports_behind(shape, len(found.listeners))]

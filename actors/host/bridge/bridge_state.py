@@ -11,7 +11,7 @@ TIMEOUT_S = 2.0
 STATES = ("driving", "handed back", "let go")
 
 
-class Noted(NamedTuple):
+class BridgeState(NamedTuple):
     """The content of the three znodes that show what the bridge has done."""
 
     note: dict[str, Any]
@@ -23,12 +23,12 @@ class Noted(NamedTuple):
     """Why the operator's request is not done; empty: it is not refused."""
 
 
-def noted(session: Session) -> Noted:
+def noted(session: Session) -> BridgeState:
     """Read what the bridge has noted. Raises OSError, BadZnode."""
     bridge, controller, refused = session.read([Get(BRIDGE), Get(CONTROLLER), Get(REFUSED)])
     note = fields(BRIDGE, bridge) if bridge is not None and bridge.data else {}
     holder = fields(CONTROLLER, controller).get("brokerid", -1) if controller is not None else -1
-    return Noted(note, holder, "" if refused is None else refused.data.decode("utf-8", "replace"))
+    return BridgeState(note, holder, "" if refused is None else refused.data.decode("utf-8", "replace"))
 
 
 def shown(connect: str) -> dict[str, Any]:

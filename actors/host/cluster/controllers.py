@@ -16,7 +16,7 @@ directory and the process, is in `local_controllers.py` and `ray_controllers.py`
 from actors.host.cluster import plan as plans
 from actors.host.cluster import plan_changes, quorum_changes, secure_cluster
 from actors.host.cluster.access import Access, node_access, operator_access
-from actors.host.cluster.quorum_changes import Key
+from actors.host.cluster.quorum_changes import MetadataReplica
 from actors.host.cluster_error import ClusterError
 from actors.host.security import security_directory
 from actors.settings.keys import ConfigError
@@ -73,7 +73,7 @@ def asked(plan: plans.Plan, last: int = -1) -> dict[int, Access]:
     return found
 
 
-def refuse_whole(plan: plans.Plan, member: plans.Member, key: Key | None, timeout_s: float) -> None:
+def refuse_whole(plan: plans.Plan, member: plans.Member, key: MetadataReplica | None, timeout_s: float) -> None:
     """Check that a controller does not vote with the disk that it has. `key`: its disk now, if it has one. Raises
     ClusterError if it does."""
     id = member.config.controller_id
@@ -96,7 +96,7 @@ def write(plan: plans.Plan, id: int, address: tuple[str, int], timeout_s: float)
     return plan_changes.write(plan, files)
 
 
-def vote(plan: plans.Plan, key: Key, timeout_s: float) -> None:
+def vote(plan: plans.Plan, key: MetadataReplica, timeout_s: float) -> None:
     """Wait until a controller follows, and give it a vote instead of the one that its id may have with another disk. Raises
     ClusterError."""
     member, ask = plan.member(key.id), asked(plan, key.id)

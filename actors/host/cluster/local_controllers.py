@@ -17,7 +17,7 @@ from pathlib import Path
 from actors.host import storage
 from actors.host.cluster import controllers
 from actors.host.cluster import plan as plans
-from actors.host.cluster.quorum_changes import Key
+from actors.host.cluster.quorum_changes import MetadataReplica
 from actors.host.cluster_error import ClusterError
 from actors.host.net.server import PortTaken
 from actors.host.work import locks
@@ -119,10 +119,10 @@ def _free_port(plan: plans.Plan) -> socket.socket:
     return plans.reserve(host, 0)
 
 
-def _key(member: plans.Member) -> Key | None:
+def _key(member: plans.Member) -> MetadataReplica | None:
     """The disk that a controller has; None: it has none that is formatted."""
     found = storage.read(member.config.metadata_log_dir)
-    return None if found is None else Key(member.config.controller_id, found.directory_id)
+    return None if found is None else MetadataReplica(member.config.controller_id, found.directory_id)
 
 
 def _end(plan: plans.Plan, id: int, supervisor: int, timeout_s: float) -> None:
@@ -151,13 +151,13 @@ def _wake(directory: Path) -> None:
         )
 
 
-def _formatted(member: plans.Member, cluster_id: str) -> Key:
+def _formatted(member: plans.Member, cluster_id: str) -> MetadataReplica:
     """Format a new disk: its controller learns from others which controllers vote. A process whose directory was
     removed may have begun the metadata log again there before it ended, and nothing of it counts. Raises
     StorageError."""
     shutil.rmtree(os.path.join(member.config.metadata_log_dir, storage.METADATA_DIRECTORY), ignore_errors=True)
     found = storage.format_node(member.config, cluster_id, voters=None, ignore_formatted=True)
-    return Key(member.config.controller_id, found[0].directory_id)
+    return MetadataReplica(member.config.controller_id, found[0].directory_id)
 
 
 def _cluster_id(plan: plans.Plan, id: int) -> str:

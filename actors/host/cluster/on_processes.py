@@ -234,7 +234,7 @@ class Cluster:
         """(host, port) of a node: a broker's client listener, a controller's controller listener."""
         return self._plan.member(node_id).address("client" if node_id in self.broker_ids else "controller")
 
-    def quorum(self) -> probe.Quorum:
+    def quorum(self) -> probe.QuorumSummary:
         """The active controller's description of its quorum. Raises probe.NoAnswer."""
         return probe.quorum([node_access(member.config, controller=True) for member in self._plan.controllers])
 

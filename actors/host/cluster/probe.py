@@ -31,7 +31,7 @@ class NoAnswer(Exception):
     """No node answered, or the answer could not be used."""
 
 
-class Quorum(NamedTuple):
+class QuorumSummary(NamedTuple):
     """The quorum in short, as DescribeQuorum answers. `ends`: log end offset by replica id; `observers`: the same for
     brokers."""
 
@@ -95,7 +95,7 @@ def _exactly(sock: socket.socket, size: int) -> bytearray:
     return data
 
 
-def quorum(addresses: Iterable[Address], timeout_s: float = TIMEOUT_S) -> Quorum:
+def quorum(addresses: Iterable[Address], timeout_s: float = TIMEOUT_S) -> QuorumSummary:
     """The quorum, as the first address that knows a leader tells it. Raises NoAnswer."""
     cls = message("DescribeQuorumRequest")
     request = cls(topics=[cls.TopicData(topic_name=TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
@@ -108,7 +108,7 @@ def quorum(addresses: Iterable[Address], timeout_s: float = TIMEOUT_S) -> Quorum
             part = reply.topics[0].partitions[0]
             if part.error_code or part.leader_id < 0:
                 raise NoAnswer(f"{address[0]}:{address[1]} knows no leader")
-            return Quorum(
+            return QuorumSummary(
                 part.leader_id,
                 part.leader_epoch,
                 part.high_watermark,

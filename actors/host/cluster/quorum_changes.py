@@ -32,7 +32,7 @@ Controllers = Mapping[int, Access]
 """The controllers that can be asked, by id."""
 
 
-class Key(NamedTuple):
+class MetadataReplica(NamedTuple):
     """A replica of the metadata: an id and the directory that it keeps."""
 
     id: int
@@ -47,9 +47,9 @@ class Members(NamedTuple):
 
     leader_id: int
     high_watermark: int
-    voters: dict[int, Key]
+    voters: dict[int, MetadataReplica]
     """The voters by id."""
-    observers: dict[Key, int]
+    observers: dict[MetadataReplica, int]
     """The log end offset of each replica that follows without a vote."""
 
 
@@ -58,7 +58,7 @@ def members(controllers: Controllers, timeout_s: float) -> Members:
     return _until(timeout_s, lambda: _described(controllers), "no controller leads")
 
 
-def wait_for_observer(controllers: Controllers, key: Key, timeout_s: float) -> None:
+def wait_for_observer(controllers: Controllers, key: MetadataReplica, timeout_s: float) -> None:
     """Wait until a replica has all that is committed. Raises ClusterError."""
 
     def follows() -> bool:
@@ -71,7 +71,7 @@ def wait_for_observer(controllers: Controllers, key: Key, timeout_s: float) -> N
     _until(timeout_s, follows, f"controller {key.id} does not follow the quorum")
 
 
-def add(controllers: Controllers, key: Key, endpoint: tuple[str, str, int], timeout_s: float) -> None:
+def add(controllers: Controllers, key: MetadataReplica, endpoint: tuple[str, str, int], timeout_s: float) -> None:
     """Give a replica that follows a vote. `endpoint`: listener, host and port at which others reach it. Raises
     ClusterError."""
     cls = message("AddRaftVoterRequest")
@@ -83,7 +83,7 @@ def add(controllers: Controllers, key: Key, endpoint: tuple[str, str, int], time
     )  # fmt: skip
 
 
-def remove(controllers: Controllers, key: Key, timeout_s: float) -> None:
+def remove(controllers: Controllers, key: MetadataReplica, timeout_s: float) -> None:
     """Take a voter's vote. Raises ClusterError."""
     cls = message("RemoveRaftVoterRequest")
     request = cls(cluster_id=None, voter_id=key.id, voter_directory_id=key.directory_id)
@@ -216,5 +216,5 @@ def _described(controllers: Controllers) -> Members:
     raise last
 
 
-def _key(one: Any) -> Key:
-    return Key(one.replica_id, bytes(one.replica_directory_id))
+def _key(one: Any) -> MetadataReplica:
+    return MetadataReplica(one.replica_id, bytes(one.replica_directory_id))

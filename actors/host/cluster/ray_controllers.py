@@ -13,7 +13,7 @@ from typing import Any
 
 from actors.host.cluster import controllers, on_ray
 from actors.host.cluster.plan_changes import name_of
-from actors.host.cluster.quorum_changes import Key
+from actors.host.cluster.quorum_changes import MetadataReplica
 from actors.host.cluster_error import ClusterError
 from actors.host.work import locks
 from actors.host.work.system_random import SystemRandom, uuid_bytes, uuid_text
@@ -71,9 +71,9 @@ def _remove(ray: Any, directory: Path, id: int, timeout_s: float) -> None:
     controllers.discard_keys(plan, member)
 
 
-def _key(choice: dict[str, Any], name: str, id: int) -> Key:
+def _key(choice: dict[str, Any], name: str, id: int) -> MetadataReplica:
     """The disk with which a node was started last."""
-    return Key(id, uuid_bytes(choice["nodes"][name]["directory_id"]))
+    return MetadataReplica(id, uuid_bytes(choice["nodes"][name]["directory_id"]))
 
 
 def _place(ray: Any, choice: dict[str, Any], name: str) -> dict[str, Any]:

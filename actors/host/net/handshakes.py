@@ -46,7 +46,7 @@ class Arrival(Protocol):
 A = TypeVar("A", bound=Arrival)
 
 
-class Verdict(NamedTuple, Generic[A]):
+class HandshakesNow(NamedTuple, Generic[A]):
     """The handshakes that begin now, and the connections to be closed, whether they wait or are under way."""
 
     begin: list[A]
@@ -139,7 +139,7 @@ class Handshakes(Generic[A]):
         self._waiting.take(one, now_s)
         return loser
 
-    def verdict(self, now_s: float) -> Verdict[A]:
+    def verdict(self, now_s: float) -> HandshakesNow[A]:
         """The handshakes that begin now and the connections to be closed. It is called after arrivals, and `AGAIN_S`
         later as long as any connection `waits`."""
         self._allowed = min(AT_ONCE, self._allowed + (now_s - self._since_s) * A_SECOND)
@@ -147,12 +147,12 @@ class Handshakes(Generic[A]):
         if int(now_s) != self._second:
             self._second = int(now_s)
             self._begun.clear()
-        found: Verdict[A] = Verdict([], [])
+        found: HandshakesNow[A] = HandshakesNow([], [])
         while self._allowed >= 1 and self._waiting and self._admit(now_s, found):
             self._allowed -= 1
         return found
 
-    def _admit(self, now_s: float, found: Verdict[A]) -> bool:
+    def _admit(self, now_s: float, found: HandshakesNow[A]) -> bool:
         """Let the next connection in. Returns whether there was one."""
         for host in self._waiting.by_host:
             if self._begun[host] >= A_SECOND_OF_A_HOST:

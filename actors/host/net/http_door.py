@@ -27,7 +27,7 @@ LOOK_S = 0.5
 END = b"\r\n\r\n"
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """A request for a page."""
 
     method: str
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 class Page(Protocol):
     """The content that is shown, as of one moment."""
 
-    def form(self, asked: Asked) -> tuple[Mapping[str, str], bytes]:
+    def form(self, asked: PageRequest) -> tuple[Mapping[str, str], bytes]:
         """(headers, body) of the answer, in the form that the request asks for."""
 
 
@@ -49,7 +49,7 @@ class _Connection:
         self.until_s = until_s
         """The time at which the connection is closed, whatever it does."""
         self.data = bytearray()
-        self.asked: Asked | None = None
+        self.asked: PageRequest | None = None
         self.answer: memoryview | None = None
         """The part of the answer that is still to be sent; None: there is no answer yet."""
 
@@ -171,7 +171,7 @@ class HttpDoor:
             return
         pairs = [line.partition(":") for line in lines[1:] if line]
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        one.asked = Asked(words[0], words[1].partition("?")[2], headers)
+        one.asked = PageRequest(words[0], words[1].partition("?")[2], headers)
         if one.asked.method not in ("GET", "HEAD"):
             self._say(one, "405 Method Not Allowed", {"Allow": "GET, HEAD"}, b"")
             return

@@ -20,7 +20,7 @@ from collections import deque
 from typing import Protocol, cast
 
 from actors.host.net.read_budget import ReadBudget
-from actors.host.net.unfinished_frames import FREE_BYTES, Room
+from actors.host.net.unfinished_frames import FREE_BYTES, FrameRoom
 from actors.node.runtime.meters import Idle
 from fastpath.bytes.frame_pool import Pool
 
@@ -43,13 +43,13 @@ class Reader:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
         self.pool = Pool(SPARE_BYTES_MAX)
-        self.room = Room(unfinished_bytes_max)
+        self.room = FrameRoom(unfinished_bytes_max)
         self.budget = budget
         self.frames = 0
         self.idle = Idle()
 
 
-class Owner(Protocol):
+class LinkOwner(Protocol):
     """The object that is told about a connection: the loop."""
 
     def opened(self, link: "Link") -> None: ...
@@ -79,7 +79,7 @@ class Link(asyncio.BufferedProtocol):
     """
 
     def __init__(
-        self, owner: Owner, reader: Reader, conn: int, listener: str, frame_bytes_max: int, peer_host: str
+        self, owner: LinkOwner, reader: Reader, conn: int, listener: str, frame_bytes_max: int, peer_host: str
     ) -> None:
         self.owner = owner
         self.reader = reader

@@ -28,7 +28,7 @@ it."""
 LEAST_BYTES = 16 << 10
 
 
-class Reads(Protocol):
+class BudgetedConnection(Protocol):
     """A connection, as the budget sees it."""
 
     peer_host: str
@@ -50,16 +50,16 @@ class ReadBudget:
         """Bytes that all together may still bring in this pass, before each gets the least."""
         self._share = PASS_BYTES
         """Bytes that one connection may bring at once in this pass."""
-        self._line: Turns[Reads] = Turns()
+        self._line: Turns[BudgetedConnection] = Turns()
         """The connections that wait to be read on."""
 
-    def share(self, one: Reads) -> int:
+    def share(self, one: BudgetedConnection) -> int:
         """How many bytes `one` may bring at once; more than 0."""
         if one.share_of != self._pass:
             one.share_of, one.share = self._pass, self._share if self.left > 0 else LEAST_BYTES
         return one.share
 
-    def took(self, one: Reads, size: int) -> bool:
+    def took(self, one: BudgetedConnection, size: int) -> bool:
         """Note that `one` has brought `size` bytes after it was asked for its share. Returns whether it stands in the
         line now."""
         self.left -= size
@@ -87,6 +87,6 @@ class ReadBudget:
             pass
         return bool(hosts)
 
-    def leave(self, one: Reads) -> None:
+    def leave(self, one: BudgetedConnection) -> None:
         """Take a connection that is gone out of the line."""
         self._line.drop(one.peer_host, id(one))

@@ -50,7 +50,7 @@ class _Half:
         return not self.inside or self.held + size <= self.bytes_max
 
 
-class Room:
+class FrameRoom:
     """Room for the unfinished frames of a plane."""
 
     def __init__(self, bytes_max: int) -> None:

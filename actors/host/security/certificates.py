@@ -90,7 +90,7 @@ def issue(
     return _issued(key, builder.sign(signing_key, hashes.SHA256()))
 
 
-class Said(NamedTuple):
+class CertificateContent(NamedTuple):
     """The content of a certificate."""
 
     name: str
@@ -101,7 +101,7 @@ class Said(NamedTuple):
     """Whether the certificate is an authority's."""
 
 
-def said(pem: bytes) -> Said:
+def said(pem: bytes) -> CertificateContent:
     """The content of the first certificate in some PEM. Raises ValueError if there is none, or if it has no name."""
     certificate = x509.load_pem_x509_certificate(pem)
 
@@ -119,7 +119,7 @@ def said(pem: bytes) -> Said:
     name = of(NameOID.COMMON_NAME)
     if not name:
         raise ValueError("its certificate has no common name")
-    return Said(name, of(NameOID.ORGANIZATIONAL_UNIT_NAME), hosts, certificate.not_valid_after_utc, signs)
+    return CertificateContent(name, of(NameOID.ORGANIZATIONAL_UNIT_NAME), hosts, certificate.not_valid_after_utc, signs)
 
 
 def is_of(by: Issued, pem: bytes) -> bool:

@@ -21,7 +21,7 @@ SHOWN_CHARACTERS_MAX = 500
 _NUMBERS = re.compile(r"\d+")
 
 
-class Kind:
+class RepeatedLine:
     """Lines that differ in numbers only, within one interval."""
 
     __slots__ = ("count", "newest", "since_s", "texts")
@@ -40,7 +40,7 @@ class Repeats:
     """The repeats of one log. Times are seconds of a monotonic clock. `level` is any number."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[int, str], Kind] = {}
+        self._kinds: dict[tuple[int, str], RepeatedLine] = {}
         """The kinds of this interval, by (level, kind). Invariant: ordered by `since_s`, since an interval begins when
         its kind is added."""
         self._written: dict[int, tuple[float, int]] = {}
@@ -59,7 +59,7 @@ class Repeats:
                     self._others_since_s = now_s
                 self._others[level] = self._others.get(level, 0) + 1
                 return False
-            kind = self._kinds[name] = Kind(now_s)
+            kind = self._kinds[name] = RepeatedLine(now_s)
         mark = hash(text)
         if mark in kind.texts or len(kind.texts) >= TEXTS_MAX or not self._has_room(level, now_s):
             kind.count += 1

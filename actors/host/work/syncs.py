@@ -63,7 +63,7 @@ class Unpinned:
         """The error of a file that could not be opened; those behind it are not tried."""
 
 
-class Part:
+class FlusherPart:
     """The files of a sync that the flusher has."""
 
     __slots__ = ("disks", "last", "of", "pinned")
@@ -102,7 +102,7 @@ class Queue:
         """How many descriptors the syncs hold now."""
         self._unpinned: deque[Unpinned] = deque()
         """Syncs of which not all files have been handed to the flusher, in their order."""
-        self._parts: deque[Part] = deque()
+        self._parts: deque[FlusherPart] = deque()
         """The parts that the flusher has, in the order in which its results come."""
         self._leave = leave
         self._lost: dict[object, DiskFailed] = {}
@@ -163,7 +163,7 @@ class Queue:
         while self._unpinned:
             one = self._unpinned[0]
             files = one.sync.files
-            part = Part(one)
+            part = FlusherPart(one)
             while one.next < len(files) and one.failed is None and (self._pins < self.pins_max or self._pins == 0):
                 file = files[one.next]
                 assert isinstance(file, LocalFile | LocalDirectory)

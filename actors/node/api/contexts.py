@@ -11,7 +11,7 @@ from actors.node.api.security.authorizer import Authorizer
 from actors.node.api.security.logins import Logins
 from actors.node.api.security.speakers import kind
 from actors.node.net.request_channel import RequestChannel
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.broker.parts import BrokerParts
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.controller.role import ControllerRole
@@ -29,7 +29,7 @@ class Context:
     cluster_id: str
     family: str
     """`drafts` or `released`: which rows of the table this node serves."""
-    quorum: Quorum
+    quorum: QuorumReplica
     authorizer: Authorizer
     requests: RequestChannel
     logins: Logins
@@ -49,7 +49,7 @@ class BrokerContext(Context, BrokerParts):
     parts, by their names."""
 
     def __init__(
-        self, runtime: Runtime, requests: RequestChannel, quorum: Quorum, storage: Storage, parts: BrokerParts
+        self, runtime: Runtime, requests: RequestChannel, quorum: QuorumReplica, storage: Storage, parts: BrokerParts
     ) -> None:
         Context.__init__(
             self,
@@ -76,7 +76,7 @@ class BrokerContext(Context, BrokerParts):
     def of(
         runtime: Runtime,
         requests: RequestChannel,
-        quorum: Quorum,
+        quorum: QuorumReplica,
         storage: Storage,
         role: BrokerRole | None,
     ) -> "BrokerContext | None":
@@ -103,7 +103,7 @@ class ControllerContext(Context):
     def of(
         runtime: Runtime,
         requests: RequestChannel,
-        quorum: Quorum,
+        quorum: QuorumReplica,
         storage: Storage,
         role: ControllerRole | None,
     ) -> "ControllerContext | None":

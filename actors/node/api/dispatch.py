@@ -17,7 +17,7 @@ from actors.node.net.channels import Channels
 from actors.node.net.connections import DATA_KINDS, GONE, LET_GO_FROM, Connection, Slot
 from actors.node.net.farewell import LEAVE_GROUP, PRODUCE
 from actors.node.net.request_channel import LOGIN, RequestChannel
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.runtime.answers import (
     MORE_MEMORY,
@@ -59,7 +59,7 @@ class Dispatch:
         runtime: Runtime,
         requests: RequestChannel,
         channels: Channels,
-        quorum: Quorum,
+        quorum: QuorumReplica,
         broker: BrokerContext | None,
         controller: ControllerContext | None,
     ) -> None:
@@ -88,8 +88,8 @@ class Dispatch:
         broker, kind = self.broker, connection.kind
         clients = kind is CLIENT or (kind is INTER_BROKER and api_key in CLIENTS_OWN)
         if clients and broker is not None:
-            lookups = broker.lookups
-            if not (lookups.serving or lookups.admits(connection.id, api_key)):
+            availability = broker.availability
+            if not (availability.serving or availability.admits(connection.id, api_key)):
                 self.requests.close(connection, "this broker is fenced")
                 return False
         return True
@@ -159,10 +159,10 @@ class Dispatch:
         if quotas is not None and quotas.active and connection.kind in DATA_KINDS:
             _ChargedRun(self, slot, api, version, header.correlation_id, request, call, quotas).start()
         else:
-            Run(self, slot, api, version, header.correlation_id, request, call).start()
+            RequestRun(self, slot, api, version, header.correlation_id, request, call).start()
 
 
-class Run:
+class RequestRun:
     """One request from its handler to its slot."""
 
     __slots__ = ("_api", "_call", "_correlation", "_dispatch", "_request", "_slot", "_version")
@@ -346,7 +346,7 @@ class Run:
         self._dispatch.requests.answer(self._slot, parts)
 
 
-class _ChargedRun(Run):
+class _ChargedRun(RequestRun):
     """A request while clients have quotas: the time that the handler takes is counted, and the answer may mute its
     connection."""
 

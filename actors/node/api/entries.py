@@ -9,7 +9,7 @@ from typing import Any
 from actors.controller.portions import Flat
 from actors.controller.refusals import refusal
 from actors.node.runtime.answers import Answer, Done, mapped
-from actors.node.runtime.slices import Pace, Steps, go_on
+from actors.node.runtime.slices import SliceCount, Steps, go_on
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import Message, changed
 
@@ -25,7 +25,7 @@ def allowed_entries(request: Message, cut: Flat, judge: Judge, submit: Callable[
 def _judged(request: Message, cut: Flat, judge: Judge, submit: Callable[[Any], Answer]) -> Steps:
     refused: Any = None
     left: dict[str, Sequence[Any]] = {}
-    pace = Pace()
+    pace = SliceCount()
     for field in cut.fields:
         kept: list[Any] = []
         denied: dict[ErrorCode, list[Any]] = {}

@@ -19,12 +19,12 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call
-from actors.node.runtime.slices import Pace, Steps
+from actors.node.runtime.slices import SliceCount, Steps
 from actors.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from actors.broker.groups.consumer.requests import Beat as ConsumerBeat
-    from actors.broker.groups.share.requests import Beat as ShareBeat
+    from actors.broker.groups.consumer.requests import ConsumerBeat
+    from actors.broker.groups.share.requests import ShareBeat
     from actors.wire.schemas.rpc import (
         ConsumerGroupDescribeRequest,
         ConsumerGroupDescribeResponse,
@@ -115,12 +115,12 @@ def describe(
     kind: "Described",
     request: "ConsumerGroupDescribeRequest | ShareGroupDescribeRequest | StreamsGroupDescribeRequest",
     find: Callable[[str], G | NotShown],
-    show: Callable[[G, int, Pace], Generator[None, None, Any]],
+    show: Callable[[G, int, SliceCount], Generator[None, None, Any]],
 ) -> Steps:
     """The answer about each group of a request, as `show` has it with the operations that the client may do, or why there is
     none. `find`: a group by its id."""
     groups: list[Any] = []
-    pace = Pace()
+    pace = SliceCount()
     for id in dict.fromkeys(request.group_ids):
         found = find(id)
         if pace.over():
@@ -137,7 +137,7 @@ def describe(
 
 
 def unless_denied(
-    context: BrokerContext, call: Call, kind: "Described", shown: Any, topics: Iterable[str], pace: Pace
+    context: BrokerContext, call: Call, kind: "Described", shown: Any, topics: Iterable[str], pace: SliceCount
 ) -> Generator[None, None, Any]:
     """A group that was described, or an error where the client may not describe one of its topics."""
     for topic in topics:

@@ -23,7 +23,7 @@ from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.runtime.answers import Answer, Done, mapped
 from actors.node.runtime.calls import Call
-from actors.node.runtime.slices import Pace, Steps
+from actors.node.runtime.slices import SliceCount, Steps
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import HEADER_SIZE
 
@@ -58,7 +58,7 @@ class Terms(NamedTuple):
     """Begin the write. The records are those of the offsets, encoded."""
 
 
-class Shape(NamedTuple):
+class ResponseClasses(NamedTuple):
     """Classes of the response: its whole, a topic in it, a partition in that."""
 
     reply: Any
@@ -88,14 +88,14 @@ def committed(
     request: "OffsetCommitRequest | TxnOffsetCommitRequest",
     call: Call,
     terms: Terms,
-    shape: Shape,
+    shape: ResponseClasses,
 ) -> Steps:
     """Look at all entries, ask everything again, write; the answer comes when the offsets are committed to the log."""
     error, epoch = terms.error(), _leader_epoch(context, terms)
     if error not in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH):
         return Done((yield from refused(request, error, terms.by_id, shape)))
     late = error is ErrorCode.STALE_MEMBER_EPOCH
-    reply, pace = shape.reply(), Pace()
+    reply, pace = shape.reply(), SliceCount()
     looked: list[tuple[Any, _Place, list[_Accepted]]] = []
     size, size_max, sliced = HEADER_SIZE, _size_max(context, terms), False
     for topic in request.topics:
@@ -134,10 +134,10 @@ def committed(
 
 
 def refused(
-    request: "OffsetCommitRequest | TxnOffsetCommitRequest", error: ErrorCode, by_id: bool, shape: Shape
+    request: "OffsetCommitRequest | TxnOffsetCommitRequest", error: ErrorCode, by_id: bool, shape: ResponseClasses
 ) -> Generator[None, None, Any]:
     """The reply with the same error for each partition."""
-    reply, pace = shape.reply(), Pace()
+    reply, pace = shape.reply(), SliceCount()
     for topic in request.topics:
         shown = _shown(topic, by_id, shape)
         reply.topics.append(shown)
@@ -244,7 +244,7 @@ def _accepted(
 def _shown(
     topic: Any,
     by_id: bool,
-    shape: Shape,
+    shape: ResponseClasses,
 ) -> Any:
     named = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
     return shape.topic(**named, partitions=[])

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.authorization.rights import Checked
-from actors.node.api.dispatch import Dispatch, Run
+from actors.node.api.dispatch import Dispatch, RequestRun
 from actors.node.net.channels import ChannelError
 from actors.node.net.connections import ANONYMOUS, Connection, Slot
 from actors.node.runtime.answers import Answer
@@ -55,7 +55,7 @@ class OwnRequests:
         return Call(*place, api.key, api.versions[-1], None, asker.peer_host, ANONYMOUS, NO_BYTES)
 
 
-class _OwnRun(Run):
+class _OwnRun(RequestRun):
     """One request of a broker to itself."""
 
     __slots__ = ("_then",)

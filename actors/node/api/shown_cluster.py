@@ -55,7 +55,7 @@ class Driven(Protocol):
     def controller(self) -> BrokerSet | None: ...
 
 
-class Shown(Protocol):
+class ClusterView(Protocol):
     """What an answer to a client needs of the cluster."""
 
     @property
@@ -77,7 +77,7 @@ class Shown(Protocol):
 
 
 class ShownByController:
-    """`Shown`, and all of its parts, of an active controller that drives brokers in ZooKeeper mode."""
+    """`ClusterView`, and all of its parts, of an active controller that drives brokers in ZooKeeper mode."""
 
     def __init__(self, context: ControllerContext, image: Image) -> None:
         self.runtime = context.runtime
@@ -113,7 +113,7 @@ class ShownByController:
         return ()
 
 
-def with_controller(context: Shown, listener: str, brokers: Iterable[Any]) -> tuple[list[Any], int]:
+def with_controller(context: ClusterView, listener: str, brokers: Iterable[Any]) -> tuple[list[Any], int]:
     """Brokers that an answer on this listener names, by id, and the id of the controller: one that drives brokers in
     ZooKeeper mode where clients reach it, else the node that answers."""
     found, driver = list(brokers), context.driving.controller

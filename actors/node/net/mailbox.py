@@ -74,7 +74,7 @@ class _Queue:
         self.used_ns = 0
 
 
-class Line:
+class TurnsOfConnections:
     """Queues of connections that take turns. `size` is the number of requests in all of them."""
 
     def __init__(self) -> None:
@@ -238,11 +238,14 @@ class Mailbox:
     """The frames that wait for a turn."""
 
     def __init__(self, data_requests_max: int) -> None:
-        self._plane = Line()
+        self._plane = TurnsOfConnections()
         """Requests of the control-plane listener."""
-        self.data = Line()
+        self.data = TurnsOfConnections()
         """The queues of the data lane. Read only, for callers that ask in every turn."""
-        self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (self.data,))
+        self._lines: tuple[tuple[TurnsOfConnections, ...], tuple[TurnsOfConnections, ...]] = (
+            (TurnsOfConnections(), TurnsOfConnections(), self._plane),
+            (self.data,),
+        )
         """The queues of each lane; the one that runs first comes first: answers, requests, requests of the
         control-plane listener."""
         self._all = (*self._lines[Lane.CONTROL], *self._lines[Lane.DATA])
@@ -334,5 +337,5 @@ class Mailbox:
         for line in self._all:
             line.drop(connection)
 
-    def _line(self, lane: Lane, plane: bool) -> Line:
+    def _line(self, lane: Lane, plane: bool) -> TurnsOfConnections:
         return self._plane if plane else self._lines[lane][0 if lane is DATA else 1]

@@ -1,7 +1,7 @@
 """This node's replica of the metadata partition: it performs what `actors.raft` wants.
 
 This file alone decides how a directory becomes a replica, and how a `Ready` becomes effects, in its order. Deciding about
-leadership and commitment is raft's, and `Quorum.raft` is there to be asked about them. What peers are sent is in
+leadership and commitment is raft's, and `QuorumReplica.raft` is there to be asked about them. What peers are sent is in
 `transport.py`, when a sync counts in `syncs.py`, what the roles see in `replay.py`, snapshots in `stored_snapshots.py`,
 where bytes lie in `store.py` and below. Rules:
 
@@ -29,10 +29,21 @@ from actors.node.quorum.voters import record, voters_in
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
-from actors.raft import EPOCH_MAX, Control, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voter, VoterHistory, Voters
+from actors.raft import (
+    EPOCH_MAX,
+    Control,
+    LeaderChange,
+    Raft,
+    RaftLimits,
+    Ready,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    Voters,
+)
 
 
-class Quorum:
+class QuorumReplica:
     """This node's replica of the metadata partition: recovers it, and performs what raft wants of it."""
 
     raft: Raft
@@ -343,8 +354,8 @@ class Quorum:
         return batches.control_batch(offset, epoch, now.wall_ms, controls)
 
 
-def _limits(value: Callable[[str], Any]) -> Limits:
-    return Limits(
+def _limits(value: Callable[[str], Any]) -> RaftLimits:
+    return RaftLimits(
         election_timeout_ms=value("controller.quorum.election.timeout.ms"),
         election_backoff_max_ms=value("controller.quorum.election.backoff.max.ms"),
         fetch_timeout_ms=value("controller.quorum.fetch.timeout.ms"),

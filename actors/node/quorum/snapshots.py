@@ -11,7 +11,7 @@ from typing import Any
 from actors.metadata import snapshot as snapshots
 from actors.metadata.dialects import FORMAT
 from actors.metadata.image import Image
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer
@@ -23,7 +23,7 @@ GRAIN_BYTES = 1 << 16
 class Snapshotting:
     """The snapshots that one role takes of its image."""
 
-    def __init__(self, runtime: Runtime, quorum: Quorum, storage: Storage) -> None:
+    def __init__(self, runtime: Runtime, quorum: QuorumReplica, storage: Storage) -> None:
         self._runtime = runtime
         self._quorum = quorum
         self._storage = storage

@@ -1,6 +1,6 @@
 """Handlers that work through the entries of a long request in slices, so that others run in between.
 
-Such a handler is a generator: it counts what it has done with a `Pace`, yields where a slice is over, and returns its
+Such a handler is a generator: it counts what it has done with a `SliceCount`, yields where a slice is over, and returns its
 answer. A request that is shorter than a slice is answered in one go. Between two slices anything may happen: other requests,
 new metadata, the end of a lease. So a handler looks up again, after a yield, whatever it had looked up before; a connection
 that closes, or that may not be answered any more, takes the rest of the work with it.
@@ -56,7 +56,7 @@ def portions(entries: Sequence[E], first: int = 0) -> Iterator[Sequence[E]]:
     return (entries[begin : begin + ENTRIES_A_SLICE] for begin in range(first, len(entries), ENTRIES_A_SLICE))
 
 
-class Pace:
+class SliceCount:
     """A count of the entries of a slice: those that are looked at, whether or not anything is kept or said of them. A
     step that goes on behind the end of its slice is found here (`steps.py`), and costs nothing as long as no slice
     ends."""
@@ -81,7 +81,7 @@ class Pace:
         return True
 
 
-def put_in_order(names: Iterable[K], pace: Pace) -> Generator[None, None, list[K]]:
+def put_in_order(names: Iterable[K], pace: SliceCount) -> Generator[None, None, list[K]]:
     """The names, sorted and each once. However many these are, no slice sorts or compares more than its part."""
     runs: list[list[K]] = []
     run: list[K] = []
@@ -109,7 +109,7 @@ def joined(answers: Sequence[Answer], finish: Callable[[list[Any]], Generator[No
 
 
 def _joined(left: list[Answer], replies: list[Any], finish: Callable[[list[Any]], Generator[None, None, Any]]) -> Steps:
-    pace = Pace()
+    pace = SliceCount()
     for place in range(len(replies), len(left)):
         answer = left[place]
         if isinstance(answer, Parked):  # its key may have been signalled while others were begun, in earlier slices

@@ -6,8 +6,8 @@ that is too long. Rules:
 1. A step is one call of a handler, a slice of it, or one call of what has waited. Where it is measured anyway, it is handed
    in if it took `LONG_NS` or more: that is what a whole lane has of a turn. So is a turn of which no step was so long.
 2. The log tells once of each name that a step took `TOLD_NS` or more. Less may be the machine's doing: it runs others too.
-3. What a step looks at is counted by its `Pace` (`slices.py`). One that counts a second slice before it has given up the
-   first, or `AT_ONCE_MAX` entries in one go, has overrun whatever the machine. That is a mistake in the source: the log
+3. What a step looks at is counted by its `SliceCount` (`slices.py`). One that counts a second slice before it has given up
+   the first, or `AT_ONCE_MAX` entries in one go, has overrun whatever the machine. That is a mistake in the source: the log
    tells once of each function, and tests and the simulator fail.
 
 Names are those of APIs, and of functions of the source: there is no end of steps, but there is one of names.

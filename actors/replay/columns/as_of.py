@@ -29,7 +29,7 @@ from actors.metadata.ops import NOTHING, Block, CorruptMetadata, Extra, Op, Part
 from actors.metadata.snapshot import load
 from actors.ports import Batch, Buffer
 from actors.replay.logs import files
-from actors.replay.logs.chunks import CODEC, CONTROL, Reading, Run, batches
+from actors.replay.logs.chunks import CODEC, CONTROL, BatchRun, ChunkReading, batches
 from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import Checkpoint, CorruptLog, Headers, NothingToRead, Partition, mapped, repeated
 from fastpath.bytes.varint import VarintError, decode_varint
@@ -42,7 +42,7 @@ AsOf = int | datetime.datetime | None
 """An offset (exclusive), a time (inclusive), None: the end of the log."""
 
 
-class Quorum(NamedTuple):
+class QuorumRecords(NamedTuple):
     """What the control records say about the quorum."""
 
     leader_id: int = -1
@@ -72,13 +72,13 @@ class Met(NamedTuple):
 class Replay:
     """An image that is being built from a metadata log."""
 
-    def __init__(self, log: Partition, family: str, reading: Reading, until: AsOf = None) -> None:
+    def __init__(self, log: Partition, family: str, reading: ChunkReading, until: AsOf = None) -> None:
         self.log = log
         self.family = family
         self.reading = reading
         self.until = until
         self.image = Image()
-        self.quorum = Quorum()
+        self.quorum = QuorumRecords()
         self._data: dict[Path, memoryview] = {}
 
     def open(self) -> "Replay":
@@ -145,7 +145,7 @@ class Replay:
                 if not within.all():
                     return
 
-    def more(self, path: Path, found: Run, start: int) -> Iterator[Met]:
+    def more(self, path: Path, found: BatchRun, start: int) -> Iterator[Met]:
         """Yield batches that lie in memory, from offset `start` on. The caller must replay each before it asks for the
         next."""
         headers = found.headers
@@ -182,7 +182,7 @@ class Replay:
             within = headers["max_timestamp"] <= milliseconds(self.until)
         return np.logical_and.accumulate(within)
 
-    def _met(self, path: Path, found: Run, headers: Headers, start: int) -> Met:
+    def _met(self, path: Path, found: BatchRun, headers: Headers, start: int) -> Met:
         position, end = int(headers[0]["position"]), int(headers[-1]["position"] + headers[-1]["size"])
         base, last = int(headers[0]["base_offset"]), int(headers[-1]["last_offset"])
         whole = found.data[position - found.origin : end - found.origin]
@@ -243,7 +243,7 @@ class Replay:
                 continue
             self.reading.on_progress(len(data))
             self.image = image
-            self.quorum = Quorum(-1, one.epoch, loaded.last_timestamp_ms, loaded.voters, loaded.kraft_version)
+            self.quorum = QuorumRecords(-1, one.epoch, loaded.last_timestamp_ms, loaded.voters, loaded.kraft_version)
             return one.end_offset
         return None
 
@@ -260,12 +260,14 @@ class Replay:
         self.reading.damaged(met.path, position, position + len(met.batch.data), reason)
 
 
-def replay(path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None) -> Replay:
+def replay(
+    path: str | Path, as_of: AsOf = None, family: str | None = None, reading: ChunkReading | None = None
+) -> Replay:
     """The metadata under a path as of an offset or a time."""
-    return opened(lambda: metadata_log(path), family, reading or Reading(), as_of).run()
+    return opened(lambda: metadata_log(path), family, reading or ChunkReading(), as_of).run()
 
 
-def opened(listed: Callable[[], Partition], family: str | None, reading: Reading, until: AsOf = None) -> Replay:
+def opened(listed: Callable[[], Partition], family: str | None, reading: ChunkReading, until: AsOf = None) -> Replay:
     """A log that is listed by `listed`, with all of its files mapped. It is listed again if one has vanished in between, as
     a node removes old checkpoints and segments."""
 

@@ -46,7 +46,7 @@ from actors.metadata.ops import (
 from actors.replay.columns.arrow import plain, texts
 from actors.replay.columns.as_of import AsOf, Met, Replay, milliseconds, opened
 from actors.replay.columns.tables import CONFIG_RESOURCES, IDS, ids_of, uuid
-from actors.replay.logs.chunks import Reading
+from actors.replay.logs.chunks import ChunkReading
 from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import Partition
 from actors.settings.secret import shown
@@ -92,7 +92,7 @@ def changes(
     until: AsOf = None,
     kinds: Sequence[str] = KINDS,
     family: str | None = None,
-    reading: Reading | None = None,
+    reading: ChunkReading | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Changes of these kinds from `since` on (offset or time, inclusive) to `until` (as `as_of`), by offset."""
     known(kinds)
@@ -103,7 +103,7 @@ def changes(
             return log._replace(checkpoints=_needed(log.checkpoints, log.segments[0].base_offset))
         return log
 
-    return _batches(opened(listed, family, reading or Reading(), until), since, frozenset(kinds))
+    return _batches(opened(listed, family, reading or ChunkReading(), until), since, frozenset(kinds))
 
 
 def known(kinds: Sequence[str]) -> None:

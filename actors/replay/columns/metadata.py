@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from actors.replay.columns.arrow import Uniform, plain, spread, texts
 from actors.replay.columns.column_plans import Family, Kind, Tree, array, family
-from actors.replay.logs.chunks import Chunk, Reading, chunks
+from actors.replay.logs.chunks import Chunk, ChunkReading, chunks
 from actors.replay.logs.files import Partition
 from actors.settings.secret import HIDDEN, is_secret
 from actors.wire.schema import snake_case
@@ -43,7 +43,7 @@ class Decoded:
     """The typed columns of one chunk: `rows` by slot, and `columns` as the Family describes them. `rooms`: memory for
     them."""
 
-    def __init__(self, found: Family, chunk: Chunk, reading: Reading, rooms: Rooms | None = None) -> None:
+    def __init__(self, found: Family, chunk: Chunk, reading: ChunkReading, rooms: Rooms | None = None) -> None:
         good = np.ones(len(chunk.headers), dtype=bool)
         first, rest = 0, chunk
         while True:
@@ -105,7 +105,7 @@ def kind_schema(kind: Kind) -> pa.Schema:
 
 
 def typed_chunks(
-    log: Partition, which: str, reading: Reading, only: Sequence[str] | None = None, end_offset: int = -1
+    log: Partition, which: str, reading: ChunkReading, only: Sequence[str] | None = None, end_offset: int = -1
 ) -> Iterator[tuple[Family, Decoded]]:
     """Every chunk of a metadata log's files as typed columns. `only`: names of the record types whose fields are
     built."""
@@ -116,11 +116,11 @@ def typed_chunks(
 
 
 def tables(
-    log: Partition, which: str, reading: Reading | None = None, only: Sequence[str] | None = None
+    log: Partition, which: str, reading: ChunkReading | None = None, only: Sequence[str] | None = None
 ) -> dict[str, pa.Table]:
     """One table for each record type, by name: every record of the log in typed columns."""
     parts: dict[str, list[pa.RecordBatch]] = {}
-    for found, decoded in typed_chunks(log, which, reading or Reading(), only):
+    for found, decoded in typed_chunks(log, which, reading or ChunkReading(), only):
         for slot in decoded.rows:
             kind = found.kinds[slot]
             if only is None or kind.name in only:
@@ -152,7 +152,7 @@ def records_schema(which: str, columns: Sequence[str] | None = None) -> pa.Schem
 def records_of(
     path: Path,
     which: str,
-    reading: Reading | None = None,
+    reading: ChunkReading | None = None,
     columns: Sequence[str] | None = None,
     begin: int = 0,
     end: int | None = None,
@@ -163,7 +163,7 @@ def records_of(
     """Records with offsets in `[first_offset, end_offset)` of the batches that begin in `[begin, end)` of a file, in order.
     Structs of record types are null in rows of another type. `columns`: as for records_schema. `data`: the file, if it is
     mapped already."""
-    reading = reading or Reading()
+    reading = reading or ChunkReading()
     schema = records_schema(which, columns)
     only = frozenset(kind.name for kind in family(which).kinds.values() if struct_name(kind) in schema.names)
     found = family(which, None if columns is None or "json" in schema.names else only)
@@ -177,7 +177,7 @@ def records_of(
 def records(
     log: Partition,
     which: str,
-    reading: Reading | None = None,
+    reading: ChunkReading | None = None,
     columns: Sequence[str] | None = None,
     first_offset: int = 0,
     end_offset: int = -1,

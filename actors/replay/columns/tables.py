@@ -16,8 +16,8 @@ import pyarrow as pa
 from actors.metadata.image import Image
 from actors.metadata.ops import NO_UUID
 from actors.replay.columns.arrow import lists, plain, sizes, texts
-from actors.replay.columns.as_of import AsOf, Quorum, Replay, replay
-from actors.replay.logs.chunks import Reading
+from actors.replay.columns.as_of import AsOf, QuorumRecords, Replay, replay
+from actors.replay.logs.chunks import ChunkReading
 from actors.replay.logs.files import Damage
 from actors.settings.secret import shown
 from fastpath.arrow import partition_columns
@@ -155,7 +155,7 @@ def state(
 
     `as_of`: an offset (exclusive), a time (inclusive), or None: now. Raises NothingToRead, CorruptLog, FamilyUnknown.
     """
-    found = replay(path, as_of, family, Reading.of(verify, on_damage))
+    found = replay(path, as_of, family, ChunkReading.of(verify, on_damage))
     return {name: table(name, found) for name in (TABLES if tables is None else tables)}
 
 
@@ -237,7 +237,7 @@ def _sparse(count: int, some: Mapping[int, Sequence[int]]) -> pa.Array:
 Rows = list[dict[str, Any]]
 
 
-def _topics(image: Image, _: Quorum) -> Rows:
+def _topics(image: Image, _: QuorumRecords) -> Rows:
     return [
         {
             "topic": image.names.get(row).name,
@@ -256,7 +256,7 @@ def _endpoints(endpoints: Sequence[Sequence[Any]]) -> Rows:
     ]
 
 
-def _brokers(image: Image, _: Quorum) -> Rows:
+def _brokers(image: Image, _: QuorumRecords) -> Rows:
     rows = []
     for one in image.brokers():
         replicas, led, in_isr = image.counts(one.id)
@@ -280,7 +280,7 @@ def _brokers(image: Image, _: Quorum) -> Rows:
     return rows
 
 
-def _configs(image: Image, _: Quorum) -> Rows:
+def _configs(image: Image, _: QuorumRecords) -> Rows:
     return [
         {
             "resource_type": _named(CONFIG_RESOURCES, type_),
@@ -293,11 +293,11 @@ def _configs(image: Image, _: Quorum) -> Rows:
     ]
 
 
-def _features(image: Image, _: Quorum) -> Rows:
+def _features(image: Image, _: QuorumRecords) -> Rows:
     return [{"feature": name, "level": level} for name, level in sorted(image.features().items())]
 
 
-def _acls(image: Image, _: Quorum) -> Rows:
+def _acls(image: Image, _: QuorumRecords) -> Rows:
     rows = []
     for op in [*image.entities_of("acl"), *image.entities_of("acl_id")]:
         fields: dict[str, Any] = dict(op.fields)
@@ -316,7 +316,7 @@ def _acls(image: Image, _: Quorum) -> Rows:
     return rows
 
 
-def _quotas(image: Image, _: Quorum) -> Rows:
+def _quotas(image: Image, _: QuorumRecords) -> Rows:
     rows = []
     for op in image.entities_of("quota"):
         fields: dict[str, Any] = dict(op.fields)
@@ -325,7 +325,7 @@ def _quotas(image: Image, _: Quorum) -> Rows:
     return rows
 
 
-def _scram(image: Image, _: Quorum) -> Rows:
+def _scram(image: Image, _: QuorumRecords) -> Rows:
     found: list[dict[str, Any]] = [dict(op.fields) for op in image.entities_of("scram")]
     return [
         {"user": one["name"], "mechanism": _named(MECHANISMS, one["mechanism"]), "iterations": one["iterations"]}
@@ -333,7 +333,7 @@ def _scram(image: Image, _: Quorum) -> Rows:
     ]
 
 
-def _tokens(image: Image, _: Quorum) -> Rows:
+def _tokens(image: Image, _: QuorumRecords) -> Rows:
     found: list[dict[str, Any]] = [dict(op.fields) for op in image.entities_of("token")]
     return [
         {
@@ -349,7 +349,7 @@ def _tokens(image: Image, _: Quorum) -> Rows:
     ]
 
 
-def _controllers(image: Image, quorum: Quorum) -> Rows:
+def _controllers(image: Image, quorum: QuorumRecords) -> Rows:
     voters = {voter.id: voter for voter in quorum.voters.voters} if quorum.voters else {}
     found: list[dict[str, Any]] = [dict(op.fields) for op in image.entities_of("controller")]
     registered = {one["controller_id"]: one for one in found}
@@ -370,14 +370,14 @@ def _controllers(image: Image, quorum: Quorum) -> Rows:
     return rows
 
 
-def _producer_ids(image: Image, _: Quorum) -> Rows:
+def _producer_ids(image: Image, _: QuorumRecords) -> Rows:
     op = image.producer_ids
     if op is None:
         return []
     return [{"broker": op.broker_id, "broker_epoch": op.broker_epoch, "next_producer_id": op.next_producer_id}]
 
 
-ROWS: Mapping[str, Callable[[Image, Quorum], Rows]] = {
+ROWS: Mapping[str, Callable[[Image, QuorumRecords], Rows]] = {
     "topics": _topics,
     "brokers": _brokers,
     "configs": _configs,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from actors.replay.columns.arrow import Uniform, plain, repeated, texts, varied
-from actors.replay.logs.chunks import CONTROL, Chunk, Reading, chunks
+from actors.replay.logs.chunks import CONTROL, Chunk, ChunkReading, chunks
 from actors.replay.logs.files import Headers, Partition
 from fastpath.arrow import topic_columns
 from fastpath.bytes.byte_builder import Rooms
@@ -65,12 +65,12 @@ def schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
 def log(
     partition: Partition,
     columns: Sequence[str] = COLUMNS,
-    reading: Reading | None = None,
+    reading: ChunkReading | None = None,
     first_offset: int = 0,
     end_offset: int = -1,
 ) -> Iterator[pa.RecordBatch]:
     """The records of one partition with offsets in `[first_offset, end_offset)`, a chunk at a time, in order."""
-    reading = reading or Reading()
+    reading = reading or ChunkReading()
     decoder = Decoder(partition.topic, partition.number, columns, reading, first_offset, end_offset)
     for segment in partition.segments:
         if 0 <= segment.next_offset <= first_offset or 0 <= end_offset <= segment.base_offset:
@@ -99,7 +99,7 @@ class Decoder:
         topic: str,
         number: int,
         columns: Sequence[str],
-        reading: Reading,
+        reading: ChunkReading,
         first_offset: int = 0,
         end_offset: int = -1,
     ) -> None:

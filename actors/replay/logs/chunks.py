@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
         return self._replace(headers=self.headers[chosen], starts=self.starts[chosen], ends=self.ends[chosen])
 
 
-class Reading(NamedTuple):
+class ChunkReading(NamedTuple):
     """How files are read."""
 
     crc: bool = True
@@ -69,7 +69,9 @@ class Reading(NamedTuple):
     """Called with the number of bytes of files read since the last call."""
 
     @classmethod
-    def of(cls, verify: bool, on_damage: Callable[[Damage], None] | None, chunk_bytes: int = CHUNK_BYTES) -> "Reading":
+    def of(
+        cls, verify: bool, on_damage: Callable[[Damage], None] | None, chunk_bytes: int = CHUNK_BYTES
+    ) -> "ChunkReading":
         """The way to read files for these arguments: damage raises CorruptLog; with `on_damage` it is reported there
         and skipped."""
         if on_damage is None:
@@ -83,7 +85,7 @@ class Reading(NamedTuple):
         self.on_damage(Damage(str(path), position, end, reason))
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """Sound batches of a file that lie one behind the other, and a copy of their bytes."""
 
     data: memoryview
@@ -97,8 +99,8 @@ class Run(NamedTuple):
 
 
 def batches(
-    path: Path, reading: Reading, start: int = 0, end: int | None = None, data: memoryview | None = None
-) -> Iterator[Run]:
+    path: Path, reading: ChunkReading, start: int = 0, end: int | None = None, data: memoryview | None = None
+) -> Iterator[BatchRun]:
     """All sound batches that start in `[start, end)` of a file, a chunk at a time. Raises CorruptLog, and FileTruncated if
     the file ends before `end`, or if what was read of it cannot be told from what was cut off."""
     data = mapped(path) if data is None else data
@@ -119,7 +121,7 @@ def batches(
             before = found[-1:]
             reading.on_progress(after - position)
             assert room is not None
-            yield Run(room.toreadonly(), position, found, after)
+            yield BatchRun(room.toreadonly(), position, found, after)
             forget(data, position, after)
         position = after
         if fault is None:
@@ -160,7 +162,7 @@ def forget(data: memoryview, start: int, end: int) -> None:
 
 def chunks(
     path: Path,
-    reading: Reading,
+    reading: ChunkReading,
     start: int = 0,
     end: int | None = None,
     keep: Callable[[Headers], NDArray[np.bool_]] | None = None,
@@ -173,7 +175,7 @@ def chunks(
 
 
 def decodable(
-    path: Path, run: Run, reading: Reading, keep: Callable[[Headers], NDArray[np.bool_]] | None = None
+    path: Path, run: BatchRun, reading: ChunkReading, keep: Callable[[Headers], NDArray[np.bool_]] | None = None
 ) -> Iterator[Chunk]:
     """Sound batches that lie in memory, as chunks that can be decoded, with only the batches that `keep` chooses."""
     headers = run.headers if keep is None else run.headers[keep(run.headers)]
@@ -190,7 +192,7 @@ def decodable(
 
 
 def _opened(
-    path: Path, data: memoryview, origin: int, headers: Headers, after: int, reading: Reading
+    path: Path, data: memoryview, origin: int, headers: Headers, after: int, reading: ChunkReading
 ) -> Iterator[Chunk]:
     """Chunks of compressed batches, each decompressed once into the buffer of its chunk."""
     room = np.empty(ROOM_BYTES, dtype=np.uint8)

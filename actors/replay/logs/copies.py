@@ -48,7 +48,7 @@ class CopiesDiffer(UserWarning):
     """A copy of a log holds records that the copy that is read does not have."""
 
 
-class End(NamedTuple):
+class CopyEnd(NamedTuple):
     """Where a copy ends. Ends compare as copies do: the larger one is newer."""
 
     epoch: int
@@ -85,26 +85,26 @@ def newest(copies: list[Partition]) -> Partition:
     return chosen
 
 
-def end_of(log: Partition) -> End:
+def end_of(log: Partition) -> CopyEnd:
     """Where a copy ends: behind its last sound batch, or where a checkpoint ends if that is newer. Damage is skipped; the
     CRC of the last batch is checked."""
-    return max(_last_batch(log), *(End(one.epoch, one.end_offset) for one in log.checkpoints), End(-1, -1))
+    return max(_last_batch(log), *(CopyEnd(one.epoch, one.end_offset) for one in log.checkpoints), CopyEnd(-1, -1))
 
 
-def _last_batch(log: Partition) -> End:
+def _last_batch(log: Partition) -> CopyEnd:
     for segment in reversed(log.segments):
         for headers, data in _from_behind(segment, _hole(segment)):
             for header in headers[::-1]:
                 if _sound(data, header):
-                    return End(int(header["epoch"]), int(header["last_offset"]) + 1)
-    return End(-1, max(log.segments[0].base_offset, 0) if log.segments else -1)
+                    return CopyEnd(int(header["epoch"]), int(header["last_offset"]) + 1)
+    return CopyEnd(-1, max(log.segments[0].base_offset, 0) if log.segments else -1)
 
 
 def _checkpointed(log: Partition) -> int:
     return max((one.end_offset for one in log.checkpoints), default=-1)
 
 
-def _has(chosen: Partition, end: End, other: End) -> bool:
+def _has(chosen: Partition, end: CopyEnd, other: CopyEnd) -> bool:
     """Whether a log has the last batch of another copy of it, as far as its files tell: a batch of the same epoch at the
     same offset."""
     if other.epoch < 0 or (other.epoch == end.epoch and other.offset <= end.offset):
@@ -122,7 +122,7 @@ def _has(chosen: Partition, end: End, other: End) -> bool:
     return True
 
 
-def _difference(chosen: Partition, copy: Partition, end: End) -> str:
+def _difference(chosen: Partition, copy: Partition, end: CopyEnd) -> str:
     return (
         f"{copy.files[0].parent} ends at offset {end.offset} in leader epoch {end.epoch} with records that "
         f"{chosen.files[0].parent} does not have, which a later leader wrote and which is read: nobody was told that they "

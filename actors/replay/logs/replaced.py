@@ -24,7 +24,7 @@ from actors.replay.logs.files import LOOK_BYTES, TRIES, Headers, NothingToRead, 
 from fastpath.records.scan import resync, scan
 
 
-class Cut(Protocol):
+class FileRange(Protocol):
     """The fields of a split that say where its batches are."""
 
     @property
@@ -52,7 +52,7 @@ class Piece(NamedTuple):
     end: int
 
 
-def pieces(split: Cut) -> tuple[list[Piece], bool]:
+def pieces(split: FileRange) -> tuple[list[Piece], bool]:
     """The bytes of a split, in order, and whether they reach to its end: a log that was truncated ends before. Raises
     FileNotFoundError: what is not there any more was not cleaned away."""
     for left in reversed(range(TRIES)):
@@ -77,7 +77,7 @@ def mark(fingerprint: int, headers: Headers) -> int:
     return fingerprint
 
 
-def _as_cut(split: Cut) -> Piece | None:
+def _as_cut(split: FileRange) -> Piece | None:
     path = Path(split.path)
     try:
         data = mapped(path)
@@ -97,7 +97,7 @@ def _fingerprint(data: memoryview, begin: int, end: int) -> int:
     return found if end <= still_there(data) else -1
 
 
-def _by_offset(split: Cut) -> tuple[list[Piece], bool]:
+def _by_offset(split: FileRange) -> tuple[list[Piece], bool]:
     if split.base_offset < 0:  # damaged bytes and no batch: a cleaning leaves none, and takes none away
         return [], True
     path = Path(split.path)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actors.broker.log.cleaning.cleaner import LogCleaning, Retired, Slice
+from actors.broker.log.cleaning.cleaner import CleaningSlice, LogCleaning, Retired
 from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog, Unsettled
@@ -127,7 +127,7 @@ class Replicas:
                 log.cleaned_offset = end.value.end_offset
                 self.journal.say("cleaned", self.topic, end.value.records_read - end.value.records_kept)
                 return
-            result = wish.job() if isinstance(wish, Slice) else None
+            result = wish.job() if isinstance(wish, CleaningSlice) else None
             if isinstance(wish, Retired):
                 run(wish.jobs)
 

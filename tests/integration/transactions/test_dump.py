@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.broker.transactions.state import State
+from actors.broker.transactions.state import TransactionState
 from tests.integration.transactions.test_confluent import producer
 
 
@@ -25,8 +25,18 @@ def test_kafka_decodes_the_transaction_log(java: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "isvalid: false" not in done.stdout
     assert set(re.findall(r'"transactionalId":"(\w+)"', done.stdout)) == {"dumped"}
-    states = [State.EMPTY, State.ONGOING, State.PREPARE_COMMIT, State.COMPLETE_COMMIT]
-    states += [State.ONGOING, State.PREPARE_ABORT, State.COMPLETE_ABORT, State.EMPTY]
+    states = [
+        TransactionState.EMPTY,
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.COMPLETE_COMMIT,
+    ]
+    states += [
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_ABORT,
+        TransactionState.COMPLETE_ABORT,
+        TransactionState.EMPTY,
+    ]
     found = [int(number) for number in re.findall(r'"transactionStatus":(\d)', done.stdout)]
     assert found == [state.number for state in states]
     assert done.stdout.count('"transactionPartitions":[{"topic":"t","partitionIds":[0]}]') == 4

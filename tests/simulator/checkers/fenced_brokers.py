@@ -29,13 +29,13 @@ class FencedBrokers:
         if isinstance(link.other(sender), Process) or not isinstance(sender, Process):
             return
         broker = sender.node.broker if sender.node is not None else None
-        if broker is not None and not broker.lookups.serving and not broker.lifecycle.stopping:
+        if broker is not None and not broker.availability.serving and not broker.lifecycle.stopping:
             raise Violation(self.name, f"{sender.name} answers a client while it is {broker.lifecycle.state.name}")
 
     def turned(self, process: Any) -> None:
         """Check whether this broker may serve."""
         broker = process.node.broker
-        if broker is None or not broker.lookups.serving or broker.lifecycle.stopping:
+        if broker is None or not broker.availability.serving or broker.lifecycle.stopping:
             return
         if broker.cache.image.next_offset <= broker.lifecycle.epoch:
             raise Violation(

@@ -15,7 +15,7 @@ are compared only where their order is certain. Rules:
 from typing import Any
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.delivery.share_sessions import Owner
+from actors.broker.groups.share.delivery.share_sessions import SessionOwner
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.cluster import Cluster
 from tests.simulator.world import World
@@ -127,7 +127,11 @@ class SharedRecords:
 
     def _session(self, broker: str, member: str) -> Any:
         node = self._cluster.brokers[int(broker[1:])].node
-        return None if node is None else node.broker.shares.sessions.by_owner.get(Owner(self.group, self._id(member)))
+        return (
+            None
+            if node is None
+            else node.broker.shares.sessions.by_owner.get(SessionOwner(self.group, self._id(member)))
+        )
 
     def _id(self, member: str) -> str:
         return self.ids.get(member, member)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
 from typing import Any
 
-from actors.broker.lifecycle.lifecycle import State
+from actors.broker.lifecycle.lifecycle import BrokerState
 from actors.broker.replication.isr_transitions import Stage
 from actors.broker.replication.sessions import ENTRY_BYTES
 from actors.node.net.connections import IN_FLIGHT_MAX
@@ -194,7 +194,7 @@ def storage(node: Any) -> Broken:
 def lease(node: Any) -> Broken:
     """Faults of a broker's lease."""
     lifecycle = node.broker.lifecycle
-    if lifecycle.state is State.ACTIVE and lifecycle.lease_until_ms < 0:
+    if lifecycle.state is BrokerState.ACTIVE and lifecycle.lease_until_ms < 0:
         yield "active, and never had a lease"
 
 

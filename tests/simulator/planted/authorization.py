@@ -6,7 +6,7 @@ from typing import Any
 from actors.authorization import index
 from actors.authorization.index import Bucket, RuleIndex
 from actors.authorization.resources import EVERYBODY, WILDCARD, Resource
-from actors.broker.replication.sessions import Entry
+from actors.broker.replication.sessions import SessionPartition
 from actors.node.api import perform as performing
 from actors.node.api.handlers import envelope, fetch, metadata
 from actors.node.api.security.authorizer import Authorizer
@@ -108,9 +108,9 @@ def envelopes_are_opened_without_a_look_at_rights() -> Sequence[Patch]:
 def a_fetch_session_keeps_its_rights() -> Sequence[Patch]:
     """The right to read a partition is looked at once, when it comes into the session."""
     may_read = fetch._may_read
-    known: dict[Entry, bool] = {}
+    known: dict[SessionPartition, bool] = {}
 
-    def kept(context: Any, call: Any, entry: Entry) -> bool:
+    def kept(context: Any, call: Any, entry: SessionPartition) -> bool:
         if not known.get(entry, False):
             known[entry] = may_read(context, call, entry)
         return known[entry]

@@ -4,20 +4,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.broker.groups.coordinator import Coordinator
-from actors.broker.lifecycle.lifecycle import Lifecycle, State
+from actors.broker.lifecycle.lifecycle import BrokerState, Lifecycle
 from actors.broker.log.cutting import truncate_to
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
 from actors.broker.replication import isr_transitions as isr_rules
 from actors.broker.replication import reading
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.fetchers import Fetcher
 from actors.broker.replication.isr_transitions import Isr, View
 from actors.broker.replication.metadata_delta import PartitionState
 from actors.broker.replication.partition import Assignment, Became, Partition
 from actors.controller.partitions import isr as controller_isr
 from actors.node.node import Node
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.coordinators.coordinator_loading import Loading
 from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.log.directory_failures import DirectoryFailures
@@ -170,7 +170,7 @@ def offset_beyond_the_high_watermark_refused() -> Sequence[Patch]:
 
     def strict(partition: Partition, entry: Any, reader: Any, *more: Any) -> Any:
         if reader.replica < 0 and entry.fetch_offset > partition.high_watermark:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+            raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
         return read(partition, entry, reader, *more)
 
     return [instead(reading, "_read", strict)]
@@ -194,7 +194,7 @@ def fenced_broker_keeps_serving() -> Sequence[Patch]:
     """A broker that was active once goes on serving, with or without a lease."""
 
     def serving(life: Lifecycle, now: Any, next_offset: int) -> bool:
-        return life.epoch >= 0 and life.state is not State.SHUTDOWN and next_offset > life.epoch
+        return life.epoch >= 0 and life.state is not BrokerState.SHUTDOWN and next_offset > life.epoch
 
     return [instead(Lifecycle, "serving", serving)]
 
@@ -204,7 +204,7 @@ def clients_of_a_fenced_broker_answered() -> Sequence[Patch]:
     """A broker that knows that it is fenced neither closes its clients' connections nor checks the lease before it
     answers."""
     return [
-        instead(Lookups, "admits", lambda lookups, connection, key: True),
+        instead(Availability, "admits", lambda availability, connection, key: True),
         instead(BrokerHeartbeats, "_close_clients", lambda heartbeats, why: None),
     ]
 
@@ -225,7 +225,7 @@ def serving_before_the_own_registration_is_replayed() -> Sequence[Patch]:
     """An active broker serves at once, with whatever metadata it has."""
 
     def serving(life: Lifecycle, now: Any, next_offset: int) -> bool:
-        return life.state is State.ACTIVE and now.mono_ms < life.lease_until_ms
+        return life.state is BrokerState.ACTIVE and now.mono_ms < life.lease_until_ms
 
     return [instead(Lifecycle, "serving", serving)]
 
@@ -373,7 +373,7 @@ def produce_accepted_by_a_follower() -> Sequence[Patch]:
     def anyone(partition: Partition, acks: int) -> None:
         try:
             admit(partition, acks)
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 raise
 

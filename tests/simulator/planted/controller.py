@@ -6,7 +6,7 @@ from typing import Any
 from actors.controller import producer_ids
 from actors.controller.brokers import fencing, leases, registration
 from actors.controller.partitions import isr, partition_changes
-from actors.controller.partitions.partition_changes import Change, choose_leader
+from actors.controller.partitions.partition_changes import PartitionChange, choose_leader
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged
 from actors.node.api.handlers import delete_topics
@@ -109,7 +109,7 @@ def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
 def isr_change_without_a_new_version() -> Sequence[Patch]:
     """A granted AlterIsr leaves the partition's epochs as they were."""
 
-    def changed(state: State, wanted: Sequence[Change]) -> list[PartitionsChanged]:
+    def changed(state: State, wanted: Sequence[PartitionChange]) -> list[PartitionsChanged]:
         image = state.image
         return [
             PartitionsChanged.one(
@@ -140,7 +140,7 @@ def unclean_leader_elected() -> Sequence[Patch]:
 def last_member_leaves_the_isr() -> Sequence[Patch]:
     """The sole member of an ISR leaves it like any other, and the next best replica leads."""
 
-    def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change | None:
+    def leave(state: State, row: int, broker: int, give_up: bool = False) -> PartitionChange | None:
         image = state.image
         members = image.isr(row)
         if broker not in members:
@@ -148,7 +148,7 @@ def last_member_leaves_the_isr() -> Sequence[Patch]:
         rest = tuple(member for member in members if member != broker)
         usable = state.soft.usable(image).ids
         heir = choose_leader(image.replicas(row), rest or image.replicas(row), usable - {broker})
-        return Change(row, rest or ((heir,) if heir >= 0 else members), heir)
+        return PartitionChange(row, rest or ((heir,) if heir >= 0 else members), heir)
 
     return [instead(fencing, "leave", leave)]
 

@@ -8,7 +8,7 @@ from actors.node.quorum import snapshots as snapshotting
 from actors.node.quorum.durable_mark import DurableMark
 from actors.node.quorum.log import MetadataLog
 from actors.node.quorum.replay import Replay
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.answers import Done, Held
 from actors.node.runtime.runtime import Runtime
@@ -103,9 +103,9 @@ def fsync_failure_ignored() -> Sequence[Patch]:
 @mistake()
 def metadata_served_before_commit() -> Sequence[Patch]:
     """The roles replay what the log holds, committed or not."""
-    advance, run = Quorum.advance, Replay.run
+    advance, run = QuorumReplica.advance, Replay.run
 
-    def advanced(quorum: Quorum) -> None:
+    def advanced(quorum: QuorumReplica) -> None:
         def eager(replay: Replay, high_watermark: int) -> None:
             core = quorum.raft._core
             kept, core.high_watermark = core.high_watermark, core.log.durable_offset
@@ -117,7 +117,7 @@ def metadata_served_before_commit() -> Sequence[Patch]:
         with instead(Replay, "run", eager):
             advance(quorum)
 
-    return [instead(Quorum, "advance", advanced)]
+    return [instead(QuorumReplica, "advance", advanced)]
 
 
 @mistake("deposed")

@@ -5,7 +5,7 @@ from typing import Any
 
 from actors.broker.groups.share.delivery import acknowledgement
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState
-from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, Run, StateBatch
+from actors.broker.groups.share.delivery.in_flight import NEVER_MS, DeliveryChange, InFlightRun, StateBatch
 from actors.broker.groups.share.delivery.in_flight_window import NO_GAP, Window
 from actors.node.api.share.share_acknowledgements import HOLDS, Acknowledgements
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -33,18 +33,18 @@ def acquisition_locks_never_end() -> Sequence[Patch]:
 def records_acquired_while_another_member_has_them() -> Sequence[Patch]:
     """Two members process a record at a time."""
     free = (DeliveryState.AVAILABLE, DeliveryState.ACQUIRED)
-    return [instead(Run, "available", property(lambda self: self.state in free and self.change is None))]
+    return [instead(InFlightRun, "available", property(lambda self: self.state in free and self.change is None))]
 
 
 @mistake("shared")
 def deliveries_are_not_counted() -> Sequence[Patch]:
     """A record that nobody can process is delivered for ever."""
 
-    def acquire(self: Run, member: str, lock_ms: int) -> None:
+    def acquire(self: InFlightRun, member: str, lock_ms: int) -> None:
         self.state = self.target = DeliveryState.ACQUIRED
         self.member, self.lock_ms = member, lock_ms
 
-    return [instead(Run, "acquire", acquire)]
+    return [instead(InFlightRun, "acquire", acquire)]
 
 
 @mistake("shared")
@@ -61,7 +61,7 @@ def another_leader_begins_with_the_start_alone() -> Sequence[Patch]:
 @mistake("shared")
 def windows_move_over_what_is_only_acquired() -> Sequence[Patch]:
     """A member that dies takes its records with it."""
-    return [instead(Run, "over", property(lambda self: self.state is not DeliveryState.AVAILABLE))]
+    return [instead(InFlightRun, "over", property(lambda self: self.state is not DeliveryState.AVAILABLE))]
 
 
 @mistake("shared")
@@ -80,9 +80,9 @@ def gaps_of_the_stored_state_are_forgotten() -> Sequence[Patch]:
 @mistake("shared")
 def released_records_lose_their_deliveries() -> Sequence[Patch]:
     """A record that nobody can process is delivered for ever, by one leader after the other."""
-    add = Change.add
+    add = DeliveryChange.add
 
-    def forgetful(self: Change, first: int, last: int, state: int, count: int) -> None:
+    def forgetful(self: DeliveryChange, first: int, last: int, state: int, count: int) -> None:
         add(self, first, last, state, 1 if state == DeliveryState.AVAILABLE else count)
 
-    return [instead(Change, "add", forgetful)]
+    return [instead(DeliveryChange, "add", forgetful)]

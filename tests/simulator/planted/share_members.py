@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actors.broker.groups.share import groups, records
-from actors.broker.groups.share.assignor import AssignmentOrder, simple
+from actors.broker.groups.share.assignor import ShareGroupSpec, simple
 from actors.broker.groups.share.groups import ShareGroups
-from actors.broker.groups.share.requests import Request
+from actors.broker.groups.share.requests import ShareHeartbeat
 from actors.broker.groups.share.state import Member, ShareGroup, Target
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -63,7 +63,7 @@ def share_members_may_speak_in_any_epoch() -> Sequence[Patch]:
     """A member that was thought dead goes on with what it had."""
     known = groups._member
 
-    def lenient(group: ShareGroup, request: Request) -> Member:
+    def lenient(group: ShareGroup, request: ShareHeartbeat) -> Member:
         member = group.members.get(request.member_id)
         return member or known(group, request)
 
@@ -74,7 +74,7 @@ def share_members_may_speak_in_any_epoch() -> Sequence[Patch]:
 def a_share_partition_is_given_to_nobody() -> Sequence[Patch]:
     """The records of a share partition wait until a member joins or leaves, and longer."""
 
-    def forgetful(order: AssignmentOrder) -> dict[str, Target]:
+    def forgetful(order: ShareGroupSpec) -> dict[str, Target]:
         last = max(((id, number) for id, numbers in order.partitions.items() for number in numbers), default=None)
         return {
             member: {

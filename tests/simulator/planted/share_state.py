@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.broker.groups.share.persistence import share_coordinator, share_state
-from actors.broker.groups.share.persistence.share_coordinator import ShareStateCoordinator, Verdict
+from actors.broker.groups.share.persistence.share_coordinator import ShareStateCoordinator, ShareStateVerdict
 from actors.broker.groups.share.persistence.share_shard import ShareStateShard
-from actors.broker.groups.share.persistence.share_state import State, Update
+from actors.broker.groups.share.persistence.share_state import ShareState, Update
 from actors.broker.groups.share.persistence.share_state_records import StateLine
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -20,7 +20,7 @@ def share_coordinators_answer_before_the_write_is_committed() -> Sequence[Patch]
 
     def hasty(self: ShareStateCoordinator, shard: Any, entry: Any, content: Any, then: Any) -> None:
         commit(self, shard, entry, content, lambda verdict: None)
-        then(Verdict(ErrorCode.NONE))
+        then(ShareStateVerdict(ErrorCode.NONE))
 
     return [instead(ShareStateCoordinator, "_commit", hasty)]
 
@@ -30,7 +30,7 @@ def snapshots_of_share_partitions_have_the_newest_batches_alone() -> Sequence[Pa
     """What was acknowledged before is given out again by the next leader."""
     whole = share_state.snapshot
 
-    def short(known: State, update: Update, now: Now) -> State:
+    def short(known: ShareState, update: Update, now: Now) -> ShareState:
         return whole(known._replace(batches=()), update, now)
 
     return [instead(share_coordinator, "snapshot", short)]

@@ -14,7 +14,7 @@ from actors.broker.replication.partition import Partition
 from actors.broker.transactions import records, rules
 from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.shard import Shard
-from actors.broker.transactions.state import State, Transaction
+from actors.broker.transactions.state import Transaction, TransactionState
 from actors.node.roles.broker.replication.transaction_verification import TransactionVerification
 from actors.node.roles.broker.transactions.transaction_markers import TransactionMarkers
 from actors.ports import Now
@@ -48,8 +48,8 @@ def prepared_commit_aborted_by_a_new_coordinator() -> Sequence[Patch]:
 
     def changed(self: Coordinator, partition: int, epoch: int) -> None:
         for entry in self.shards[partition].entries.values() if partition in self.shards else ():
-            if entry.transaction.state is State.PREPARE_COMMIT:
-                entry.transaction = entry.transaction._replace(state=State.PREPARE_ABORT)
+            if entry.transaction.state is TransactionState.PREPARE_COMMIT:
+                entry.transaction = entry.transaction._replace(state=TransactionState.PREPARE_ABORT)
         loaded(self, partition, epoch)
 
     return [instead(Coordinator, "loaded", changed)]

@@ -20,7 +20,7 @@ from actors.client.operations import tail
 from actors.ports import Batch
 from actors.replay import checkpoint
 from actors.replay.follow import RecordsLost
-from actors.replay.logs.chunks import Reading, batches
+from actors.replay.logs.chunks import ChunkReading, batches
 from tests.unit.arrow.controller import Controller, Stored
 from tests.unit.replay import metadata_logs
 
@@ -37,7 +37,7 @@ def stored(directory: Path) -> list[Batch]:
             int(one["epoch"]),
             bytes(run.data[int(one["position"]) : int(one["position"] + one["size"])]),
         )
-        for run in batches(segment, Reading())
+        for run in batches(segment, ChunkReading())
         for one in run.headers
     ]
 

@@ -16,7 +16,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from actors.authentication.access_tokens import TOKEN_CHARACTERS_MAX, Expected, UnknownKey, checked
 from actors.authentication.exchange import Accepted, Awaited, Challenge, Rejected
 from actors.authentication.key_set import KEYS_MAX, SET_BYTES_MAX, BadKeySet, KeySet, key_set
-from actors.authentication.oauthbearer import CLOSE, INVALID_TOKEN, MESSAGE_BYTES_MAX, First, OAuthBearer, Verdict
+from actors.authentication.oauthbearer import CLOSE, INVALID_TOKEN, MESSAGE_BYTES_MAX, First, OAuthBearer, TokenVerdict
 
 RSA = rsa.generate_private_key(65537, 2048)
 OTHER = rsa.generate_private_key(65537, 2048)
@@ -228,11 +228,11 @@ def first(text: str = "t.o.k", header: str = "n,,", more: str = "") -> bytes:
     return f"{header}\x01auth=Bearer {text}\x01{more}\x01".encode()
 
 
-def exchange(found: Verdict) -> OAuthBearer:
+def exchange(found: TokenVerdict) -> OAuthBearer:
     return OAuthBearer(lambda token: found, lambda token: found)
 
 
-ALICE = Verdict("alice", 5000)
+ALICE = TokenVerdict("alice", 5000)
 
 
 @pytest.mark.parametrize("message", [first(), first(header="n,a=alice,"), first(more="traceid=1\x01")])
@@ -246,7 +246,7 @@ def test_a_token_is_of_its_own_user() -> None:
 
 
 def test_a_refused_token_is_answered_as_the_rfc_says_and_the_client_ends_the_exchange() -> None:
-    found = exchange(Verdict(refused="because"))
+    found = exchange(TokenVerdict(refused="because"))
     assert found.respond(first()) == Challenge(INVALID_TOKEN.encode())
     with pytest.raises(Rejected, match="because") as caught:
         found.respond(CLOSE)
@@ -256,7 +256,7 @@ def test_a_refused_token_is_answered_as_the_rfc_says_and_the_client_ends_the_exc
 
 
 def test_a_refused_token_is_not_followed_by_another() -> None:
-    found = exchange(Verdict(refused="because"))
+    found = exchange(TokenVerdict(refused="because"))
     found.respond(first())
     with pytest.raises(Rejected) as caught:
         found.respond(first())

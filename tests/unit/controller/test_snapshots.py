@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from actors.controller.options import options
-from actors.controller.snapshots import LIMIT_MS, Progress, controller_heartbeat, next_snapshot, report
+from actors.controller.snapshots import LIMIT_MS, SnapshotInputs, controller_heartbeat, next_snapshot, report
 from actors.settings.node_config import node_config
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
@@ -30,7 +30,9 @@ class Lab:
         return self.cluster.state._replace(high_watermark=self.end, next_offset=self.end)
 
     def told(self) -> int | None:
-        return next_snapshot(self.state, Progress(lambda offset: self.end - offset, self.degraded), self.cluster.now)
+        return next_snapshot(
+            self.state, SnapshotInputs(lambda offset: self.end - offset, self.degraded), self.cluster.now
+        )
 
     def reports(self, **offsets: int) -> None:
         for name, offset in offsets.items():

@@ -16,7 +16,7 @@ from actors.quotas.levels import (
     PRODUCER,
     Charged,
     Limit,
-    Limits,
+    QuotaLimits,
     canonical,
     user_of,
 )
@@ -40,7 +40,7 @@ PARTS = [pair for pair in itertools.product(["a", "b", "*", ""], repeat=2) if pa
 @given(st.sets(st.sampled_from(PARTS)), st.sampled_from("abc"), st.sampled_from(["a", "b", "c", ""]))
 def test_the_order_is_that_of_kip_257(given: set[tuple[str, str]], user: str, client_id: str) -> None:
     quotas = {pair: float(PARTS.index(pair) + 1) for pair in given}
-    found = Limits(stored(*pair, value) for pair, value in quotas.items()).find(PRODUCER, user, client_id)
+    found = QuotaLimits(stored(*pair, value) for pair, value in quotas.items()).find(PRODUCER, user, client_id)
     wanted = find(quotas, user, client_id)
     assert found == (None if wanted is None else Limit(Charged(*wanted[:2]), wanted[2]))
 
@@ -49,28 +49,28 @@ def test_each_level_is_reached() -> None:
     strongest_last = [("", "*"), ("", "a"), ("*", ""), ("*", "*"), ("*", "a"), ("a", ""), ("a", "*"), ("a", "a")]
     assert len(strongest_last) == len(LEVELS)
     for count in range(1, 9):
-        limit = Limits(stored(*pair, float(n + 1)) for n, pair in enumerate(strongest_last[:count])).find(
+        limit = QuotaLimits(stored(*pair, float(n + 1)) for n, pair in enumerate(strongest_last[:count])).find(
             PRODUCER, "a", "a"
         )
         assert limit is not None and limit.bound == count
 
 
 def test_each_key_is_looked_up_by_itself() -> None:
-    limits = Limits([quota(PRODUCER, 1.0, user="a"), quota(CONSUMER, 2.0, client_id="c")])
+    limits = QuotaLimits([quota(PRODUCER, 1.0, user="a"), quota(CONSUMER, 2.0, client_id="c")])
     assert limits.find(PRODUCER, "a", "c") == Limit(Charged("a", ""), 1.0)
     assert limits.find(CONSUMER, "a", "c") == Limit(Charged("", "c"), 2.0)
     assert limits.find(CONSUMER, "a", None) is None and not limits.of_addresses and limits.of_clients
 
 
 def test_users_share_a_default_for_client_ids_and_client_ids_one_for_users() -> None:
-    limits = Limits([quota(PRODUCER, 1.0, client_id=None)])
+    limits = QuotaLimits([quota(PRODUCER, 1.0, client_id=None)])
     assert limits.find(PRODUCER, "a", "c") == limits.find(PRODUCER, "b", "c") != limits.find(PRODUCER, "a", "d")
-    limits = Limits([quota(PRODUCER, 1.0, user=None)])
+    limits = QuotaLimits([quota(PRODUCER, 1.0, user=None)])
     assert limits.find(PRODUCER, "a", "c") == limits.find(PRODUCER, "a", "d") != limits.find(PRODUCER, "b", "c")
 
 
 def test_long_client_ids_that_begin_alike_count_as_one() -> None:
-    limits = Limits([quota(PRODUCER, 1.0, client_id=None)])
+    limits = QuotaLimits([quota(PRODUCER, 1.0, client_id=None)])
     one, other = (limits.find(PRODUCER, "a", "x" * 30_000 + end) for end in "12")
     assert one == other and one is not None and len(one.charged.client_id) == NAME_CHARACTERS_MAX
 
@@ -81,12 +81,12 @@ def test_long_client_ids_that_begin_alike_count_as_one() -> None:
 )
 def test_addresses_are_compared_as_addresses(host: str, bound: float) -> None:
     given = {"10.0.0.1": 5.0, "fe80:0::1": 7.0, None: 9.0}
-    limits = Limits([quota(CONNECTION, value, ip=name) for name, value in given.items()])
+    limits = QuotaLimits([quota(CONNECTION, value, ip=name) for name, value in given.items()])
     assert limits.connections_of(host) == bound and not limits.of_clients
 
 
 def test_an_address_without_a_default_has_no_limit() -> None:
-    assert Limits([quota(CONNECTION, 5.0, ip="10.0.0.1")]).connections_of("10.0.0.2") is None
+    assert QuotaLimits([quota(CONNECTION, 5.0, ip="10.0.0.1")]).connections_of("10.0.0.2") is None
 
 
 def test_names_of_principals_and_the_order_of_entities() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors import replay
-from actors.broker.log.cleaning.cleaner import LogCleaning, Slice
+from actors.broker.log.cleaning.cleaner import CleaningSlice, LogCleaning
 from actors.broker.log.cleaning.dirty_logs import cleanable
 from actors.broker.log.log import PartitionLog
 from actors.host.work.disk import LocalDisk
@@ -26,7 +26,7 @@ def cleaned(log: PartitionLog) -> None:
         except StopIteration as end:
             log.cleaned_offset = end.value.end_offset
             return
-        result = wish.job() if isinstance(wish, Slice) else None
+        result = wish.job() if isinstance(wish, CleaningSlice) else None
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from actors import replay
 from actors.metadata.ops import ConfigSet
 from actors.replay.columns import topics
-from actors.replay.logs.chunks import Chunk, Reading, chunks
+from actors.replay.logs.chunks import Chunk, ChunkReading, chunks
 from tests.unit.replay import metadata_logs
 from tests.unit.replay.test_source import write
 from tests.unit.replay.written import append, batches
@@ -111,8 +111,8 @@ def test_what_was_verified_is_what_is_decoded(tmp_path: Path) -> None:
     its records, too."""
     folder = write(tmp_path, batches=10)
     path = folder / f"{0:020}.log"
-    before = list(chunks(path, Reading()))
-    reading = chunks(path, Reading())
+    before = list(chunks(path, ChunkReading()))
+    reading = chunks(path, ChunkReading())
     first = next(reading)
     with path.open("r+b") as file:
         file.write(bytes(path.stat().st_size))
@@ -153,7 +153,7 @@ print("alive")
 
 
 def decoded(chunk: Chunk) -> list[int]:
-    decoder = topics.Decoder("orders", 3, ["offset"], Reading(), 0, -1)
+    decoder = topics.Decoder("orders", 3, ["offset"], ChunkReading(), 0, -1)
     return [offset for batch in decoder.batches(chunk) for offset in batch.column("offset").to_pylist()]
 
 

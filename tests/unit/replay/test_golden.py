@@ -13,7 +13,7 @@ from actors import replay
 from actors.replay.columns import column_plans, metadata
 from actors.replay.columns.arrow import Uniform, spread
 from actors.replay.logs import files
-from actors.replay.logs.chunks import Reading, chunks
+from actors.replay.logs.chunks import ChunkReading, chunks
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1"
 FILES = {
@@ -41,8 +41,8 @@ def shown(path: Path, secrets: bool) -> dict[int, tuple[int, object]]:
     family = column_plans.family(which, None, None, secrets)
     schema = metadata.records_schema(which, ("offset", "timestamp", "json"))
     found = {}
-    for chunk in chunks(path, Reading()):
-        decoded = metadata.Decoded(family, chunk, Reading())
+    for chunk in chunks(path, ChunkReading()):
+        decoded = metadata.Decoded(family, chunk, ChunkReading())
         made = metadata._merged(family, decoded, schema, 0, -1, Uniform(pa.nulls))
         times = made.column("timestamp").cast(pa.int64()).to_pylist()
         for offset, time, text in zip(
@@ -79,9 +79,9 @@ def test_structs_lie_in_the_rows_of_their_type() -> None:
     """As `take` would put them, which copies."""
     name = "__cluster_metadata-0/00000000000000000000.log"
     kinds = 0
-    for chunk in chunks(GOLDEN / name, Reading(chunk_bytes=30_000)):
+    for chunk in chunks(GOLDEN / name, ChunkReading(chunk_bytes=30_000)):
         family = column_plans.family("released")
-        decoded = metadata.Decoded(family, chunk, Reading())
+        decoded = metadata.Decoded(family, chunk, ChunkReading())
         together = sorted(offset for rows in decoded.rows.values() for offset in rows[0].tolist())
         for slot, rows in decoded.rows.items():
             kind = family.kinds[slot]

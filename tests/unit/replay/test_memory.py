@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from actors.replay.logs import chunks, copies
-from actors.replay.logs.chunks import Reading
-from actors.replay.logs.copies import End, end_of
+from actors.replay.logs.chunks import ChunkReading
+from actors.replay.logs.copies import CopyEnd, end_of
 from actors.replay.logs.files import CorruptLog, Damage, partitions
 from tests.unit.replay.written import append, batches
 
@@ -31,18 +31,18 @@ def test_bytes_that_claim_to_be_a_batch_of_many_megabytes_take_no_room(
 
     monkeypatch.setattr(chunks, "BLOCKS", Counted())
     with pytest.raises(CorruptLog, match="CRC does not match"):
-        list(chunks.batches(path, Reading(chunk_bytes=1 << 20)))
+        list(chunks.batches(path, ChunkReading(chunk_bytes=1 << 20)))
     found: list[Damage] = []
-    runs = list(chunks.batches(path, Reading.of(True, found.append, 1 << 20)))
+    runs = list(chunks.batches(path, ChunkReading.of(True, found.append, 1 << 20)))
     assert sum(len(run.headers) for run in runs) == 2 and len(found) == 1
     assert max(taken) <= 1 << 20
 
 
 def test_a_sound_batch_that_is_larger_than_a_chunk_has_room(tmp_path: Path) -> None:
     path = append(tmp_path, "orders", 0, 0, 4000, 2000)
-    (size,) = {int(one["size"]) for run in chunks.batches(path, Reading()) for one in run.headers[:1]}
+    (size,) = {int(one["size"]) for run in chunks.batches(path, ChunkReading()) for one in run.headers[:1]}
     for crc in (True, False):
-        runs = list(chunks.batches(path, Reading(crc=crc, chunk_bytes=size // 3)))
+        runs = list(chunks.batches(path, ChunkReading(crc=crc, chunk_bytes=size // 3)))
         assert [len(run.headers) for run in runs] == [1, 1]
 
 
@@ -53,7 +53,7 @@ def test_the_end_of_a_log_without_an_index_is_found_with_few_headers(
     """300 batches, of which the last ones have wrong CRCs."""
     path = append(tmp_path, "orders", 0, 0, 3000)
     data = bytearray(path.read_bytes())
-    ends = [int(one["position"] + one["size"]) for run in chunks.batches(path, Reading()) for one in run.headers]
+    ends = [int(one["position"] + one["size"]) for run in chunks.batches(path, ChunkReading()) for one in run.headers]
     for end in ends[len(ends) - damaged :]:
         data[end - 1] ^= 1
     path.write_bytes(data)
@@ -69,6 +69,6 @@ def test_the_end_of_a_log_without_an_index_is_found_with_few_headers(
 
     monkeypatch.setattr(copies, "_from_behind", counted)
     (one,) = partitions(tmp_path)
-    assert end_of(one) == (End(3, 3000 - 10 * damaged) if damaged < 300 else End(-1, 0))
+    assert end_of(one) == (CopyEnd(3, 3000 - 10 * damaged) if damaged < 300 else CopyEnd(-1, 0))
     assert max(held) <= 45, "two blocks at most"
     assert sum(held) >= damaged

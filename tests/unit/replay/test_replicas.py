@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.replay.follow import HIGH_WATERMARKS
-from actors.replay.replicas import Verdict, check
+from actors.replay.replicas import ReplicaComparison, check
 from fastpath.records import batch
 from tests.unit.replay.frames import Session
 from tests.unit.replay.written import append, node
@@ -27,7 +27,7 @@ def segment(nodes: Nodes, name: str, log: str = "orders-1") -> Path:
     return nodes[name] / log / f"{0:020}.log"
 
 
-def told(verdict: Verdict) -> list[tuple[str, int, str, str, int]]:
+def told(verdict: ReplicaComparison) -> list[tuple[str, int, str, str, int]]:
     return [tuple(one[:5]) for one in verdict.problems]  # type: ignore[misc]
 
 

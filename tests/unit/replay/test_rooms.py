@@ -7,7 +7,7 @@ import pytest
 
 from actors.metadata.batches import BatchWriter
 from actors.replay.columns import column_plans, metadata, topics
-from actors.replay.logs.chunks import Chunk, Reading, chunks
+from actors.replay.logs.chunks import Chunk, ChunkReading, chunks
 from actors.replay.logs.copies import metadata_log
 from actors.wire.messages import encode, message
 from fastpath.arrow import topic_columns
@@ -15,7 +15,7 @@ from fastpath.bytes.byte_builder import Rooms
 from fastpath.records.batch import Builder
 
 TOPIC, PARTITION = 2, 3
-SMALL_CHUNKS = Reading(chunk_bytes=4096)
+SMALL_CHUNKS = ChunkReading(chunk_bytes=4096)
 
 
 @pytest.fixture

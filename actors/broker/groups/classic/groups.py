@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 from actors.broker.coordinators.coordination import Record, Then
 from actors.broker.groups.classic import rebalance, records
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic.state import MEMBER_BYTES, TYPE, Group, GroupState, said_bytes
 from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced, SyncRequest
 from actors.broker.groups.kind import FAR_MS, Committer, Expiry, Job, Kind, Ports
-from actors.broker.groups.records import Line
+from actors.broker.groups.records import GroupLine
 from actors.broker.groups.shard import Shard
 from actors.ledger import NO_BOUND, Account, Ledger
 from actors.ports import Now
@@ -42,7 +42,7 @@ FORMER_MAX = 1000
 class ClassicGroupSettings(NamedTuple):
     """The broker's settings of classic groups, `group.*`."""
 
-    policy: Policy
+    policy: GroupPolicy
     session_ms_min: int
     session_ms_max: int
 
@@ -74,11 +74,11 @@ class ClassicGroups(Kind[Group]):
 
     # ---- the log
 
-    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
+    def read(self, number: int, key: bytes, value: bytes | None) -> GroupLine:
         """Decode a record of a classic group."""
         return records.read(number, key, value)
 
-    def replay(self, shard: Shard, line: Line) -> None:
+    def replay(self, shard: Shard, line: GroupLine) -> None:
         """Take in what the log says of a group."""
         groups = self.groups(shard)
         if line.data is None:

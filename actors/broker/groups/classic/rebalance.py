@@ -52,14 +52,16 @@ Out = list[tuple[int, Verdict]]
 Held = list[Rejoined]
 
 
-class Policy(NamedTuple):
+class GroupPolicy(NamedTuple):
     """The broker's settings for groups."""
 
     initial_delay_ms: int
     size_max: int
 
 
-def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held) -> bool:
+def join(
+    group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: GroupPolicy, out: Out, held: Held
+) -> bool:
     """Let a member join or rejoin. It is answered at once only with an error or the present generation."""
     if _is_full(group, request, policy):
         group.forget_id(request.member_id)
@@ -134,7 +136,7 @@ def sync(
     return True
 
 
-def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy: Policy, out: Out) -> None:
+def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy: GroupPolicy, out: Out) -> None:
     """Answer all members that wait, once the assignment is written. If that failed, they must rejoin."""
     if error is ErrorCode.NONE:
         group.state, group.state_wall_ms = GroupState.STABLE, wall_ms
@@ -160,7 +162,7 @@ def heartbeat(group: Group, member_id: str, instance_id: str | None, generation:
 
 
 def leave(
-    group: Group, member_id: str, instance_id: str | None, now_ms: int, policy: Policy, out: Out
+    group: Group, member_id: str, instance_id: str | None, now_ms: int, policy: GroupPolicy, out: Out
 ) -> tuple[ErrorCode, bool]:
     """Take a member out that leaves. Returns the error, and whether the group must be written because it became
     empty."""
@@ -184,7 +186,7 @@ def forget(group: Group, member_id: str, now_ms: int, out: Out) -> bool:
     return group.forget_id(member_id) and _maybe_complete(group, now_ms, out)
 
 
-def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out) -> bool:
+def drop(group: Group, ids: Sequence[str], now_ms: int, policy: GroupPolicy, out: Out) -> bool:
     """Take members out, and begin a rebalance for the others. Returns True if the group must be written, because it
     became empty."""
     for id in ids:
@@ -199,7 +201,7 @@ def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out
     return _maybe_complete(group, now_ms, out)
 
 
-def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
+def expire(group: Group, now_ms: int, policy: GroupPolicy, out: Out) -> bool:
     """Apply timeouts: sessions, ids never used, ends of phases. Returns True if the group must be written."""
     late = [id for id in group.due(now_ms) if not group.forget_id(id)]
     write = drop(group, late, now_ms, policy, out) if late else False
@@ -224,7 +226,7 @@ def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
     return write
 
 
-def begin(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
+def begin(group: Group, now_ms: int, policy: GroupPolicy, out: Out) -> None:
     """Let all members join anew, for a reason that is none of their own."""
     _prepare(group, now_ms, policy, out)
 
@@ -257,7 +259,7 @@ def member_error(group: Group, member_id: str, instance_id: str | None, generati
 # ---- inside
 
 
-def _is_full(group: Group, request: JoinRequest, policy: Policy) -> bool:
+def _is_full(group: Group, request: JoinRequest, policy: GroupPolicy) -> bool:
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         return False
     id = request.member_id or group.static.get(request.instance_id or "")
@@ -310,7 +312,7 @@ def _update(group: Group, member: Member, request: JoinRequest, now_ms: int) -> 
 
 
 def _rejoin(
-    group: Group, member: Member, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out
+    group: Group, member: Member, ticket: int, request: JoinRequest, now_ms: int, policy: GroupPolicy, out: Out
 ) -> bool:
     same = list(request.protocols) == member.protocols
     # A lost answer is repeated without a new generation. A leader that rejoins a stable group forces a rebalance.
@@ -331,7 +333,7 @@ def _rejoin(
 
 
 def _rejoin_static(
-    group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held
+    group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: GroupPolicy, out: Out, held: Held
 ) -> bool:
     assert request.instance_id is not None
     old_id = group.static[request.instance_id]
@@ -358,7 +360,7 @@ def _rejoin_static(
     return _maybe_complete(group, now_ms, out)
 
 
-def _prepare(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
+def _prepare(group: Group, now_ms: int, policy: GroupPolicy, out: Out) -> None:
     """Begin a join phase unless one runs."""
     if group.state is GroupState.PREPARING:
         if group.phase_extends_until_ms == 0:

@@ -4,7 +4,7 @@ members and their assignments. Key: int16 2, the group. It is written in version
 
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.state import Group, GroupState, Member
-from actors.broker.groups.records import Line, version, versioned
+from actors.broker.groups.records import GroupLine, version, versioned
 from actors.wire.messages import decode, message
 
 GROUP_KEY, GROUP_VALUE = 2, 3
@@ -44,10 +44,10 @@ def group_key(id: str) -> bytes:
     return versioned(GROUP_KEY, "group:GroupMetadataKey", 0, group=id)
 
 
-def read(number: int, key: bytes, value: bytes | None) -> Line:
+def read(number: int, key: bytes, value: bytes | None) -> GroupLine:
     """Decode a group's record; `data` of the line is a `Group`. Raises WireError."""
     id = decode("group:GroupMetadataKey", 0, memoryview(key), 2)[0].group
-    return Line(id, number, None if value is None else _group(id, value))
+    return GroupLine(id, number, None if value is None else _group(id, value))
 
 
 def _group(id: str, value: bytes) -> Group:

@@ -9,15 +9,15 @@ alone decides what of the group they are told. Rules:
 2. A topic that does not exist is assigned to nobody.
 """
 
-from actors.broker.groups.consumer.assignors import AssignmentOrder, Targets, Wish
-from actors.broker.groups.consumer.reconciliation import Owned, Question
-from actors.broker.groups.consumer.records import TARGET, TARGET_EPOCH, Key
+from actors.broker.groups.consumer.assignors import ConsumerGroupSpec, Targets, Wish
+from actors.broker.groups.consumer.reconciliation import MemberToReconcile, Owned
+from actors.broker.groups.consumer.records import TARGET, TARGET_EPOCH, RecordKey
 from actors.broker.groups.consumer.state import ConsumerGroup, Member
 from actors.broker.groups.topics import Topics
 from actors.ports import Now
 
 
-def order(group: ConsumerGroup, topics: Topics) -> AssignmentOrder:
+def order(group: ConsumerGroup, topics: Topics) -> ConsumerGroupSpec:
     """The order for an assignor: what is to be assigned to whom. Members with equal subscriptions share what is looked
     up for them."""
     sizes: dict[bytes, int] = {}
@@ -31,29 +31,33 @@ def order(group: ConsumerGroup, topics: Topics) -> AssignmentOrder:
             sizes.update(found)
             wished = wishes[told.topics, told.regex] = frozenset(topic_id for topic_id, _ in found)
         members[member.id] = Wish(told.instance_id, wished)
-    return AssignmentOrder(members, sizes, dict(group.targets))
+    return ConsumerGroupSpec(members, sizes, dict(group.targets))
 
 
-def take(group: ConsumerGroup, epoch: int, order: AssignmentOrder, targets: Targets, now: Now) -> dict[Key, None]:
+def take(
+    group: ConsumerGroup, epoch: int, order: ConsumerGroupSpec, targets: Targets, now: Now
+) -> dict[RecordKey, None]:
     """Make an assignment hold. Returns the keys that it touches."""
-    touched: dict[Key, None] = {}
+    touched: dict[RecordKey, None] = {}
     for id, target in targets.items():
         if id not in group.members:
             instance = order.members[id].instance_id
             id = group.static.get(instance, "") if instance is not None else ""
         if id and group.targets.get(id) != target:
             group.targets[id] = target
-            touched[Key(TARGET, id)] = None
+            touched[RecordKey(TARGET, id)] = None
     group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
-    touched[Key(TARGET_EPOCH)] = None
+    touched[RecordKey(TARGET_EPOCH)] = None
     return touched
 
 
-def question(group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool, topics: Topics) -> Question:
+def question(
+    group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool, topics: Topics
+) -> MemberToReconcile:
     """The question of a member: its part of the assignment, and what it has. `owned`: what it says that it has.
     `changed`: whether its subscription has changed."""
     subscribed = group.subscribed(member.subscription)
-    return Question(
+    return MemberToReconcile(
         member.current,
         group.target_epoch,
         group.targets.get(member.id, {}),

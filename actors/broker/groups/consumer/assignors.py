@@ -1,6 +1,6 @@
 """Assigns partitions to members: the assignors of the coordinator, by Kafka's names (KIP-848).
 
-This file alone decides the target assignment of a group. An assignor is a function of an `AssignmentOrder` and may run
+This file alone decides the target assignment of a group. An assignor is a function of an `ConsumerGroupSpec` and may run
 anywhere: it changes nothing. Racks are not looked at, as in Apache Kafka since 4.0. Rules:
 
 - `uniform`: each member that subscribes to the same topics as all others gets as many partitions as the others, or one more,
@@ -27,32 +27,32 @@ class Wish(NamedTuple):
     topics: frozenset[bytes]
 
 
-class AssignmentOrder(NamedTuple):
-    """The order for an assignor. `sizes`: topic id -> partitions. `before`: the present target assignment."""
+class ConsumerGroupSpec(NamedTuple):
+    """What an assignor is given. `sizes`: topic id -> partitions. `before`: the present target assignment."""
 
     members: Mapping[str, Wish]
     sizes: Mapping[bytes, int]
     before: Mapping[str, Target]
 
 
-def uniform(order: AssignmentOrder) -> Targets:
+def uniform(spec: ConsumerGroupSpec) -> Targets:
     """Assign about equally many partitions to each member, with as few moves as that allows."""
-    wishes = {wish.topics for wish in order.members.values()}
+    wishes = {wish.topics for wish in spec.members.values()}
     if len(wishes) == 1:
-        return _uniform_alike(order, wishes.pop())
-    return _uniform_mixed(order)
+        return _uniform_alike(spec, wishes.pop())
+    return _uniform_mixed(spec)
 
 
-def range_(order: AssignmentOrder) -> Targets:
+def range_(spec: ConsumerGroupSpec) -> Targets:
     """Assign a range of each topic's partitions to each member."""
-    found: dict[str, dict[bytes, frozenset[int]]] = {id: {} for id in order.members}
+    found: dict[str, dict[bytes, frozenset[int]]] = {id: {} for id in spec.members}
     subscribers: dict[bytes, list[str]] = {}
-    for id in sorted(order.members, key=lambda id: _rank(order.members[id].instance_id, id)):
-        for topic in order.members[id].topics:
+    for id in sorted(spec.members, key=lambda id: _rank(spec.members[id].instance_id, id)):
+        for topic in spec.members[id].topics:
             subscribers.setdefault(topic, []).append(id)
     for topic in sorted(subscribers):
         ids = subscribers[topic]
-        least, more = divmod(order.sizes[topic], len(ids))
+        least, more = divmod(spec.sizes[topic], len(ids))
         start = 0
         for place, id in enumerate(ids):
             end = start + least + (place < more)
@@ -62,7 +62,7 @@ def range_(order: AssignmentOrder) -> Targets:
     return dict(found)
 
 
-ASSIGNORS: Mapping[str, Callable[[AssignmentOrder], Targets]] = {"uniform": uniform, "range": range_}
+ASSIGNORS: Mapping[str, Callable[[ConsumerGroupSpec], Targets]] = {"uniform": uniform, "range": range_}
 """The assignors, by the names that clients and `group.consumer.assignors` use."""
 
 
@@ -70,16 +70,16 @@ def _rank(instance_id: str | None, id: str) -> tuple[bool, str]:
     return (instance_id is None, id if instance_id is None else instance_id)
 
 
-def _uniform_alike(order: AssignmentOrder, topics: frozenset[bytes]) -> Targets:
+def _uniform_alike(spec: ConsumerGroupSpec, topics: frozenset[bytes]) -> Targets:
     """Assign uniformly where all members subscribe to the same topics."""
-    total = sum(order.sizes[topic] for topic in topics)
-    least, more = divmod(total, len(order.members))
+    total = sum(spec.sizes[topic] for topic in topics)
+    least, more = divmod(total, len(spec.members))
     found: dict[str, dict[bytes, frozenset[int]]] = {}
     taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
     room: list[tuple[str, int]] = []
     left_over = more
     # Who has one more already keeps it, so that a new member costs as few moves as may be.
-    had = {id: _kept(order, id, topics) for id in order.members}
+    had = {id: _kept(spec, id, topics) for id in spec.members}
     for id in sorted(had, key=lambda id: -sum(map(len, had[id].values()))):
         quota = least + (left_over > 0)
         left_over -= left_over > 0
@@ -95,7 +95,7 @@ def _uniform_alike(order: AssignmentOrder, topics: frozenset[bytes]) -> Targets:
         found[id] = mine
         if quota:
             room.append((id, quota))
-    free = iter([(topic, n) for topic in sorted(topics) for n in range(order.sizes[topic]) if n not in taken[topic]])
+    free = iter([(topic, n) for topic in sorted(topics) for n in range(spec.sizes[topic]) if n not in taken[topic]])
     for id, quota in room:
         given: dict[bytes, set[int]] = {}
         for _, (topic, partition) in zip(range(quota), free, strict=False):
@@ -105,29 +105,29 @@ def _uniform_alike(order: AssignmentOrder, topics: frozenset[bytes]) -> Targets:
     return dict(found)
 
 
-def _kept(order: AssignmentOrder, id: str, topics: frozenset[bytes]) -> dict[bytes, frozenset[int]]:
+def _kept(spec: ConsumerGroupSpec, id: str, topics: frozenset[bytes]) -> dict[bytes, frozenset[int]]:
     """The partitions of a member's last target assignment that still exist and to which it still subscribes."""
     kept = {}
-    for topic, partitions in order.before.get(id, {}).items():
+    for topic, partitions in spec.before.get(id, {}).items():
         if topic in topics:
-            size = order.sizes[topic]
+            size = spec.sizes[topic]
             kept[topic] = (
                 partitions if max(partitions, default=0) < size else frozenset(n for n in partitions if n < size)
             )
     return kept
 
 
-def _uniform_mixed(order: AssignmentOrder) -> Targets:
+def _uniform_mixed(spec: ConsumerGroupSpec) -> Targets:
     """Assign uniformly where members subscribe to different topics: a free partition goes to the member that has least,
     then what moves improve is moved."""
     subscribers: dict[bytes, list[str]] = {}
-    for id, wish in order.members.items():
+    for id, wish in spec.members.items():
         for topic in wish.topics:
             subscribers.setdefault(topic, []).append(id)
     owner: dict[tuple[bytes, int], str] = {}
-    load = dict.fromkeys(order.members, 0)
-    for id, wish in order.members.items():
-        for topic, partitions in _kept(order, id, wish.topics).items():
+    load = dict.fromkeys(spec.members, 0)
+    for id, wish in spec.members.items():
+        for topic, partitions in _kept(spec, id, wish.topics).items():
             for partition in partitions:
                 if owner.setdefault((topic, partition), id) == id:
                     load[id] += 1
@@ -135,14 +135,14 @@ def _uniform_mixed(order: AssignmentOrder) -> Targets:
     for topic in ranked:
         heap = [(load[id], id) for id in subscribers[topic]]
         heapq.heapify(heap)
-        for partition in range(order.sizes[topic]):
+        for partition in range(spec.sizes[topic]):
             if (topic, partition) not in owner:
                 _, id = heap[0]
                 owner[topic, partition] = id
                 load[id] += 1
                 heapq.heapreplace(heap, (load[id], id))
-    _balance(ranked, order.sizes, subscribers, owner, load)
-    found: dict[str, dict[bytes, set[int]]] = {id: {} for id in order.members}
+    _balance(ranked, spec.sizes, subscribers, owner, load)
+    found: dict[str, dict[bytes, set[int]]] = {id: {} for id in spec.members}
     for (topic, partition), id in owner.items():
         found[id].setdefault(topic, set()).add(partition)
     return {id: {topic: frozenset(partitions) for topic, partitions in mine.items()} for id, mine in found.items()}

@@ -14,7 +14,7 @@ from actors.broker.groups import embedded
 from actors.broker.groups.classic.rebalance import REQUIRED_ID_VERSION
 from actors.broker.groups.classic_requests import Joined, JoinRequest, SyncRequest
 from actors.broker.groups.consumer.migration import Migration, MigrationPolicy, owned_by_id
-from actors.broker.groups.consumer.requests import TEXT_CHARACTERS_MAX, Beat, Request
+from actors.broker.groups.consumer.requests import TEXT_CHARACTERS_MAX, ConsumerBeat, ConsumerHeartbeat
 from actors.broker.groups.consumer.state import ConsumerGroup, Member, MemberState
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.topics import Topics
@@ -25,7 +25,7 @@ CODES = {ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.UNKNOWN_MEMBER_ID}
 """The error that a classic member gets for an error of a heartbeat: it begins anew."""
 
 
-def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, topics: Topics) -> Request:
+def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, topics: Topics) -> ConsumerHeartbeat:
     """A join as a heartbeat. Raises RequestRefused."""
     if migration.policy is MigrationPolicy.DISABLED:
         raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -42,7 +42,7 @@ def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, 
         raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
     if any(len(text or "") > TEXT_CHARACTERS_MAX for text in (join.member_id, join.instance_id, told.rack_id)):
         raise RequestRefused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return Request(
+    return ConsumerHeartbeat(
         group_id=group.id,
         member_id=join.member_id,
         epoch=0,
@@ -61,7 +61,7 @@ def heartbeat_of(group: ConsumerGroup, join: JoinRequest, migration: Migration, 
     )
 
 
-def joined(request: Request, beat: Beat) -> Joined:
+def joined(request: ConsumerHeartbeat, beat: ConsumerBeat) -> Joined:
     """The answer to a join."""
     assert request.join is not None
     if beat.error is not ErrorCode.NONE:

@@ -19,7 +19,7 @@ from actors.broker.groups.classic.state import GroupState
 from actors.broker.groups.classic_requests import JoinRequest, Synced, SyncRequest
 from actors.broker.groups.consumer import assignments, classic_members, regular_expressions
 from actors.broker.groups.consumer import records as kinds
-from actors.broker.groups.consumer.assignors import ASSIGNORS, AssignmentOrder, Targets
+from actors.broker.groups.consumer.assignors import ASSIGNORS, ConsumerGroupSpec, Targets
 from actors.broker.groups.consumer.in_progress import InProgress, WaitingHeartbeat
 from actors.broker.groups.consumer.member_checks import check_regex, known_member, speaker, told_now
 from actors.broker.groups.consumer.membership import raise_epoch, remove, replace
@@ -33,8 +33,8 @@ from actors.broker.groups.consumer.migration import (
 )
 from actors.broker.groups.consumer.next_heartbeat import next_heartbeat_ms, step_of
 from actors.broker.groups.consumer.reconciliation import reconcile
-from actors.broker.groups.consumer.records import Key
-from actors.broker.groups.consumer.requests import Beat, Request, Visible, check
+from actors.broker.groups.consumer.records import RecordKey
+from actors.broker.groups.consumer.requests import ConsumerBeat, ConsumerHeartbeat, Visible, check
 from actors.broker.groups.consumer.state import (
     AWAY,
     FAR_MS,
@@ -90,7 +90,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     type = TYPE
     numbers = tuple(kinds.VALUES)
     records = kinds
-    beat = Beat
+    beat = ConsumerBeat
     ranked = True
     settings: ConsumerGroupSettings
 
@@ -105,7 +105,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     def _in_progress(self, group: ConsumerGroup) -> InProgress:
         return InProgress()
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: ConsumerHeartbeat) -> None:
         check(request, self.settings.assignors)
 
     # ---- requests of classic members
@@ -256,7 +256,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
 
     # ---- heartbeats
 
-    def _beat_at_rest(self, shard: Shard, ticket: int, request: Request, now: Now) -> bool:
+    def _beat_at_rest(self, shard: Shard, ticket: int, request: ConsumerHeartbeat, now: Now) -> bool:
         """Answer a heartbeat that asks for nothing, of a group at rest. Returns False if there is more to do."""
         group = self.groups(shard).get(request.group_id)
         rest = None if group is None else group.rest
@@ -272,14 +272,14 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             return False
         if group.watched_ms > due_ms:  # sessions have become shorter
             self._watch_all(group)
-        self._answer(ticket, Beat(ErrorCode.NONE, None, request.member_id, request.epoch, config.heartbeat_ms))
+        self._answer(ticket, ConsumerBeat(ErrorCode.NONE, None, request.member_id, request.epoch, config.heartbeat_ms))
         return True
 
-    def _beat(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+    def _beat(self, shard: Shard, ticket: int, request: ConsumerHeartbeat, now: Now) -> None:
         if self._beat_at_rest(shard, ticket, request, now):
             return
         group = self._group(shard, request)
-        touched: dict[Key, None] = {}
+        touched: dict[RecordKey, None] = {}
         id = request.member_id or request.fresh_id
         self._check_room(group, id)
         member, replaced = speaker(group, request, id)
@@ -297,7 +297,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         if told != known or member.id not in group.members:
             regex_before = known.regex if member.id in group.members else ""
             group.subscribe(member, told)
-            touched[Key(kinds.MEMBER, member.id)] = None
+            touched[RecordKey(kinds.MEMBER, member.id)] = None
             touched |= regular_expressions.forget(group, regex_before)
         changed = (told.topics, told.regex) != (known.topics, known.regex)
         self._bump(group, told, known, touched)
@@ -318,7 +318,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             return
         self._finish(shard, group, waiting, touched, now)
 
-    def _group(self, shard: Shard, request: Request) -> ConsumerGroup:
+    def _group(self, shard: Shard, request: ConsumerHeartbeat) -> ConsumerGroup:
         """The group of a request; if there is none, a new one that is not known yet."""
         group = self.groups(shard).get(request.group_id)
         if group is not None:
@@ -339,7 +339,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         group.way = InProgress()
         return group
 
-    def _begin(self, shard: Shard, group: ConsumerGroup, now: Now) -> dict[Key, None]:
+    def _begin(self, shard: Shard, group: ConsumerGroup, now: Now) -> dict[RecordKey, None]:
         """Make a group known, with the members that it has from when it was classic. The records that the log has of it
         as a classic group are touched, too."""
         found = shard.find(group.id)
@@ -351,7 +351,9 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             self._touch(group, member, now)
         return touched | dict.fromkeys(kinds.keys(group) if group.members else ())
 
-    def _bump(self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[Key, None]) -> None:
+    def _bump(
+        self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[RecordKey, None]
+    ) -> None:
         """Raise the group's epoch if its members' subscriptions, or what is known of their topics, ask for it."""
         resolved = told.regex != known.regex and (not told.regex or told.regex in group.resolved)
         bump = told.topics != known.topics or resolved
@@ -370,7 +372,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         group: ConsumerGroup,
         member: Member,
         one: WaitingHeartbeat,
-        touched: dict[Key, None],
+        touched: dict[RecordKey, None],
         now: Now,
     ) -> None:
         request = one.request
@@ -388,7 +390,9 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         config = self.settings.config(group.id)
         step = step_of(group, member, now)
         interval_ms = next_heartbeat_ms(config.heartbeat_ms, config.assignment_interval_ms, step)
-        beat = Beat(ErrorCode.NONE, None, member.id, current.epoch, interval_ms, current.assigned if moved else None)
+        beat = ConsumerBeat(
+            ErrorCode.NONE, None, member.id, current.epoch, interval_ms, current.assigned if moved else None
+        )
         self._commit(shard, group, touched, self._once_written(one.ticket, request, beat))
 
     def _take_out(
@@ -401,7 +405,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     ) -> None:
         """Take members out: the others share what they had, in a classic group if no member of KIP-848 is left."""
         turns = stays_classic(group, [member.id for member in members], self.settings.migration)
-        touched: dict[Key, None] = {}
+        touched: dict[RecordKey, None] = {}
         for member in members:
             touched |= remove(group, member)
         if turns and self._downgrade(shard, group, touched, then, now):
@@ -414,10 +418,10 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         self,
         shard: Shard,
         group: ConsumerGroup,
-        touched: Mapping[Key, None],
+        touched: Mapping[RecordKey, None],
         then: Callable[[ErrorCode], None] | None,
         now: Now,
-        joined: tuple[int, Request, str] | None = None,
+        joined: tuple[int, ConsumerHeartbeat, str] | None = None,
     ) -> bool:
         """Let the group go on as a classic group. Returns whether it can. `joined`: ticket, request and id of the
         static member that has come back; it is answered when that is written, and hears of a rebalance afterwards like
@@ -429,13 +433,13 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         group.gone = True
         keys = dict.fromkeys((*touched, *group.way.writes.unsettled(), *kinds.keys(group)))
         for one in group.way.waiting:
-            self._reply(one.ticket, one.request, Beat(_gone_classic(one.request)))
+            self._reply(one.ticket, one.request, ConsumerBeat(_gone_classic(one.request)))
         group.way.waiting.clear()
         rebalance = joined is None or group.epoch > group.target_epoch
 
         def written(error: ErrorCode, now: Now) -> None:
             if joined is not None:
-                beat = Beat(error, None, joined[2], classic.generation)
+                beat = ConsumerBeat(error, None, joined[2], classic.generation)
                 self._reply(joined[0], joined[1], beat)
             if then is not None:
                 then(error)
@@ -445,32 +449,32 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         )
         return True
 
-    def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+    def _leave(self, shard: Shard, ticket: int, request: ConsumerHeartbeat, now: Now) -> None:
         group = self.groups(shard).get(request.group_id)
         if group is None or group.gone:
             raise self._not_found(request.group_id)
         member = known_member(group, request)
-        then = self._once_written(ticket, request, Beat(ErrorCode.NONE, None, request.member_id, request.epoch))
+        then = self._once_written(ticket, request, ConsumerBeat(ErrorCode.NONE, None, request.member_id, request.epoch))
         if request.epoch == AWAY:
             current = member.current.at(AWAY)._replace(previous_epoch=member.current.previous_epoch, revoking=NOTHING)
             group.move(member, current)
             member.rebalance_due_ms = FAR_MS
-            self._commit(shard, group, {Key(kinds.CURRENT, member.id): None}, then)
+            self._commit(shard, group, {RecordKey(kinds.CURRENT, member.id): None}, then)
             self._want_assignment(shard, group, now)
         else:
             self._take_out(shard, group, [member], then, now)
 
     # ---- target assignments
 
-    def _order(self, group: ConsumerGroup) -> AssignmentOrder:
+    def _order(self, group: ConsumerGroup) -> ConsumerGroupSpec:
         return assignments.order(group, self.topics)
 
-    def _assignor(self, group: ConsumerGroup) -> Callable[[AssignmentOrder], Targets]:
+    def _assignor(self, group: ConsumerGroup) -> Callable[[ConsumerGroupSpec], Targets]:
         return ASSIGNORS[group.assignor(self.settings.assignors[0])]
 
     def _take_targets(
-        self, group: ConsumerGroup, epoch: int, order: AssignmentOrder, targets: Targets, now: Now
-    ) -> dict[Key, None]:
+        self, group: ConsumerGroup, epoch: int, order: ConsumerGroupSpec, targets: Targets, now: Now
+    ) -> dict[RecordKey, None]:
         return assignments.take(group, epoch, order, targets, now)
 
     # ---- regular expressions
@@ -508,7 +512,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
 
     # ---- answers
 
-    def _reply(self, ticket: int, request: Request, beat: Beat) -> None:
+    def _reply(self, ticket: int, request: ConsumerHeartbeat, beat: ConsumerBeat) -> None:
         """Answer a heartbeat, or the join that it stands for."""
         self._answer(ticket, beat if request.join is None else classic_members.joined(request, beat))
 
@@ -559,7 +563,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
 # ---- inside
 
 
-def _gone_classic(request: Request) -> ErrorCode:
+def _gone_classic(request: ConsumerHeartbeat) -> ErrorCode:
     """The error for a member whose group has become classic while its request waited."""
     return ErrorCode.UNKNOWN_MEMBER_ID if request.join is None else ErrorCode.REBALANCE_IN_PROGRESS
 

@@ -4,7 +4,7 @@ matching."""
 from typing import NamedTuple
 
 from actors.broker.groups import member_groups
-from actors.broker.groups.consumer.requests import Request
+from actors.broker.groups.consumer.requests import ConsumerHeartbeat
 from actors.broker.groups.consumer.state import FAR_MS, Held
 
 
@@ -14,7 +14,7 @@ class WaitingHeartbeat(NamedTuple):
 
     ticket: int
     member_id: str
-    request: Request
+    request: ConsumerHeartbeat
     before: Held
     changed: bool
 

@@ -6,14 +6,14 @@ changed here.
 """
 
 from actors.broker.groups.consumer.reconciliation import Owned
-from actors.broker.groups.consumer.requests import Request
+from actors.broker.groups.consumer.requests import ConsumerHeartbeat
 from actors.broker.groups.consumer.state import AWAY, ConsumerGroup, Current, Member, Subscription
 from actors.broker.groups.patterns import Pattern, PatternRefused
 from actors.broker.groups.refusals import RequestRefused, unknown_member
 from actors.wire.errors import ErrorCode
 
 
-def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Member | None]:
+def speaker(group: ConsumerGroup, request: ConsumerHeartbeat, id: str) -> tuple[Member, Member | None]:
     """The member that sends a heartbeat, perhaps a new one; and the static member whose place it takes. Raises
     RequestRefused."""
     if request.epoch != 0:
@@ -34,7 +34,7 @@ def speaker(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Me
     return group.members.get(id) or Member(id), None
 
 
-def known_member(group: ConsumerGroup, request: Request) -> Member:
+def known_member(group: ConsumerGroup, request: ConsumerHeartbeat) -> Member:
     """The member that sends a heartbeat, which must be there. Raises RequestRefused if it is not, or is fenced."""
     if request.instance_id is not None:
         id = group.static.get(request.instance_id)
@@ -51,7 +51,7 @@ def known_member(group: ConsumerGroup, request: Request) -> Member:
     return member
 
 
-def _check_epoch(member: Member, request: Request) -> None:
+def _check_epoch(member: Member, request: ConsumerHeartbeat) -> None:
     """Check the epoch of a member's heartbeat. A member may be one epoch behind, since the answer may have been lost,
     if it has nothing that it was not given. Raises RequestRefused."""
     current = member.current
@@ -73,7 +73,7 @@ def _within(owned: Owned | None, current: Current) -> bool:
     return all(partitions <= current.assigned.get(topic, {}).keys() for topic, partitions in owned.items())
 
 
-def told_now(request: Request, known: Subscription) -> Subscription:
+def told_now(request: ConsumerHeartbeat, known: Subscription) -> Subscription:
     """The subscription of a member, with what it says now."""
     return Subscription(
         request.instance_id if request.instance_id is not None else known.instance_id,

@@ -26,7 +26,7 @@ AFTER_MS = 50
 BEATS_A_SECOND = 2_000
 
 
-class Step(NamedTuple):
+class HeartbeatInputs(NamedTuple):
     """The state of a group and one of its members, as far as the next heartbeat depends on it."""
 
     members: int
@@ -42,9 +42,9 @@ class Step(NamedTuple):
     """Whether the group has classic members."""
 
 
-def step_of(group: ConsumerGroup, member: Member, now: Now) -> Step:
+def step_of(group: ConsumerGroup, member: Member, now: Now) -> HeartbeatInputs:
     """The present state of a group and a member."""
-    return Step(
+    return HeartbeatInputs(
         len(group.members),
         group.epoch > group.target_epoch,
         max(0, now.wall_ms - group.target_wall_ms),
@@ -54,7 +54,7 @@ def step_of(group: ConsumerGroup, member: Member, now: Now) -> Step:
     )
 
 
-def next_heartbeat_ms(interval_ms: int, assignment_interval_ms: int, step: Step) -> int:
+def next_heartbeat_ms(interval_ms: int, assignment_interval_ms: int, step: HeartbeatInputs) -> int:
     """The heartbeat interval for an answer. `interval_ms` and `assignment_interval_ms`: those of the group."""
     if step.classic:
         return interval_ms

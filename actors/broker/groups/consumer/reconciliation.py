@@ -20,7 +20,7 @@ Owned = Mapping[bytes, frozenset[int]]
 """The partitions that a member says that it has, by topic id."""
 
 
-class Question(NamedTuple):
+class MemberToReconcile(NamedTuple):
     """One member and the target that it is to reach. `owned`: None: it did not say. `available`: whether no other
     member holds a partition. `subscribes`: whether the member subscribes to a topic id. `changed`: its subscription has
     changed just now."""
@@ -38,7 +38,7 @@ STRANGE = "The member's state is of a later version. The member must abandon all
 """The sentence for a member whose state is unknown here."""
 
 
-def reconcile(question: Question) -> Current:
+def reconcile(question: MemberToReconcile) -> Current:
     """The next state of the member; the same where nothing can be done yet. Raises Fenced."""
     return next_step(STEPS, question, question.current)
 
@@ -46,34 +46,34 @@ def reconcile(question: Question) -> Current:
 # ---- conditions
 
 
-def _changed(question: Question) -> bool:
+def _changed(question: MemberToReconcile) -> bool:
     return question.changed
 
 
-def _still_has(question: Question) -> bool:
+def _still_has(question: MemberToReconcile) -> bool:
     return _owns(question, question.current.revoking)
 
 
-def _still_has_and_changed(question: Question) -> bool:
+def _still_has_and_changed(question: MemberToReconcile) -> bool:
     return question.changed and _still_has(question)
 
 
-def _has_something(question: Question) -> bool:
+def _has_something(question: MemberToReconcile) -> bool:
     return question.owned is None or any(question.owned.values())
 
 
 # ---- steps
 
 
-def _stay(question: Question) -> Current:
+def _stay(question: MemberToReconcile) -> Current:
     return question.current
 
 
-def _fence(question: Question) -> Current:
+def _fence(question: MemberToReconcile) -> Current:
     raise Fenced(STRANGE)
 
 
-def _drop_unsubscribed(question: Question) -> Current:
+def _drop_unsubscribed(question: MemberToReconcile) -> Current:
     """Ask partitions back to which the member no longer subscribes, in the same epoch, and give nothing."""
     current = question.current
     assigned = {topic: held for topic, held in current.assigned.items() if question.subscribes(topic)}
@@ -89,15 +89,15 @@ def _drop_unsubscribed(question: Question) -> Current:
     return current
 
 
-def _advance(question: Question) -> Current:
+def _advance(question: MemberToReconcile) -> Current:
     return _compared(question, question.current.epoch)
 
 
-def _advance_from_target(question: Question) -> Current:
+def _advance_from_target(question: MemberToReconcile) -> Current:
     return _compared(question, question.target_epoch)
 
 
-STEPS: Mapping[MemberState, Row[Question, Current]] = {
+STEPS: Mapping[MemberState, Row[MemberToReconcile, Current]] = {
     MemberState.STABLE: ((behind, _advance), (_changed, _drop_unsubscribed), (always, _stay)),
     MemberState.UNREVOKED_PARTITIONS: (
         (_still_has_and_changed, _drop_unsubscribed),
@@ -118,7 +118,7 @@ OUTCOMES: Mapping[tuple[bool, bool], tuple[MemberState, bool]] = {
 }
 
 
-def _compared(question: Question, epoch: int) -> Current:
+def _compared(question: MemberToReconcile, epoch: int) -> Current:
     """The next state of a member whose present and target assignment are compared, topic by topic. `epoch`: that of a
     member which has something to let go of."""
     current, target_epoch = question.current, question.target_epoch
@@ -149,7 +149,7 @@ def _compared(question: Question, epoch: int) -> Current:
     return current.at(target_epoch)._replace(state=state, assigned=assigned, revoking=NOTHING)
 
 
-def _owns(question: Question, held: Held) -> bool:
+def _owns(question: MemberToReconcile, held: Held) -> bool:
     """Whether the member has some of these partitions, as far as it has said."""
     if question.owned is None:
         return True

@@ -23,7 +23,7 @@ from actors.broker.groups.consumer.state import (
     Subscription,
     Target,
 )
-from actors.broker.groups.records import Line
+from actors.broker.groups.records import GroupLine
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 
@@ -61,14 +61,14 @@ VERSION = 0
 STATES = {state.value: state for state in MemberState}
 
 
-class Key(NamedTuple):
+class RecordKey(NamedTuple):
     """The key of a record inside its group. `name`: the member, or the regular expression, where the kind has one."""
 
     kind: int
     name: str = ""
 
 
-def key_bytes(group: str, key: Key) -> bytes:
+def key_bytes(group: str, key: RecordKey) -> bytes:
     """The key of a record."""
     schema, field = KEYS[key.kind]
     given = {schema_field: text for schema_field, text in ((field, key.name),) if schema_field}
@@ -76,13 +76,13 @@ def key_bytes(group: str, key: Key) -> bytes:
     return key.kind.to_bytes(2, "big") + encode(message(schema)(**{group_field: group}, **given), 0)
 
 
-def key_of(key: bytes) -> Key:
+def key_of(key: bytes) -> RecordKey:
     """The kind and the name in the key of a record. Raises WireError."""
     number = int.from_bytes(key[:2], "big")
-    return Key(CLASSIC) if number == CLASSIC else read(number, key, None).key
+    return RecordKey(CLASSIC) if number == CLASSIC else read(number, key, None).key
 
 
-def record(group: ConsumerGroup, key: Key) -> Record:
+def record(group: ConsumerGroup, key: RecordKey) -> Record:
     """The record of a key as the group is now: a value, or a removal where the group has nothing of the kind."""
     fields = None if group.gone else _fields(group, key)
     value = None
@@ -91,31 +91,31 @@ def record(group: ConsumerGroup, key: Key) -> Record:
     return key_bytes(group.id, key), value
 
 
-def keys(group: ConsumerGroup) -> list[Key]:
+def keys(group: ConsumerGroup) -> list[RecordKey]:
     """Every key of which the log may have a value, in the order in which they are removed: the group's own last."""
-    found = [Key(kind, id) for kind in (CURRENT, TARGET, MEMBER) for id in group.members]
-    found += [Key(REGEX, regex) for regex in group.resolved]
+    found = [RecordKey(kind, id) for kind in (CURRENT, TARGET, MEMBER) for id in group.members]
+    found += [RecordKey(REGEX, regex) for regex in group.resolved]
     if group.has_partition_metadata:
-        found.append(Key(PARTITIONS))
-    return [*found, Key(TARGET_EPOCH), Key(GROUP)]
+        found.append(RecordKey(PARTITIONS))
+    return [*found, RecordKey(TARGET_EPOCH), RecordKey(GROUP)]
 
 
-def read(kind: int, key: bytes, value: bytes | None) -> Line:
+def read(kind: int, key: bytes, value: bytes | None) -> GroupLine:
     """Decode a record of a kind out of VALUES. Raises WireError: its key is damaged, or its value cannot be read; the
     two differ in that `group_of` can tell the group of the second."""
     schema, field = KEYS[kind]
     named, end = decode(schema, 0, memoryview(key), 2)
     if end != len(key):
         raise WireError(schema, f"has {len(key) - end} bytes behind its end", end)
-    name = Key(kind, getattr(named, field) if field else "")
+    name = RecordKey(kind, getattr(named, field) if field else "")
     if value is None:
-        return Line(named.group_id, name, None)
+        return GroupLine(named.group_id, name, None)
     version = int.from_bytes(value[:2], "big")
     data, _ = decode(VALUES[kind], version, memoryview(value), 2)
-    return Line(named.group_id, name, data)
+    return GroupLine(named.group_id, name, data)
 
 
-def replay(group: ConsumerGroup, key: Key, data: Any) -> None:
+def replay(group: ConsumerGroup, key: RecordKey, data: Any) -> None:
     """Take in the record of a key. Nothing is derived: see `ConsumerGroup.index`."""
     if key.kind in (MEMBER, CURRENT):
         _replay_member(group, key, data)
@@ -138,7 +138,7 @@ def replay(group: ConsumerGroup, key: Key, data: Any) -> None:
         group.resolved[key.name] = Resolved(frozenset(data.topics), data.version, data.timestamp)
 
 
-def _replay_member(group: ConsumerGroup, key: Key, data: Any) -> None:
+def _replay_member(group: ConsumerGroup, key: RecordKey, data: Any) -> None:
     if data is None and key.kind == MEMBER:
         group.members.pop(key.name, None)
         return
@@ -192,7 +192,7 @@ def _held(topics: Any, epoch: int) -> Held:
     return held or NOTHING
 
 
-def _fields(group: ConsumerGroup, key: Key) -> dict[str, Any] | None:
+def _fields(group: ConsumerGroup, key: RecordKey) -> dict[str, Any] | None:
     """The fields of a key's value; None: there is none."""
     if key.kind == GROUP:
         return {"epoch": group.epoch, "metadata_hash": group.metadata_hash}

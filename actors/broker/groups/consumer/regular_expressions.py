@@ -10,7 +10,7 @@ later heartbeat. This file alone decides when it is time for that, and what a re
 
 from collections.abc import Callable, Mapping, Sequence
 
-from actors.broker.groups.consumer.records import REGEX, Key
+from actors.broker.groups.consumer.records import REGEX, RecordKey
 from actors.broker.groups.consumer.requests import Visible
 from actors.broker.groups.consumer.state import ConsumerGroup, Member, Resolved
 from actors.broker.groups.patterns import Pattern
@@ -39,10 +39,12 @@ def matching(regexes: Sequence[str], topics: Sequence[str]) -> Callable[[], Foun
     return lambda: {regex: list(filter(Pattern(regex).fullmatch, topics)) for regex in regexes}
 
 
-def take(group: ConsumerGroup, found: Found, visible: Visible, version: int, now: Now) -> tuple[dict[Key, None], bool]:
+def take(
+    group: ConsumerGroup, found: Found, visible: Visible, version: int, now: Now
+) -> tuple[dict[RecordKey, None], bool]:
     """Take in what was found. Returns the keys that this touches, and whether the group is subscribed to other topics
     now."""
-    touched: dict[Key, None] = {}
+    touched: dict[RecordKey, None] = {}
     moved = False
     for regex, names in found.items():
         if regex not in group.regexes:
@@ -51,13 +53,13 @@ def take(group: ConsumerGroup, found: Found, visible: Visible, version: int, now
         present = group.resolved.get(regex)
         if present is None or present.topics != topics:
             group.resolved[regex] = Resolved(topics, version, now.wall_ms)
-            touched[Key(REGEX, regex)] = None
+            touched[RecordKey(REGEX, regex)] = None
             moved = moved or topics != (frozenset() if present is None else present.topics)
     return touched, moved
 
 
-def forget(group: ConsumerGroup, regex: str) -> dict[Key, None]:
+def forget(group: ConsumerGroup, regex: str) -> dict[RecordKey, None]:
     """Forget a regular expression if no member names it any more. Returns the keys that are touched."""
     if regex and regex not in group.regexes and group.resolved.pop(regex, None) is not None:
-        return {Key(REGEX, regex): None}
+        return {RecordKey(REGEX, regex): None}
     return {}

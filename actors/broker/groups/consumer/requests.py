@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.classic_requests import JoinRequest
 from actors.broker.groups.consumer.reconciliation import Owned
-from actors.broker.groups.consumer.resting import Said
+from actors.broker.groups.consumer.resting import RepeatedWords
 from actors.broker.groups.consumer.state import AWAY, LEFT, ClassicMember, Held
 from actors.broker.groups.refusals import RequestRefused, invalid
 from actors.wire.errors import ErrorCode
@@ -32,7 +32,7 @@ def any_topic(topic: str) -> bool:
     return True
 
 
-class Request(NamedTuple):
+class ConsumerHeartbeat(NamedTuple):
     """One heartbeat of a member. `topics`, `regex`, `assignor`, `owned`: None: the same as before.
     `rebalance_timeout_ms`: -1: the same. `fresh_id`: the id that a member which brings none gets."""
 
@@ -66,9 +66,9 @@ class Request(NamedTuple):
         return self.epoch in (LEFT, AWAY)
 
     @property
-    def said(self) -> Said:
+    def said(self) -> RepeatedWords:
         """The words that a member repeats with each heartbeat."""
-        return Said(self.instance_id, self.client_id, self.client_host)
+        return RepeatedWords(self.instance_id, self.client_id, self.client_host)
 
     @property
     def ordinary(self) -> bool:
@@ -84,7 +84,7 @@ class Request(NamedTuple):
         return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and told and self.owned is not None)
 
 
-class Beat(NamedTuple):
+class ConsumerBeat(NamedTuple):
     """The answer to a heartbeat. `assigned`: None: nothing new."""
 
     error: ErrorCode
@@ -95,7 +95,7 @@ class Beat(NamedTuple):
     assigned: Held | None = None
 
 
-def check(request: Request, assignors: Sequence[str]) -> None:
+def check(request: ConsumerHeartbeat, assignors: Sequence[str]) -> None:
     """Check what is wrong with a heartbeat whatever the group looks like. `assignors`: those that this broker offers.
     Raises RequestRefused."""
     for text, name in (
@@ -144,7 +144,7 @@ def _check_topics(topics: Sequence[str]) -> None:
         raise invalid(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
 
 
-def _check_first(request: Request) -> None:
+def _check_first(request: ConsumerHeartbeat) -> None:
     if request.rebalance_timeout_ms == -1:
         raise invalid("RebalanceTimeoutMs must be provided in first request.")
     if request.owned is None or request.owned:

@@ -20,7 +20,7 @@ MEMBERS_MAX = 200
 """The most members of a group at rest. To take up one of that size takes one or two milliseconds."""
 
 
-class Said(NamedTuple):
+class RepeatedWords(NamedTuple):
     """The words that a member repeats with each heartbeat, whether they have changed or not."""
 
     instance_id: str | None
@@ -33,12 +33,18 @@ class Rest:
     of `places`.
 
     `places`: member id -> place, in the order in which they joined. `due_ms`: when each one's session ends (int64).
-    `said`: a hash of its `Said` (int64). `topics`: all that some member names. `content`: whatever else there is of each."""
+    `said`: a hash of its `RepeatedWords` (int64). `topics`: all that some member names. `content`: whatever else there is of
+    each."""
 
     __slots__ = ("content", "due_ms", "places", "said", "topics")
 
     def __init__(
-        self, ids: Iterable[str], due_ms: Iterable[int], said: Iterable[Said], topics: Sequence[str], content: Any
+        self,
+        ids: Iterable[str],
+        due_ms: Iterable[int],
+        said: Iterable[RepeatedWords],
+        topics: Sequence[str],
+        content: Any,
     ) -> None:
         self.places = {id: place for place, id in enumerate(ids)}
         self.due_ms = array("q", due_ms)
@@ -46,7 +52,7 @@ class Rest:
         self.topics = tuple(topics)
         self.content = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
 
-    def heard(self, id: str, said: Said, due_ms: int) -> bool:
+    def heard(self, id: str, said: RepeatedWords, due_ms: int) -> bool:
         """Take a heartbeat of a member: its session ends later. Returns False if there is no such member, or it says
         something new."""
         place = self.places.get(id)

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.broker.groups.consumer.resting import MEMBERS_MAX, Rest, Said
+from actors.broker.groups.consumer.resting import MEMBERS_MAX, RepeatedWords, Rest
 
 Target = Mapping[bytes, frozenset[int]]
 """The partitions that are assigned, by topic id."""
@@ -68,9 +68,9 @@ class Subscription(NamedTuple):
     classic: ClassicMember | None = None
 
     @property
-    def said(self) -> Said:
+    def said(self) -> RepeatedWords:
         """The words that the member repeats with each heartbeat."""
-        return Said(self.instance_id, self.client_id, self.client_host)
+        return RepeatedWords(self.instance_id, self.client_id, self.client_host)
 
 
 class Current(NamedTuple):

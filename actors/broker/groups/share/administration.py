@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.shard import Shard
-from actors.broker.groups.share.initialization import Beginnings, Place, Told
+from actors.broker.groups.share.initialization import Beginnings, Place, ShareStateAnswer
 from actors.broker.groups.share.state import Begun, ShareGroup
 from actors.broker.groups.topics import Topics
 from actors.wire.errors import ErrorCode, text
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-DONE = Told(ErrorCode.NONE)
+DONE = ShareStateAnswer(ErrorCode.NONE)
 
 
 class Administration:
@@ -39,14 +39,14 @@ class Administration:
         group_id: str,
         topics: Mapping[bytes, Begun],
         offsets: Mapping[Place, int],
-        then: Callable[[Told, Mapping[Place, Told]], None],
+        then: Callable[[ShareStateAnswer, Mapping[Place, ShareStateAnswer]], None],
     ) -> None:
         """AlterShareGroupOffsets: an empty group, or a new one, is to begin at other offsets. `then`: an error of the
         whole, and the results."""
         try:
             shard, group = self._empty(group_id, create=True)
         except RequestRefused as refused:
-            then(Told(refused.code, refused.text or text(refused.code)), {})
+            then(ShareStateAnswer(refused.code, refused.text or text(refused.code)), {})
             return
         if offsets:
             self._keep(shard, group)
@@ -55,15 +55,18 @@ class Administration:
             then(DONE, {})
 
     def delete_offsets(
-        self, group_id: str, names: Sequence[str], then: Callable[[Told, Mapping[str, Told]], None]
+        self,
+        group_id: str,
+        names: Sequence[str],
+        then: Callable[[ShareStateAnswer, Mapping[str, ShareStateAnswer]], None],
     ) -> None:
         """DeleteShareGroupOffsets: an empty group forgets topics. `then`: an error of the whole, and the results."""
         try:
             shard, group = self._empty(group_id, create=False)
         except RequestRefused as refused:
-            then(Told(refused.code, refused.text or text(refused.code)), {})
+            then(ShareStateAnswer(refused.code, refused.text or text(refused.code)), {})
             return
-        results: dict[str, Told] = {}
+        results: dict[str, ShareStateAnswer] = {}
         topics: dict[bytes, Begun] = {}
         deleting = self._beginnings.deleting(group)
         for name in names:
@@ -71,11 +74,11 @@ class Administration:
             begun = None if found is None else group.initialized.get(found[0]) or deleting.get(found[0])
             if found is None or begun is None:
                 why = text(UNKNOWN) if found is None else "There is no offset information to delete."
-                results[name] = Told(UNKNOWN, why)
+                results[name] = ShareStateAnswer(UNKNOWN, why)
             else:
                 topics[found[0]] = begun
 
-        def ended(told: Mapping[Place, Told]) -> None:
+        def ended(told: Mapping[Place, ShareStateAnswer]) -> None:
             for topic_id, begun in topics.items():
                 of_topic = [one for (id, _), one in told.items() if id == topic_id]
                 results[begun.name] = next((one for one in of_topic if one.error is not ErrorCode.NONE), DONE)

@@ -19,8 +19,8 @@ Place = tuple[bytes, int]
 """The name of a partition: (topic id, partition)."""
 
 
-class AssignmentOrder(NamedTuple):
-    """The order for an assignor. `subscribed`: member -> ids of topics; `partitions`: topic id -> those that may be
+class ShareGroupSpec(NamedTuple):
+    """What an assignor is given. `subscribed`: member -> ids of topics; `partitions`: topic id -> those that may be
     assigned; `present`: the targets until now."""
 
     subscribed: Mapping[str, frozenset[bytes]]
@@ -28,25 +28,25 @@ class AssignmentOrder(NamedTuple):
     present: Mapping[str, Target]
 
 
-def simple(order: AssignmentOrder) -> dict[str, Target]:
+def simple(spec: ShareGroupSpec) -> dict[str, Target]:
     """The targets of all members."""
-    members = sorted(order.subscribed)
+    members = sorted(spec.subscribed)
     given: dict[str, list[Place]] = {member: [] for member in members}
-    for topics, subscribers in _rounds(order, members):
-        places = [(topic, number) for topic in topics for number in sorted(order.partitions.get(topic, ()))]
-        for member, found in _spread(places, subscribers, order.present).items():
+    for topics, subscribers in _rounds(spec, members):
+        places = [(topic, number) for topic in topics for number in sorted(spec.partitions.get(topic, ()))]
+        for member, found in _spread(places, subscribers, spec.present).items():
             given[member] += found
     return {member: _target(places) for member, places in given.items()}
 
 
-def _rounds(order: AssignmentOrder, members: Sequence[str]) -> list[tuple[Sequence[bytes], Sequence[str]]]:
+def _rounds(spec: ShareGroupSpec, members: Sequence[str]) -> list[tuple[Sequence[bytes], Sequence[str]]]:
     """The topics and members that are spread together: all topics if all members subscribe to the same, else each topic
     among its subscribers."""
-    if len(set(order.subscribed.values())) <= 1:
-        topics = sorted(next(iter(order.subscribed.values()), frozenset()))
+    if len(set(spec.subscribed.values())) <= 1:
+        topics = sorted(next(iter(spec.subscribed.values()), frozenset()))
         return [(topics, members)] if members else []
-    topics = sorted(frozenset().union(*order.subscribed.values()))
-    return [([topic], [one for one in members if topic in order.subscribed[one]]) for topic in topics]
+    topics = sorted(frozenset().union(*spec.subscribed.values()))
+    return [([topic], [one for one in members if topic in spec.subscribed[one]]) for topic in topics]
 
 
 def _spread(places: Sequence[Place], members: Sequence[str], present: Mapping[str, Target]) -> dict[str, list[Place]]:

@@ -27,10 +27,10 @@ from actors.broker.groups.refusals import RequestRefused, unknown_member
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.share import records as kinds
 from actors.broker.groups.share.administration import Administration
-from actors.broker.groups.share.assignor import AssignmentOrder, simple
+from actors.broker.groups.share.assignor import ShareGroupSpec, simple
 from actors.broker.groups.share.initialization import Beginnings, StateAsk
-from actors.broker.groups.share.records import Key
-from actors.broker.groups.share.requests import Beat, Request, check
+from actors.broker.groups.share.records import RecordKey
+from actors.broker.groups.share.requests import ShareBeat, ShareHeartbeat, check
 from actors.broker.groups.share.state import (
     NOTHING,
     TYPE,
@@ -71,7 +71,7 @@ class WaitingHeartbeat(NamedTuple):
 
     ticket: int
     member_id: str
-    request: Request
+    request: ShareHeartbeat
     before: Target
     changed: bool
 
@@ -102,7 +102,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
     type = TYPE
     numbers = tuple(kinds.NAMES)
     records = kinds
-    beat = Beat
+    beat = ShareBeat
     settings: ShareGroupSettings
 
     def __init__(self, ports: Ports, settings: ShareGroupSettings, topics: Topics) -> None:
@@ -122,7 +122,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
     def _in_progress(self, group: ShareGroup) -> InProgress:
         return InProgress()
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: ShareHeartbeat) -> None:
         check(request)
 
     # ---- time
@@ -177,7 +177,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
 
     # ---- heartbeats
 
-    def _beat(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+    def _beat(self, shard: Shard, ticket: int, request: ShareHeartbeat, now: Now) -> None:
         group, touched = self.group_of(shard, request.group_id, create=request.epoch == 0)
         self._check_room(group, request.member_id)
         member = _member(group, request)
@@ -188,7 +188,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         new = member.id not in group.members
         if told != known or new:
             group.subscribe(member, told)
-            touched[Key(kinds.MEMBER, member.id)] = None
+            touched[RecordKey(kinds.MEMBER, member.id)] = None
         changed = told.topics != known.topics
         changed = self._bump(group, changed, touched)
         self._touch(group, member, now)
@@ -205,7 +205,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
             touched = {}
         self._finish(shard, group, waiting, touched, now)
 
-    def group_of(self, shard: Shard, id: str, *, create: bool) -> tuple[ShareGroup, dict[Key, None]]:
+    def group_of(self, shard: Shard, id: str, *, create: bool) -> tuple[ShareGroup, dict[RecordKey, None]]:
         """A group, perhaps a new one, which is not known yet (`keep`); and the keys that are touched by it. Raises
         RequestRefused."""
         group = shard.find(id)
@@ -230,7 +230,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         """Note that a group is known from now on."""
         self.groups(shard)[group.id] = group
 
-    def _bump(self, group: ShareGroup, changed: bool, touched: dict[Key, None]) -> bool:
+    def _bump(self, group: ShareGroup, changed: bool, touched: dict[RecordKey, None]) -> bool:
         """Raise the group's epoch where its members' subscriptions, what is known of their topics, or what has begun
         asks for another assignment. Returns whether it was raised."""
         begun = group.target_epoch >= group.epoch and group.unassigned()
@@ -243,10 +243,10 @@ class ShareGroups(MemberGroups[ShareGroup]):
                 self._raise_epoch(group, found, touched)
         return bump
 
-    def _raise_epoch(self, group: ShareGroup, hash: int, touched: dict[Key, None]) -> None:
+    def _raise_epoch(self, group: ShareGroup, hash: int, touched: dict[RecordKey, None]) -> None:
         group.epoch = next_epoch(group.epoch)
         group.metadata_hash = hash
-        touched[Key(kinds.GROUP)] = None
+        touched[RecordKey(kinds.GROUP)] = None
 
     def _hash(self, group: ShareGroup) -> int:
         group.way.seen_version = self.topics.version
@@ -258,7 +258,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         group: ShareGroup,
         member: Member,
         one: WaitingHeartbeat,
-        touched: dict[Key, None],
+        touched: dict[RecordKey, None],
         now: Now,
     ) -> None:
         """Give a member its target at once, and answer its heartbeat."""
@@ -269,12 +269,12 @@ class ShareGroups(MemberGroups[ShareGroup]):
                 if member.epoch != group.target_epoch:
                     member.previous_epoch, member.epoch = member.epoch, group.target_epoch
                 member.assigned = assigned
-                touched[Key(kinds.CURRENT, member.id)] = None
+                touched[RecordKey(kinds.CURRENT, member.id)] = None
         full = request.epoch == 0 or request.topics is not None
         moved = full or member.assigned != one.before
         soon = self.beginnings.waits(group) or group.epoch > group.target_epoch or group.unassigned()
         interval_ms = self.settings.config(group.id).heartbeat_ms
-        beat = Beat(
+        beat = ShareBeat(
             ErrorCode.NONE,
             None,
             member.id,
@@ -290,17 +290,17 @@ class ShareGroups(MemberGroups[ShareGroup]):
         subscribed = {found[0] for name in member.subscription.topics if (found := self.topics.named(name))}
         return {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
 
-    def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+    def _leave(self, shard: Shard, ticket: int, request: ShareHeartbeat, now: Now) -> None:
         group, _ = self.group_of(shard, request.group_id, create=False)
         member = group.members.get(request.member_id)
         if member is None:
             raise unknown_member(group.id, request.member_id)
-        beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
+        beat = ShareBeat(ErrorCode.NONE, None, request.member_id, request.epoch)
         self._commit(shard, group, self._remove(group, member), self._once_written(ticket, request, beat))
         self._want_assignment(shard, group, now)
 
-    def _remove(self, group: ShareGroup, member: Member) -> dict[Key, None]:
-        touched = {Key(kind, member.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
+    def _remove(self, group: ShareGroup, member: Member) -> dict[RecordKey, None]:
+        touched = {RecordKey(kind, member.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
         group.remove(member.id)
         self._raise_epoch(group, self._hash(group), touched)
         return touched
@@ -316,22 +316,24 @@ class ShareGroups(MemberGroups[ShareGroup]):
     def _assignment_due_ms(self, group: ShareGroup, now: Now) -> int:
         return now.mono_ms if group.way.hurries else super()._assignment_due_ms(group, now)
 
-    def _order(self, group: ShareGroup) -> AssignmentOrder:
+    def _order(self, group: ShareGroup) -> ShareGroupSpec:
         ids = {name: found[0] for name in group.topics if (found := self.topics.named(name)) is not None}
         subscribed = {
             member.id: frozenset(ids[name] for name in member.subscription.topics if name in ids)
             for member in group.members.values()
         }
-        return AssignmentOrder(subscribed, {id: group.assignable(id) for id in ids.values()}, dict(group.targets))
+        return ShareGroupSpec(subscribed, {id: group.assignable(id) for id in ids.values()}, dict(group.targets))
 
-    def _assignor(self, group: ShareGroup) -> Callable[[AssignmentOrder], Mapping[str, Target]]:
+    def _assignor(self, group: ShareGroup) -> Callable[[ShareGroupSpec], Mapping[str, Target]]:
         return simple
 
     def _take_targets(
-        self, group: ShareGroup, epoch: int, order: AssignmentOrder, targets: Mapping[str, Target], now: Now
-    ) -> dict[Key, None]:
-        touched: dict[Key, None] = {Key(kinds.TARGET, id): None for id in group.assign(targets, epoch, now.wall_ms)}
-        touched[Key(kinds.TARGET_EPOCH)] = None
+        self, group: ShareGroup, epoch: int, order: ShareGroupSpec, targets: Mapping[str, Target], now: Now
+    ) -> dict[RecordKey, None]:
+        touched: dict[RecordKey, None] = {
+            RecordKey(kinds.TARGET, id): None for id in group.assign(targets, epoch, now.wall_ms)
+        }
+        touched[RecordKey(kinds.TARGET_EPOCH)] = None
         return touched
 
     # ---- inside
@@ -341,7 +343,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         return super()._still(shard, group) and not group.gone
 
 
-def _member(group: ShareGroup, request: Request) -> Member:
+def _member(group: ShareGroup, request: ShareHeartbeat) -> Member:
     """The member that sends a heartbeat, perhaps a new one. Raises RequestRefused."""
     member = group.members.get(request.member_id)
     if request.epoch == 0:
@@ -361,7 +363,7 @@ def _member(group: ShareGroup, request: Request) -> Member:
     return member
 
 
-def _told(request: Request, known: Subscription) -> Subscription:
+def _told(request: ShareHeartbeat, known: Subscription) -> Subscription:
     """The subscription of a member, with what it says now."""
     return Subscription(
         request.rack_id if request.rack_id is not None else known.rack_id,

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.records import STATE, Key
+from actors.broker.groups.share.records import STATE, RecordKey
 from actors.broker.groups.share.state import Begun, ShareGroup
 from actors.broker.groups.topics import Topics
 from actors.ports import Now
@@ -37,12 +37,12 @@ LOOK_MS = 60_000
 NO_OFFSET = -1
 """A share partition begins where `share.auto.offset.reset` of its group says, when it is first read."""
 Then = Callable[[ErrorCode], None]
-Commit = Callable[[Shard, ShareGroup, Mapping[Key, None], Then | None], None]
+Commit = Callable[[Shard, ShareGroup, Mapping[RecordKey, None], Then | None], None]
 Place = tuple[bytes, int]
 """The name of a partition: (topic id, partition)."""
 
 
-class Api(Enum):
+class ShareStateApi(Enum):
     """The requests to a share coordinator."""
 
     INITIALIZE = "InitializeShareGroupState"
@@ -50,7 +50,7 @@ class Api(Enum):
     SUMMARY = "ReadShareGroupStateSummary"
 
 
-class Told(NamedTuple):
+class ShareStateAnswer(NamedTuple):
     """The answer of a share coordinator for one share partition. `known`: it remembers something of it; only a summary
     says that."""
 
@@ -63,11 +63,11 @@ class StateAsk(NamedTuple):
     """One thing to be asked. `state_epoch`, `start_offset`: of what begins. `wanted`: the group is still that of the
     broker that asks."""
 
-    api: Api
+    api: ShareStateApi
     key: SharePartitionKey
     state_epoch: int
     start_offset: int
-    then: Callable[[Told], None]
+    then: Callable[[ShareStateAnswer], None]
     wanted: Callable[[], bool]
 
 
@@ -88,7 +88,7 @@ class Beginnings:
 
     # ---- what members need
 
-    def begin(self, shard: Shard, group: ShareGroup, touched: dict[Key, None], now: Now) -> Then | None:
+    def begin(self, shard: Shard, group: ShareGroup, touched: dict[RecordKey, None], now: Now) -> Then | None:
         """What members subscribe to, and has not begun, begins: `touched` is to be written, and the result told how
         that ended. None: there is nothing, as where nothing has changed since this was asked last."""
         if now.mono_ms >= group.way.look_ms:
@@ -142,14 +142,14 @@ class Beginnings:
         }
         number = group.way.number
 
-        def told(found: Mapping[Place, Told]) -> None:
+        def told(found: Mapping[Place, ShareStateAnswer]) -> None:
             lost = [place for place, one in found.items() if one.error is ErrorCode.NONE and not one.known]
             if lost and group.way.number == number and self._still(shard, group):
                 group.lose(_by_topic(group.initialized, lost))
-                self._commit(shard, group, {Key(STATE): None}, None)
+                self._commit(shard, group, {RecordKey(STATE): None}, None)
 
         if places:
-            self._ask(Api.SUMMARY, shard, group, 0, places, told)
+            self._ask(ShareStateApi.SUMMARY, shard, group, 0, places, told)
 
     # ---- what administrators ask for
 
@@ -159,10 +159,10 @@ class Beginnings:
         group: ShareGroup,
         topics: Mapping[bytes, Begun],
         offsets: Mapping[Place, int],
-        then: Callable[[Mapping[Place, Told]], None],
+        then: Callable[[Mapping[Place, ShareStateAnswer]], None],
     ) -> None:
         """Share partitions begin anew at these offsets; `then` is told what became of each."""
-        touched: dict[Key, None] = {}
+        touched: dict[RecordKey, None] = {}
         written = self._initialize(shard, group, topics, offsets, touched, then)
         self._commit(shard, group, touched, written)
 
@@ -171,7 +171,7 @@ class Beginnings:
         shard: Shard,
         group: ShareGroup,
         topics: Mapping[bytes, Begun],
-        then: Callable[[Mapping[Place, Told]], None],
+        then: Callable[[Mapping[Place, ShareStateAnswer]], None],
     ) -> None:
         """Share partitions of these topics end; `then` is told what became of each."""
         group.end(topics)
@@ -182,7 +182,7 @@ class Beginnings:
             del way.asked[place]
         places = [(topic_id, number) for topic_id, one in topics.items() for number in sorted(one.partitions)]
 
-        def gone(told: Mapping[Place, Told]) -> None:
+        def gone(told: Mapping[Place, ShareStateAnswer]) -> None:
             left = {topic_id for (topic_id, _), one in told.items() if one.error is not ErrorCode.NONE}
             done = [topic_id for topic_id in topics if topic_id not in left]
             way.ending.subtract(topics.keys())
@@ -191,19 +191,19 @@ class Beginnings:
             if not self._still(shard, group):
                 then(_all(told, ErrorCode.NOT_COORDINATOR))
             elif done:
-                self._commit(shard, group, {Key(STATE): None}, lambda error: then(_all(told, error)))
+                self._commit(shard, group, {RecordKey(STATE): None}, lambda error: then(_all(told, error)))
             else:
                 then(told)
 
         def written(error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
-                self._ask(Api.DELETE, shard, group, 0, dict.fromkeys(places, NO_OFFSET), gone)
+                self._ask(ShareStateApi.DELETE, shard, group, 0, dict.fromkeys(places, NO_OFFSET), gone)
             else:
                 way.ending.subtract(topics.keys())
                 way.ending = +way.ending
-                then({place: Told(error, text(error)) for place in places})
+                then({place: ShareStateAnswer(error, text(error)) for place in places})
 
-        self._commit(shard, group, {Key(STATE): None}, written)
+        self._commit(shard, group, {RecordKey(STATE): None}, written)
 
     def delete_all(self, shard: Shard, group: ShareGroup, then: Then) -> None:
         """All that share coordinators remember for a group ends; `then` is told the first error."""
@@ -217,7 +217,7 @@ class Beginnings:
             then(ErrorCode.NONE)
             return
 
-        def ended(told: Mapping[Place, Told]) -> None:
+        def ended(told: Mapping[Place, ShareStateAnswer]) -> None:
             failed = [one.error for one in told.values() if one.error not in (ErrorCode.NONE, *NO_TOPIC)]
             then(failed[0] if failed else ErrorCode.NONE)
 
@@ -244,7 +244,7 @@ class Beginnings:
     def forget(self, shard: Shard, group: ShareGroup, topic_ids: frozenset[bytes]) -> None:
         """Forget topics that do not exist any more."""
         if topic_ids and group.forget(topic_ids):
-            self._commit(shard, group, {Key(STATE): None}, None)
+            self._commit(shard, group, {RecordKey(STATE): None}, None)
 
     # ---- inside
 
@@ -254,8 +254,8 @@ class Beginnings:
         group: ShareGroup,
         topics: Mapping[bytes, Begun],
         offsets: Mapping[Place, int],
-        touched: dict[Key, None],
-        then: Callable[[Mapping[Place, Told]], None],
+        touched: dict[RecordKey, None],
+        then: Callable[[Mapping[Place, ShareStateAnswer]], None],
     ) -> Then:
         """Have share partitions initialised, once `touched` is committed: the result is told that."""
         group.begin(topics)
@@ -263,7 +263,7 @@ class Beginnings:
         way.number += 1
         mine = way.number
         way.asked.update(dict.fromkeys(offsets, mine))
-        touched[Key(STATE)] = None
+        touched[RecordKey(STATE)] = None
         state_epoch = group.epoch
 
         def still_mine() -> list[Place]:
@@ -272,7 +272,7 @@ class Beginnings:
                 del way.asked[place]
             return places
 
-        def answered(told: Mapping[Place, Told]) -> None:
+        def answered(told: Mapping[Place, ShareStateAnswer]) -> None:
             settled = still_mine()
             if not self._still(shard, group):
                 then(_all(told, ErrorCode.NOT_COORDINATOR))
@@ -280,36 +280,36 @@ class Beginnings:
             for begun in (True, False):
                 places = [place for place in settled if (told[place].error is ErrorCode.NONE) is begun]
                 group.settle(_by_topic(topics, places), begun=begun)
-            self._commit(shard, group, {Key(STATE): None}, lambda error: then(_all(told, error)))
+            self._commit(shard, group, {RecordKey(STATE): None}, lambda error: then(_all(told, error)))
 
         def written(error: ErrorCode) -> None:
             if error is ErrorCode.NONE and not self._still(shard, group):
                 error = ErrorCode.NOT_COORDINATOR
             if error is ErrorCode.NONE:
-                self._ask(Api.INITIALIZE, shard, group, state_epoch, offsets, answered)
+                self._ask(ShareStateApi.INITIALIZE, shard, group, state_epoch, offsets, answered)
             else:
                 group.settle(_by_topic(topics, still_mine()), begun=False)
-                then({place: Told(error, text(error)) for place in offsets})
+                then({place: ShareStateAnswer(error, text(error)) for place in offsets})
 
         return written
 
     def _ask(
         self,
-        api: Api,
+        api: ShareStateApi,
         shard: Shard,
         group: ShareGroup,
         state_epoch: int,
         offsets: Mapping[Place, int],
-        then: Callable[[Mapping[Place, Told]], None],
+        then: Callable[[Mapping[Place, ShareStateAnswer]], None],
     ) -> None:
         """Ask for each share partition; `then` when all are answered."""
-        told: dict[Place, Told] = {}
+        told: dict[Place, ShareStateAnswer] = {}
         waiting = set(offsets)
 
         def wanted() -> bool:
             return self._still(shard, group)
 
-        def answered(place: Place, one: Told) -> None:
+        def answered(place: Place, one: ShareStateAnswer) -> None:
             told[place] = one
             waiting.discard(place)
             if not waiting:
@@ -319,7 +319,7 @@ class Beginnings:
             then(told)
         for place, offset in sorted(offsets.items()):
             key = SharePartitionKey(group.id, *place)
-            then_one: Callable[[Told], None] = lambda one, place=place: answered(place, one)  # type: ignore[misc]  # noqa: E731
+            then_one: Callable[[ShareStateAnswer], None] = lambda one, place=place: answered(place, one)  # type: ignore[misc]  # noqa: E731
             self.asks.append(StateAsk(api, key, state_epoch, offset, then_one, wanted))
 
 
@@ -327,9 +327,9 @@ NO_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
 """The topic has gone meanwhile, and what was remembered with it."""
 
 
-def _all(told: Mapping[Place, Told], error: ErrorCode) -> Mapping[Place, Told]:
+def _all(told: Mapping[Place, ShareStateAnswer], error: ErrorCode) -> Mapping[Place, ShareStateAnswer]:
     """The results, or an error of the group's log for all of them."""
-    return told if error is ErrorCode.NONE else {place: Told(error, text(error)) for place in told}
+    return told if error is ErrorCode.NONE else {place: ShareStateAnswer(error, text(error)) for place in told}
 
 
 def _by_topic(topics: Mapping[bytes, Begun], places: Sequence[Place]) -> dict[bytes, Begun]:

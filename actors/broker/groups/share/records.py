@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.records import Line, version, versioned
+from actors.broker.groups.records import GroupLine, version, versioned
 from actors.broker.groups.share.state import (
     FIRST_EPOCH,
     NOTHING,
@@ -51,20 +51,20 @@ VERSION = 0
 """The version of all values."""
 
 
-class Key(NamedTuple):
+class RecordKey(NamedTuple):
     """The key of a record inside its group. `name`: the member, where the kind has one."""
 
     kind: int
     name: str = ""
 
 
-def key_bytes(group: str, key: Key) -> bytes:
+def key_bytes(group: str, key: RecordKey) -> bytes:
     """The key of a record."""
     given = {"member_id": key.name} if key.kind in OF_MEMBERS else {}
     return versioned(key.kind, f"group:{NAMES[key.kind]}Key", 0, group_id=group, **given)
 
 
-def record(group: ShareGroup, key: Key) -> Record:
+def record(group: ShareGroup, key: RecordKey) -> Record:
     """The record of a key as the group is now: a value, or a removal where the group has nothing of the kind."""
     fields = None if group.gone else _FIELDS[key.kind](group, key.name)
     value = None
@@ -73,26 +73,26 @@ def record(group: ShareGroup, key: Key) -> Record:
     return key_bytes(group.id, key), value
 
 
-def keys(group: ShareGroup) -> list[Key]:
+def keys(group: ShareGroup) -> list[RecordKey]:
     """Every key of which the log may have a value, in the order in which they are removed: the group's own last."""
-    found = [Key(kind, id) for kind in (CURRENT, TARGET, MEMBER) for id in group.members]
-    return [*found, Key(TARGET_EPOCH), Key(STATE), Key(GROUP)]
+    found = [RecordKey(kind, id) for kind in (CURRENT, TARGET, MEMBER) for id in group.members]
+    return [*found, RecordKey(TARGET_EPOCH), RecordKey(STATE), RecordKey(GROUP)]
 
 
-def read(kind: int, key: bytes, value: bytes | None) -> Line:
+def read(kind: int, key: bytes, value: bytes | None) -> GroupLine:
     """Decode a record. Raises WireError: its key is damaged, or its value cannot be read."""
     schema = f"group:{NAMES[kind]}Key"
     named, end = decode(schema, 0, memoryview(key), 2)
     if end != len(key):
         raise WireError(schema, f"has {len(key) - end} bytes behind its end", end)
-    name = Key(kind, named.member_id if kind in OF_MEMBERS else "")
+    name = RecordKey(kind, named.member_id if kind in OF_MEMBERS else "")
     if value is None:
-        return Line(named.group_id, name, None)
+        return GroupLine(named.group_id, name, None)
     data, _ = decode(f"group:{NAMES[kind]}Value", version(value), memoryview(value), 2)
-    return Line(named.group_id, name, data)
+    return GroupLine(named.group_id, name, data)
 
 
-def replay(group: ShareGroup, key: Key, data: Any) -> None:
+def replay(group: ShareGroup, key: RecordKey, data: Any) -> None:
     """Take in the record of a key. Nothing is derived: see `ShareGroup.index`."""
     _REPLAY[key.kind](group, key.name, data)
 

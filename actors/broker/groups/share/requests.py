@@ -20,7 +20,7 @@ SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
 max.message.bytes."""
 
 
-class Request(NamedTuple):
+class ShareHeartbeat(NamedTuple):
     """One heartbeat of a member. `topics` None: the same as before."""
 
     group_id: str
@@ -37,7 +37,7 @@ class Request(NamedTuple):
         return self.epoch == LEFT
 
 
-class Beat(NamedTuple):
+class ShareBeat(NamedTuple):
     """The answer to a heartbeat. `assigned`: None: nothing new."""
 
     error: ErrorCode
@@ -48,7 +48,7 @@ class Beat(NamedTuple):
     assigned: Target | None = None
 
 
-def check(request: Request) -> None:
+def check(request: ShareHeartbeat) -> None:
     """Check what is wrong with a heartbeat whatever the group looks like. Raises RequestRefused."""
     if not request.member_id or len(request.member_id) > MEMBER_ID_CHARACTERS_MAX:
         raise invalid("Invalid member id in the request.")

@@ -64,7 +64,7 @@ class Served(NamedTuple):
     standby: Sequence[tuple[str, Sequence[int]]]
 
 
-class Beat(NamedTuple):
+class StreamsBeat(NamedTuple):
     """The answer to a heartbeat.
 
     `tasks`, `endpoints`: None: nothing new. `create`: topics that the broker is to have made, if the member may."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from actors.broker.groups.assignment_interval import left_ms
 from actors.broker.groups.streams.answers import Status, Tasks
-from actors.broker.groups.streams.assignor import AssignmentOrder, Place, Targets
-from actors.broker.groups.streams.records import TARGET, TARGET_EPOCH, Key
+from actors.broker.groups.streams.assignor import AssignedMember, StreamsGroupSpec, Targets
+from actors.broker.groups.streams.records import TARGET, TARGET_EPOCH, RecordKey
 from actors.broker.groups.streams.state import StreamsGroup
 from actors.ports import Now
 
@@ -51,23 +51,24 @@ def delayed(group: StreamsGroup, interval_ms: int, now: Now) -> list[tuple[Statu
     return [] if found is None else [(Status.ASSIGNMENT_DELAYED, found.why)]
 
 
-def order(group: StreamsGroup, standby_replicas: int) -> AssignmentOrder:
+def order(group: StreamsGroup, standby_replicas: int) -> StreamsGroupSpec:
     """The order for an assignor: what is to be assigned."""
     found = group.way.partitioned
     members = {
-        id: Place(member.told.process_id, group.targets.get(id, Tasks())) for id, member in group.members.items()
+        id: AssignedMember(member.told.process_id, group.targets.get(id, Tasks()))
+        for id, member in group.members.items()
     }
     tasks = found.tasks if found.ready else {}
-    return AssignmentOrder(members, tasks, found.stateful(), standby_replicas)
+    return StreamsGroupSpec(members, tasks, found.stateful(), standby_replicas)
 
 
-def take(group: StreamsGroup, epoch: int, targets: Targets, now: Now) -> dict[Key, None]:
+def take(group: StreamsGroup, epoch: int, targets: Targets, now: Now) -> dict[RecordKey, None]:
     """Make an assignment hold. Returns the keys that it touches."""
-    touched: dict[Key, None] = {}
+    touched: dict[RecordKey, None] = {}
     for id, target in targets.items():
         if id in group.members and group.targets.get(id) != target:
             group.targets[id] = target
-            touched[Key(TARGET, id)] = None
+            touched[RecordKey(TARGET, id)] = None
     group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
-    touched[Key(TARGET_EPOCH)] = None
+    touched[RecordKey(TARGET_EPOCH)] = None
     return touched

@@ -24,25 +24,25 @@ Targets = Mapping[str, Tasks]
 """The tasks of each member."""
 
 
-class Place(NamedTuple):
+class AssignedMember(NamedTuple):
     """A member: its process, and what it has of the present target assignment."""
 
     process: str
     before: Tasks
 
 
-class AssignmentOrder(NamedTuple):
-    """The order for an assignor. `tasks`: subtopology -> how many. `stateful`: subtopologies that keep state."""
+class StreamsGroupSpec(NamedTuple):
+    """What an assignor is given. `tasks`: subtopology -> how many. `stateful`: subtopologies that keep state."""
 
-    members: Mapping[str, Place]
+    members: Mapping[str, AssignedMember]
     tasks: Mapping[str, int]
     stateful: frozenset[str]
     standby_replicas: int
 
 
-def sticky(order: AssignmentOrder) -> Targets:
+def sticky(spec: StreamsGroupSpec) -> Targets:
     """A target for each member."""
-    return _Assignment(order).made() if order.members else {}
+    return _Assignment(spec).made() if spec.members else {}
 
 
 class _Quota:
@@ -80,35 +80,33 @@ class _Process:
 class _Assignment:
     """An assignment that is being made."""
 
-    def __init__(self, order: AssignmentOrder) -> None:
-        self._order = order
+    def __init__(self, spec: StreamsGroupSpec) -> None:
+        self._spec = spec
         self._processes: dict[str, _Process] = {}
         self._active_before: dict[Task, str] = {}
         self._standby_before: dict[Task, list[str]] = {}
-        for id in sorted(order.members):
-            place = order.members[id]
+        for id in sorted(spec.members):
+            place = spec.members[id]
             self._processes.setdefault(place.process, _Process(place.process)).counts[id] = 0
             for task in _tasks(place.before.active):
                 self._active_before[task] = id
             for task in _tasks(place.before.standby):
                 self._standby_before.setdefault(task, []).append(id)
-        self._active: dict[str, set[Task]] = {id: set() for id in order.members}
-        self._standby: dict[str, set[Task]] = {id: set() for id in order.members}
-        active = sum(order.tasks.values())
-        stateful = sum(count for id, count in order.tasks.items() if id in order.stateful)
-        self._active_quota = _Quota(active, len(order.members))
-        self._quota = _Quota(active + stateful * order.standby_replicas, len(order.members))
+        self._active: dict[str, set[Task]] = {id: set() for id in spec.members}
+        self._standby: dict[str, set[Task]] = {id: set() for id in spec.members}
+        active = sum(spec.tasks.values())
+        stateful = sum(count for id, count in spec.tasks.items() if id in spec.stateful)
+        self._active_quota = _Quota(active, len(spec.members))
+        self._quota = _Quota(active + stateful * spec.standby_replicas, len(spec.members))
 
     def made(self) -> Targets:
         self._assign_active()
-        if self._order.standby_replicas:
+        if self._spec.standby_replicas:
             self._assign_standby()
-        return {id: Tasks(_sets(self._active[id]), _sets(self._standby[id])) for id in sorted(self._order.members)}
+        return {id: Tasks(_sets(self._active[id]), _sets(self._standby[id])) for id in sorted(self._spec.members)}
 
     def _assign_active(self) -> None:
-        left = sorted(
-            _tasks({id: range(count) for id, count in self._order.tasks.items()}), key=lambda task: task[::-1]
-        )
+        left = sorted(_tasks({id: range(count) for id, count in self._spec.tasks.items()}), key=lambda task: task[::-1])
         left = [task for task in left if not self._stay(task, self._active_before.get(task))]
         left = [task for task in left if not self._stay(task, self._least(self._standby_before.get(task, ())))]
         heap = [(process.load(), process.id) for process in self._processes.values()]
@@ -126,13 +124,13 @@ class _Assignment:
         return True
 
     def _assign_standby(self) -> None:
-        tasks = _tasks({id: range(count) for id, count in self._order.tasks.items() if id in self._order.stateful})
+        tasks = _tasks({id: range(count) for id, count in self._spec.tasks.items() if id in self._spec.stateful})
         left: list[tuple[Task, int]] = []
         for task in sorted(tasks, key=lambda task: task[::-1], reverse=True):
-            for copy in range(self._order.standby_replicas):
+            for copy in range(self._spec.standby_replicas):
                 id = self._had(task)
                 if id is None:
-                    left.append((task, self._order.standby_replicas - copy))
+                    left.append((task, self._spec.standby_replicas - copy))
                     break
                 self._give(task, id, active=False)
         heap = [(process.load(), process.id) for process in self._processes.values()]
@@ -181,7 +179,7 @@ class _Assignment:
         self._quota.has(process.counts[id])
 
     def _process(self, id: str) -> _Process:
-        return self._processes[self._order.members[id].process]
+        return self._processes[self._spec.members[id].process]
 
 
 def _tasks(sets: Mapping[str, Iterable[int]]) -> list[Task]:

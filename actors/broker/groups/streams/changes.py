@@ -16,7 +16,7 @@ from typing import NamedTuple
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.streams.answers import Status
 from actors.broker.groups.streams.partitioning import Partitioned, partition
-from actors.broker.groups.streams.requests import Request
+from actors.broker.groups.streams.requests import StreamsHeartbeat
 from actors.broker.groups.streams.state import Description, Member, StreamsGroup
 from actors.broker.groups.streams.topology import Topology
 from actors.broker.groups.topics import Topics, metadata_hash
@@ -26,7 +26,7 @@ NOT_VALID = -1
 """The validated topology epoch while the topics are not as they have to be."""
 
 
-class Change(NamedTuple):
+class StreamsGroupChange(NamedTuple):
     """The group after a heartbeat, as far as that decides it. `member`: that speaks, perhaps a new one; `told`: what it
     has told of itself. `raises`: the group's epoch. `status`: what the member is told besides."""
 
@@ -41,7 +41,9 @@ class Change(NamedTuple):
     status: Sequence[tuple[Status, str]]
 
 
-def changed(group: StreamsGroup, request: Request, settings: tuple[tuple[str, str], ...], topics: Topics) -> Change:
+def changed(
+    group: StreamsGroup, request: StreamsHeartbeat, settings: tuple[tuple[str, str], ...], topics: Topics
+) -> StreamsGroupChange:
     """The change that a heartbeat makes. `settings`: of the assignment, as they are now. Raises RequestRefused."""
     member = _member(group, request)
     told = _told(request, member.told)
@@ -64,10 +66,10 @@ def changed(group: StreamsGroup, request: Request, settings: tuple[tuple[str, st
         or valid != group.valid_epoch
         or settings != group.settings
     )
-    return Change(member, told, topology, partitioned, hash, valid, settings, raises, status)
+    return StreamsGroupChange(member, told, topology, partitioned, hash, valid, settings, raises, status)
 
 
-def _member(group: StreamsGroup, request: Request) -> Member:
+def _member(group: StreamsGroup, request: StreamsHeartbeat) -> Member:
     member = group.members.get(request.member_id)
     if request.epoch == 0:
         return member or Member(request.member_id)
@@ -86,7 +88,7 @@ def _member(group: StreamsGroup, request: Request) -> Member:
     return member
 
 
-def _within(request: Request, member: Member) -> bool:
+def _within(request: StreamsHeartbeat, member: Member) -> bool:
     """Whether the member has only what it was given."""
     owned = request.owned()
     if owned is None:
@@ -99,7 +101,7 @@ def _within(request: Request, member: Member) -> bool:
     )
 
 
-def _told(request: Request, known: Description) -> Description:
+def _told(request: StreamsHeartbeat, known: Description) -> Description:
     """The description of a member, with what it says now."""
     return Description(
         None,
@@ -114,7 +116,7 @@ def _told(request: Request, known: Description) -> Description:
     )
 
 
-def _topology(group: StreamsGroup, request: Request) -> Topology:
+def _topology(group: StreamsGroup, request: StreamsHeartbeat) -> Topology:
     """The group's topology: the first that a member brings."""
     given, known = request.topology, group.topology
     if known is None:

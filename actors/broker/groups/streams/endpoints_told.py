@@ -9,7 +9,7 @@ This file alone decides that. Rules:
 
 from collections.abc import Callable
 
-from actors.broker.groups.streams.answers import Beat, Status, Tasks
+from actors.broker.groups.streams.answers import Status, StreamsBeat, Tasks
 from actors.broker.groups.streams.in_progress import InProgress, WaitingHeartbeat
 from actors.broker.groups.streams.state import Member, StreamsGroup
 from actors.ports import Now
@@ -23,7 +23,7 @@ def tell(
     interval_ms: int,
     size: Callable[[str], int | None],
     now: Now,
-) -> Beat:
+) -> StreamsBeat:
     """The answer to a heartbeat. `interval_ms`: between two heartbeats. `size`: how many partitions a topic has."""
     way, partitioned, tasks = group.way, group.way.partitioned, member.current.assigned.tasks()
     moved = one.request.epoch == 0 or member.current.assigned != one.before.assigned
@@ -38,7 +38,7 @@ def tell(
     if way.shutdown is not None:
         text = "encountered a fatal error and requested a shutdown for the entire application."
         status.append((Status.SHUTDOWN_APPLICATION, f"Streams group member {way.shutdown} {text}"))
-    return Beat(
+    return StreamsBeat(
         ErrorCode.NONE,
         None,
         member.id,

@@ -26,14 +26,14 @@ from actors.broker.groups.refusals import RequestRefused, unknown_member
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.streams import assignments
 from actors.broker.groups.streams import records as kinds
-from actors.broker.groups.streams.answers import Beat, Tasks
-from actors.broker.groups.streams.assignor import AssignmentOrder, Targets, sticky
-from actors.broker.groups.streams.changes import Change, changed
+from actors.broker.groups.streams.answers import StreamsBeat, Tasks
+from actors.broker.groups.streams.assignor import StreamsGroupSpec, Targets, sticky
+from actors.broker.groups.streams.changes import StreamsGroupChange, changed
 from actors.broker.groups.streams.endpoints_told import tell
 from actors.broker.groups.streams.in_progress import InProgress, WaitingHeartbeat
-from actors.broker.groups.streams.reconciliation import Question, reconcile
-from actors.broker.groups.streams.records import Key
-from actors.broker.groups.streams.requests import Request, check
+from actors.broker.groups.streams.reconciliation import StreamsMemberToReconcile, reconcile
+from actors.broker.groups.streams.records import RecordKey
+from actors.broker.groups.streams.requests import StreamsHeartbeat, check
 from actors.broker.groups.streams.state import TYPE, Member, StreamsGroup
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -84,7 +84,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
     type = TYPE
     numbers = tuple(kinds.VALUES)
     records = kinds
-    beat = Beat
+    beat = StreamsBeat
     failure = "Failed to compute a new target assignment for epoch {epoch}: {error!r}"
     settings: StreamsGroupSettings
 
@@ -94,7 +94,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
     def _in_progress(self, group: StreamsGroup) -> InProgress:
         return InProgress(group)
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: StreamsHeartbeat) -> None:
         check(request)
 
     def _held_as(self, group: StreamsGroup, topic: str) -> str | None:
@@ -115,13 +115,13 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
 
     # ---- heartbeats
 
-    def _beat(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+    def _beat(self, shard: Shard, ticket: int, request: StreamsHeartbeat, now: Now) -> None:
         group = self._group(shard, request)
         config = self.settings.config(group.id)
         self._check_room(group, request.member_id)
         settings = ((STANDBY_REPLICAS, str(config.standby_replicas)),)
         change = changed(group, request, settings, self.topics)
-        taken: dict[Key, None] = {}
+        taken: dict[RecordKey, None] = {}
         if self.groups(shard).get(group.id) is not group:
             taken = self._take(shard, group)
         # Nothing is refused from here on.
@@ -142,7 +142,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
             return
         self._finish(shard, group, waiting, touched, now)
 
-    def _group(self, shard: Shard, request: Request) -> StreamsGroup:
+    def _group(self, shard: Shard, request: StreamsHeartbeat) -> StreamsGroup:
         """The group of a request; if there is none, a new one that is not known yet."""
         group = self.groups(shard).get(request.group_id)
         if group is not None:
@@ -157,27 +157,27 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         group.way = InProgress(group)
         return group
 
-    def _take(self, shard: Shard, group: StreamsGroup) -> dict[Key, None]:
+    def _take(self, shard: Shard, group: StreamsGroup) -> dict[RecordKey, None]:
         """Take a name for a new group, from an empty classic one where there is one. Returns what that touches."""
         vacated = self.ports.vacate(shard, group.id)
         if vacated is None:
             raise self._other_kind(group.id)
         shard.forget(group.id)
         self.groups(shard)[group.id] = group
-        return {Key(kinds.CLASSIC): None} if vacated else {}
+        return {RecordKey(kinds.CLASSIC): None} if vacated else {}
 
-    def _apply(self, group: StreamsGroup, change: Change) -> dict[Key, None]:
+    def _apply(self, group: StreamsGroup, change: StreamsGroupChange) -> dict[RecordKey, None]:
         """Make a change hold. Returns the keys that it touches."""
-        touched: dict[Key, None] = {}
+        touched: dict[RecordKey, None] = {}
         way, member = group.way, change.member
         if change.told != member.told or member.id not in group.members:
             group.members[member.id] = member
             member.told = change.told
             way.forget(member.id)
-            touched[Key(kinds.MEMBER, member.id)] = None
+            touched[RecordKey(kinds.MEMBER, member.id)] = None
         if group.topology != change.topology:
             group.topology = change.topology
-            touched[Key(kinds.TOPOLOGY)] = None
+            touched[RecordKey(kinds.TOPOLOGY)] = None
         if way.partitioned is not change.partitioned:
             way.partitioned = change.partitioned
             way.forget_all()
@@ -186,7 +186,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
             group.epoch = next_epoch(group.epoch)
             group.metadata_hash, group.valid_epoch = change.metadata_hash, change.valid_epoch
             group.settings = change.settings
-            touched[Key(kinds.GROUP)] = None
+            touched[RecordKey(kinds.GROUP)] = None
         return touched
 
     def _answer_member(
@@ -195,7 +195,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         group: StreamsGroup,
         member: Member,
         one: WaitingHeartbeat,
-        touched: dict[Key, None],
+        touched: dict[RecordKey, None],
         now: Now,
     ) -> None:
         way = group.way
@@ -214,12 +214,16 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
 
         self._commit(shard, group, touched, written)
 
-    def _question(self, group: StreamsGroup, member: Member, request: Request, now: Now) -> Question:
+    def _question(
+        self, group: StreamsGroup, member: Member, request: StreamsHeartbeat, now: Now
+    ) -> StreamsMemberToReconcile:
         delayed = now.mono_ms < group.way.delayed_until_ms
         target = Tasks() if delayed else group.targets.get(member.id, Tasks())
-        return Question(member.current, group.target_epoch, target, request.owned(), partial(group.available, member))
+        return StreamsMemberToReconcile(
+            member.current, group.target_epoch, target, request.owned(), partial(group.available, member)
+        )
 
-    def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+    def _leave(self, shard: Shard, ticket: int, request: StreamsHeartbeat, now: Now) -> None:
         group = self.groups(shard).get(request.group_id)
         if group is None or group.gone:
             other = shard.find(request.group_id) is not None
@@ -231,17 +235,20 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         if member is None:
             raise unknown_member(group.id, request.member_id)
         touched = self._remove(group, member)
-        beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
+        beat = StreamsBeat(ErrorCode.NONE, None, request.member_id, request.epoch)
         self._commit(shard, group, touched, self._once_written(ticket, request, beat))
         self._want_assignment(shard, group, now)
 
-    def _remove(self, group: StreamsGroup, member: Member) -> dict[Key, None]:
+    def _remove(self, group: StreamsGroup, member: Member) -> dict[RecordKey, None]:
         group.remove(member.id)
         group.epoch = next_epoch(group.epoch)
         group.way.forget(member.id)
         if not group.members:
             group.way.shutdown = None
-        return {**{Key(kind, member.id): None for kind in kinds.OF_MEMBERS}, Key(kinds.GROUP): None}
+        return {
+            **{RecordKey(kind, member.id): None for kind in kinds.OF_MEMBERS},
+            RecordKey(kinds.GROUP): None,
+        }
 
     # ---- target assignments
 
@@ -252,15 +259,15 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         due = assignments.due(group, self.settings.config(group.id).assignment_interval_ms, now)
         return now.mono_ms if due is None else due.due_ms
 
-    def _order(self, group: StreamsGroup) -> AssignmentOrder:
+    def _order(self, group: StreamsGroup) -> StreamsGroupSpec:
         return assignments.order(group, self.settings.config(group.id).standby_replicas)
 
-    def _assignor(self, group: StreamsGroup) -> Callable[[AssignmentOrder], Targets]:
+    def _assignor(self, group: StreamsGroup) -> Callable[[StreamsGroupSpec], Targets]:
         return sticky
 
     def _take_targets(
-        self, group: StreamsGroup, epoch: int, order: AssignmentOrder, targets: Targets, now: Now
-    ) -> dict[Key, None]:
+        self, group: StreamsGroup, epoch: int, order: StreamsGroupSpec, targets: Targets, now: Now
+    ) -> dict[RecordKey, None]:
         return assignments.take(group, epoch, targets, now)
 
     # ---- inside

@@ -12,7 +12,7 @@ from actors.broker.groups.epochs import next_generation
 from actors.broker.groups.streams.answers import Served, Status
 from actors.broker.groups.streams.endpoints import served
 from actors.broker.groups.streams.partitioning import Partitioned
-from actors.broker.groups.streams.requests import Request
+from actors.broker.groups.streams.requests import StreamsHeartbeat
 from actors.broker.groups.streams.state import FAR_MS, Current, Member, StreamsGroup
 
 
@@ -22,7 +22,7 @@ class WaitingHeartbeat(NamedTuple):
 
     ticket: int
     member_id: str
-    request: Request
+    request: StreamsHeartbeat
     before: Current
     status: list[tuple[Status, str]]
 

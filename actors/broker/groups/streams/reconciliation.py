@@ -20,7 +20,7 @@ from actors.broker.groups.streams.answers import Tasks, TaskSets
 from actors.broker.groups.streams.state import Current, Epochs, MemberState, OwnedTasks
 
 
-class Question(NamedTuple):
+class StreamsMemberToReconcile(NamedTuple):
     """One member and the target that it is to reach. `owned`: what it says that it has; None: it did not say.
     `available`: whether it may be given a task in a role."""
 
@@ -35,7 +35,7 @@ STRANGE = "The streams group member is in a unknown state. The member must aband
 """The sentence for a member whose state is unknown here."""
 
 
-def reconcile(question: Question) -> Current:
+def reconcile(question: StreamsMemberToReconcile) -> Current:
     """The next state of the member; the same where nothing can be done yet. Raises Fenced."""
     return next_step(STEPS, question, question.current)
 
@@ -43,40 +43,40 @@ def reconcile(question: Question) -> Current:
 # ---- conditions
 
 
-def _still_has(question: Question) -> bool:
+def _still_has(question: StreamsMemberToReconcile) -> bool:
     return _owns(question, question.current.revoking)
 
 
-def _has_something(question: Question) -> bool:
+def _has_something(question: StreamsMemberToReconcile) -> bool:
     return question.owned is None or question.owned.any()
 
 
 # ---- steps
 
 
-def _stay(question: Question) -> Current:
+def _stay(question: StreamsMemberToReconcile) -> Current:
     return question.current
 
 
-def _fence(question: Question) -> Current:
+def _fence(question: StreamsMemberToReconcile) -> Current:
     raise Fenced(STRANGE)
 
 
-def _advance(question: Question) -> Current:
+def _advance(question: StreamsMemberToReconcile) -> Current:
     return _compared(question, question.current.epoch)
 
 
-def _advance_from_next(question: Question) -> Current:
+def _advance_from_next(question: StreamsMemberToReconcile) -> Current:
     """The next state of a member that has let go, and is in an epoch of its own between the two, as with Apache
     Kafka."""
     return _compared(question, question.current.epoch + 1)
 
 
-def _advance_from_target(question: Question) -> Current:
+def _advance_from_target(question: StreamsMemberToReconcile) -> Current:
     return _compared(question, question.target_epoch)
 
 
-STEPS: Mapping[MemberState, Row[Question, Current]] = {
+STEPS: Mapping[MemberState, Row[StreamsMemberToReconcile, Current]] = {
     MemberState.STABLE: ((behind, _advance), (always, _stay)),
     MemberState.UNREVOKED_TASKS: ((_still_has, _stay), (always, _advance_from_next)),
     MemberState.UNRELEASED_TASKS: ((always, _advance),),
@@ -93,7 +93,7 @@ OUTCOMES: Mapping[tuple[bool, bool], tuple[MemberState, bool]] = {
 }
 
 
-def _compared(question: Question, epoch: int) -> Current:
+def _compared(question: StreamsMemberToReconcile, epoch: int) -> Current:
     """The next state of a member whose present and target assignment are compared, role by role. `epoch`: that of a
     member which has something to let go of."""
     current, target, target_epoch = question.current, question.target, question.target_epoch
@@ -123,7 +123,9 @@ class _Split(NamedTuple):
     waits: bool
 
 
-def _split(role: str, present: Mapping[str, Iterable[int]], target: TaskSets, question: Question) -> _Split:
+def _split(
+    role: str, present: Mapping[str, Iterable[int]], target: TaskSets, question: StreamsMemberToReconcile
+) -> _Split:
     kept: dict[str, frozenset[int]] = {}
     revoked: dict[str, frozenset[int]] = {}
     given: dict[str, frozenset[int]] = {}
@@ -147,7 +149,7 @@ def _union(left: TaskSets, right: TaskSets) -> TaskSets:
     return {one: left.get(one, frozenset()) | right.get(one, frozenset()) for one in sorted({*left, *right})}
 
 
-def _owns(question: Question, held: OwnedTasks) -> bool:
+def _owns(question: StreamsMemberToReconcile, held: OwnedTasks) -> bool:
     """Whether the member has some of these tasks, as far as it has said."""
     if question.owned is None:
         return True

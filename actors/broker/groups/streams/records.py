@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.records import Line
+from actors.broker.groups.records import GroupLine
 from actors.broker.groups.streams.answers import Endpoint, Tasks, TaskSets
 from actors.broker.groups.streams.state import (
     FIRST_EPOCH,
@@ -64,14 +64,14 @@ VERSION = 0
 STATES = {state.value: state for state in MemberState}
 
 
-class Key(NamedTuple):
+class RecordKey(NamedTuple):
     """The key of a record inside its group. `member`: "" where the kind has none."""
 
     kind: int
     member: str = ""
 
 
-def key_bytes(group: str, key: Key) -> bytes:
+def key_bytes(group: str, key: RecordKey) -> bytes:
     """The key of a record."""
     fields = {"group" if key.kind == CLASSIC else "group_id": group}
     if key.kind in OF_MEMBERS:
@@ -79,7 +79,7 @@ def key_bytes(group: str, key: Key) -> bytes:
     return key.kind.to_bytes(2, "big") + encode(message(KEYS[key.kind])(**fields), 0)
 
 
-def record(group: StreamsGroup, key: Key) -> Record:
+def record(group: StreamsGroup, key: RecordKey) -> Record:
     """The record of a key as the group is now: a value, or a removal where the group has nothing of the kind."""
     fields = None if group.gone else _fields(group, key)
     value = None
@@ -88,25 +88,25 @@ def record(group: StreamsGroup, key: Key) -> Record:
     return key_bytes(group.id, key), value
 
 
-def keys(group: StreamsGroup) -> list[Key]:
+def keys(group: StreamsGroup) -> list[RecordKey]:
     """Every key of which the log may have a value, in the order in which they are removed."""
-    found = [Key(kind, id) for kind in OF_MEMBERS for id in group.members]
-    return [*found, Key(TARGET_EPOCH), Key(TOPOLOGY), Key(GROUP)]
+    found = [RecordKey(kind, id) for kind in OF_MEMBERS for id in group.members]
+    return [*found, RecordKey(TARGET_EPOCH), RecordKey(TOPOLOGY), RecordKey(GROUP)]
 
 
-def read(kind: int, key: bytes, value: bytes | None) -> Line:
+def read(kind: int, key: bytes, value: bytes | None) -> GroupLine:
     """Decode a record of a kind out of VALUES. Raises WireError: its key is damaged, or its value cannot be read."""
     named, end = decode(KEYS[kind], 0, memoryview(key), 2)
     if end != len(key):
         raise WireError(KEYS[kind], f"has {len(key) - end} bytes behind its end", end)
-    name = Key(kind, named.member_id if kind in OF_MEMBERS else "")
+    name = RecordKey(kind, named.member_id if kind in OF_MEMBERS else "")
     if value is None:
-        return Line(named.group_id, name, None)
+        return GroupLine(named.group_id, name, None)
     data, _ = decode(VALUES[kind], int.from_bytes(value[:2], "big"), memoryview(value), 2)
-    return Line(named.group_id, name, data)
+    return GroupLine(named.group_id, name, data)
 
 
-def replay(group: StreamsGroup, key: Key, data: Any) -> None:
+def replay(group: StreamsGroup, key: RecordKey, data: Any) -> None:
     """Take in the record of a key. Nothing is derived: see `StreamsGroup.index`."""
     if key.kind in (MEMBER, CURRENT):
         _replay_member(group, key, data)
@@ -127,7 +127,7 @@ def replay(group: StreamsGroup, key: Key, data: Any) -> None:
         group.targets[key.member] = Tasks(_sets(data.active_tasks), _sets(data.standby_tasks), _sets(data.warmup_tasks))
 
 
-def _replay_member(group: StreamsGroup, key: Key, data: Any) -> None:
+def _replay_member(group: StreamsGroup, key: RecordKey, data: Any) -> None:
     if data is None and key.kind == MEMBER:
         group.members.pop(key.member, None)
         return
@@ -189,7 +189,7 @@ def _epochs(tasks: Iterable["StreamsGroupCurrentMemberAssignmentValue.TaskIds"],
     return held
 
 
-def _fields(group: StreamsGroup, key: Key) -> dict[str, Any] | None:
+def _fields(group: StreamsGroup, key: RecordKey) -> dict[str, Any] | None:
     """The fields of a key's value; None: there is none."""
     if key.kind == GROUP:
         return _group_fields(group)

@@ -20,7 +20,7 @@ TAGS_CHARACTERS_MAX = 1 << 14
 """The most characters of all tags of a member."""
 
 
-class Request(NamedTuple):
+class StreamsHeartbeat(NamedTuple):
     """One heartbeat of a member. None: the same as before. `rebalance_timeout_ms`: -1: the same. `active`, `standby`,
     `warmup`: what the member has, by subtopology, as it came: a subtopology may be there twice. `has_offsets`: it says
     how far its tasks are."""
@@ -58,7 +58,7 @@ class Request(NamedTuple):
         )
 
 
-def check(request: Request) -> None:
+def check(request: StreamsHeartbeat) -> None:
     """Check what is wrong with a heartbeat whatever the group looks like. Raises RequestRefused."""
     _check_unsupported(request)
     for text, name in (
@@ -82,7 +82,7 @@ def check(request: Request) -> None:
     _check_texts(request)
 
 
-def _check_unsupported(request: Request) -> None:
+def _check_unsupported(request: StreamsHeartbeat) -> None:
     if request.instance_id is not None:
         raise invalid("Static membership is not yet supported.")
     if request.has_offsets:
@@ -91,7 +91,7 @@ def _check_unsupported(request: Request) -> None:
         raise invalid("WarmupTasks are not supported yet.")
 
 
-def _check_first(request: Request) -> None:
+def _check_first(request: StreamsHeartbeat) -> None:
     if request.rebalance_timeout_ms == -1:
         raise invalid("RebalanceTimeoutMs must be provided in first request.")
     for tasks, name in (
@@ -107,7 +107,7 @@ def _check_first(request: Request) -> None:
         topologies.check(request.topology)
 
 
-def _check_texts(request: Request) -> None:
+def _check_texts(request: StreamsHeartbeat) -> None:
     for text, name in (
         (request.member_id, "MemberId"),
         (request.rack_id, "RackId"),

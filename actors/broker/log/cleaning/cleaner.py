@@ -1,7 +1,7 @@
 """One cleaning of one log, in slices.
 
 This file alone decides in which order a cleaning reads, writes and syncs. It is a generator of effects, and is
-sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced. Rules:
+sent the result: `CleaningSlice`, a job for a thread, and `Durable`, files to be synced. Rules:
 
 1. The dirty part is read into the offset map, as far as that has room. Then all segments up to there are written anew,
    group by group. No segment but the group's is touched.
@@ -41,7 +41,7 @@ class DamagedSegment(ValueError):
     """A batch of the log is damaged, so the log cannot be cleaned. The text names file, position and offset."""
 
 
-class Slice(NamedTuple):
+class CleaningSlice(NamedTuple):
     """Run `job` outside the loop; its result comes back."""
 
     job: Job
@@ -64,7 +64,7 @@ class Retired(NamedTuple):
     """Jobs that unlink the files, to be run once the segments are closed."""
 
 
-class Limits(NamedTuple):
+class CleaningLimits(NamedTuple):
     """The memory and the pace that a cleaning may take."""
 
     map_bytes: int
@@ -86,7 +86,7 @@ class Cleaned(NamedTuple):
     map_capacity: int
 
 
-Effect = Slice | Durable | Retired
+Effect = CleaningSlice | Durable | Retired
 
 
 class LogCleaning:
@@ -96,7 +96,7 @@ class LogCleaning:
         self,
         log: PartitionLog,
         found: Cleanable,
-        limits: Limits,
+        limits: CleaningLimits,
         seed: bytes,
         now_ms: int,
     ) -> None:
@@ -275,9 +275,9 @@ class LogCleaning:
         assert isinstance(made, Transactions)
         return made
 
-    def _slice(self, job: Job) -> Slice:
+    def _slice(self, job: Job) -> CleaningSlice:
         spent, self._bytes = self._bytes, 0
-        return Slice(job, spent)
+        return CleaningSlice(job, spent)
 
     def _count(self, read: int, written: int) -> None:
         self._bytes += read + written

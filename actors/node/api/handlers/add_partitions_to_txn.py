@@ -26,7 +26,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices, joined
+from actors.node.runtime.slices import SliceCount, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -72,7 +72,7 @@ def add_partitions_to_txn(context: BrokerContext, request: "AddPartitionsToTxnRe
                 request.v3_and_below_topics,
             )
         ]
-    pace = Pace()
+    pace = SliceCount()
     transactions: dict[str, _Transaction] = {}
     for id, producer_id, producer_epoch, verify_only, topics in named:
         partitions: dict[TopicPartition, None] = {}
@@ -95,7 +95,7 @@ def add_partitions_to_txn(context: BrokerContext, request: "AddPartitionsToTxnRe
 
 
 def _one(
-    context: BrokerContext, one: _Transaction, call: Call, batched: bool, pace: Pace
+    context: BrokerContext, one: _Transaction, call: Call, batched: bool, pace: SliceCount
 ) -> Generator[None, None, Answer]:
     """The reply is (transaction, error of each partition)."""
     machine = context.transactions.machine
@@ -152,7 +152,7 @@ def _place_error(context: BrokerContext, partition: TopicPartition, allowed: set
 
 
 def _results(
-    kind: "type[AddPartitionsToTxnResponse]", one: _Transaction, codes: Sequence[ErrorCode], pace: Pace
+    kind: "type[AddPartitionsToTxnResponse]", one: _Transaction, codes: Sequence[ErrorCode], pace: SliceCount
 ) -> Generator[None, None, list[Any]]:
     topics: dict[str, Any] = {}
     for (name, number), code in zip(one.partitions, codes, strict=True):
@@ -168,7 +168,7 @@ def _results(
 
 
 def _classic(version: int, replies: list[tuple[_Transaction, Sequence[ErrorCode]]]) -> Generator[None, None, Any]:
-    kind, pace = message("AddPartitionsToTxnResponse"), Pace()
+    kind, pace = message("AddPartitionsToTxnResponse"), SliceCount()
     one, codes = replies[0]
     if version < FENCED_FROM:
         fenced, old = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH
@@ -177,7 +177,7 @@ def _classic(version: int, replies: list[tuple[_Transaction, Sequence[ErrorCode]
 
 
 def _batched(replies: list[tuple[_Transaction, Sequence[ErrorCode]]]) -> Generator[None, None, Any]:
-    kind, pace = message("AddPartitionsToTxnResponse"), Pace()
+    kind, pace = message("AddPartitionsToTxnResponse"), SliceCount()
     reply = kind()
     for one, codes in replies:
         topics = yield from _results(kind, one, codes, pace)

@@ -15,7 +15,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def alter_replica_log_dirs(context: BrokerContext, request: "AlterReplicaLogDirs
     """Begin every move; topics in the order of their first mention."""
     kind = message("AlterReplicaLogDirsResponse")
     results: dict[str, Any] = {}
-    pace = Pace()
+    pace = SliceCount()
     for directory in request.dirs:
         for topic in directory.topics:
             result = results.get(topic.name)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.initialization import Place, Told
+from actors.broker.groups.share.initialization import Place, ShareStateAnswer
 from actors.broker.groups.share.state import Begun
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share.share_groups import denied
@@ -33,18 +33,18 @@ def alter_share_group_offsets(context: BrokerContext, request: "AlterShareGroupO
     if why is not None:
         return Done(kind(error_code=why[0], error_message=why[1]))
     refused, topics, offsets = _sorted(context, call, request)
-    found: dict[Place, Told] = {}
+    found: dict[Place, ShareStateAnswer] = {}
     administration = context.groups.machine.kinds.share.administration
 
     def start(then: Callable[[ErrorCode], None]) -> None:
-        def told(error: Told, results: Mapping[Place, Told]) -> None:
+        def told(error: ShareStateAnswer, results: Mapping[Place, ShareStateAnswer]) -> None:
             found.update(results)
             whole.append(error)
             then(ErrorCode.NONE)
 
         administration.alter(request.group_id, topics, offsets, told)
 
-    whole: list[Told] = []
+    whole: list[ShareStateAnswer] = []
 
     def reply(error: ErrorCode) -> "AlterShareGroupOffsetsResponse":
         if whole[0].error is not ErrorCode.NONE:
@@ -89,7 +89,7 @@ def _responses(
     kind: "type[AlterShareGroupOffsetsResponse]",
     request: "AlterShareGroupOffsetsRequest",
     refused: Mapping[tuple[str, int], ErrorCode],
-    found: Mapping[Place, Told],
+    found: Mapping[Place, ShareStateAnswer],
 ) -> list["AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic"]:
     image = context.cache.image
     responses = []
@@ -99,8 +99,10 @@ def _responses(
         partitions = []
         for one in topic.partitions:
             code = refused.get((topic.topic_name, one.partition_index))
-            gone = Told(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            told = found.get((topic_id, one.partition_index), gone) if code is None else Told(code, text(code))
+            gone = ShareStateAnswer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            told = (
+                found.get((topic_id, one.partition_index), gone) if code is None else ShareStateAnswer(code, text(code))
+            )
             partitions.append(
                 kind.AlterShareGroupOffsetsResponsePartition(
                     partition_index=one.partition_index, error_code=told.error, error_message=told.message

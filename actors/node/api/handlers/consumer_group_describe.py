@@ -15,7 +15,7 @@ from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def consumer_group_describe(context: BrokerContext, request: "ConsumerGroupDescr
     def find(id: str) -> ConsumerGroup | groups_shown.NotShown:
         return groups_shown.group_to_show(context, call, id, context.groups.serves_consumers(), ConsumerGroup)
 
-    def show(group: ConsumerGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
+    def show(group: ConsumerGroup, operations: int, pace: SliceCount) -> Generator[None, None, Any]:
         return _describe(context, call, kind, group, operations, pace)
 
     return (yield from groups_shown.describe(context, call, kind, request, find, show))
@@ -45,7 +45,7 @@ def _describe(
     kind: "type[ConsumerGroupDescribeResponse]",
     group: ConsumerGroup,
     operations: int,
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, Any]:
     default = context.groups.machine.settings.consumer.assignors[0]
     shown = kind.DescribedGroup(

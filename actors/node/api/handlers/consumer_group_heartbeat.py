@@ -12,7 +12,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.consumer.requests import Request as Heartbeat
+from actors.broker.groups.consumer.requests import ConsumerHeartbeat
 from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -35,7 +35,7 @@ def consumer_group_heartbeat(context: BrokerContext, request: "ConsumerGroupHear
         error = groups_shown.topics_error(context, call, request.subscribed_topic_names or ())
     if error is not ErrorCode.NONE:
         return Done(kind(error_code=error))
-    heartbeat = Heartbeat(
+    heartbeat = ConsumerHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         epoch=request.member_epoch,

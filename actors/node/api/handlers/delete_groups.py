@@ -12,7 +12,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, in_slices, joined
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -38,7 +38,7 @@ def delete_groups(context: BrokerContext, request: "DeleteGroupsRequest", call: 
 
 def _reply(results: list[list[tuple[str, ErrorCode]]]) -> Generator[None, None, Any]:
     kind = message("DeleteGroupsResponse")
-    reply, pace = kind(), Pace()
+    reply, pace = kind(), SliceCount()
     for codes in results:
         for name, code in codes:
             reply.results.append(kind.DeletableGroupResult(group_id=name, error_code=code))

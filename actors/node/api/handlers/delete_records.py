@@ -10,14 +10,14 @@ compacted only), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, go_on, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -41,7 +41,7 @@ def delete_records(context: BrokerContext, request: "DeleteRecordsRequest", call
     """Move log starts, wait for the followers."""
     kind = message("DeleteRecordsResponse")
     response, pending = kind(), []
-    pace = Pace()
+    pace = SliceCount()
     for topic in request.topics:
         result = kind.DeleteRecordsTopicResult(name=topic.name, partitions=[])
         response.topics.append(result)
@@ -51,9 +51,9 @@ def delete_records(context: BrokerContext, request: "DeleteRecordsRequest", call
             result.partitions.append(data)
             try:
                 if not allowed:
-                    raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    raise RequestRefused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 pending.append(_delete(context, topic.name, one, data))
-            except Refused as refused:
+            except RequestRefused as refused:
                 data.error_code = refused.code
             if pace.over():
                 context.appends.signal()
@@ -72,15 +72,15 @@ def _delete(
 ) -> _Pending:
     partition = context.replicas.get(topic, one.partition_index)
     if partition is None:
-        raise Refused(context.lookups.absent(topic, one.partition_index))
+        raise RequestRefused(context.availability.absent(topic, one.partition_index))
     if topic in INTERNAL_TOPICS:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.check_epoch(-1, leader_only=True)
     if partition.settings.compact and not partition.settings.delete:
-        raise Refused(ErrorCode.POLICY_VIOLATION)
+        raise RequestRefused(ErrorCode.POLICY_VIOLATION)
     offset = partition.high_watermark if one.offset == HIGH_WATERMARK else one.offset
     if not 0 <= offset <= partition.high_watermark:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
     partition.log.delete_records(offset)
     context.replicas.started(partition)
     return _Pending(partition, offset, data)
@@ -90,7 +90,7 @@ def _wait(
     context: BrokerContext, response: "DeleteRecordsResponse", pending: list[_Pending], deadline_ms: int
 ) -> Steps:
     waiting = []
-    pace = Pace()
+    pace = SliceCount()
     for one in pending:
         low = one.partition.low_watermark
         if not one.partition.leads:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.initialization import Told
+from actors.broker.groups.share.initialization import ShareStateAnswer
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share.share_groups import denied
 from actors.node.api.table import rpc
@@ -37,11 +37,11 @@ def delete_share_group_offsets(context: BrokerContext, request: "DeleteShareGrou
     may = yield from context.authorizer.allowed_names(call, Operation.READ, Resource.TOPIC, names)
     allowed = [name for name in names if name in may]
     forbidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    found = {name: Told(forbidden, text(forbidden)) for name in names if name not in may}
-    whole: list[Told] = []
+    found = {name: ShareStateAnswer(forbidden, text(forbidden)) for name in names if name not in may}
+    whole: list[ShareStateAnswer] = []
 
     def start(then: Callable[[ErrorCode], None]) -> None:
-        def told(error: Told, results: Mapping[str, Told]) -> None:
+        def told(error: ShareStateAnswer, results: Mapping[str, ShareStateAnswer]) -> None:
             found.update(results)
             whole.append(error)
             then(ErrorCode.NONE)

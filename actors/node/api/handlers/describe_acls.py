@@ -13,7 +13,7 @@ from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -53,7 +53,7 @@ def _described(context: Context, image: Image, request: "DescribeAclsRequest", c
     except BadRule as error:
         return _error(ErrorCode.INVALID_REQUEST, str(error))
     resources: dict[tuple[int, str, int], Any] = {}
-    pace = Pace()
+    pace = SliceCount()
     for rule in list(image.rules):
         if meant.finds(rule):
             place = (rule.resource, rule.name, rule.pattern)

@@ -15,8 +15,8 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.quotas.levels import CLIENT_ID, IP, USER, Limits
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
+from actors.quotas.levels import CLIENT_ID, IP, USER, QuotaLimits
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -45,10 +45,10 @@ def describe_client_quotas(context: BrokerContext, request: "DescribeClientQuota
 @in_slices
 def on_a_controller(context: ControllerContext, request: "DescribeClientQuotasRequest", call: Call) -> Steps:
     """Quotas as a controller knows them, for clients of brokers in ZooKeeper mode."""
-    return _described(Limits(context.role.image.every("quota")), request)
+    return _described(QuotaLimits(context.role.image.every("quota")), request)
 
 
-def _described(limits: Limits, request: "DescribeClientQuotasRequest") -> Steps:
+def _described(limits: QuotaLimits, request: "DescribeClientQuotasRequest") -> Steps:
     kind = message("DescribeClientQuotasResponse")
     try:
         wanted = _wanted(request)
@@ -56,7 +56,7 @@ def _described(limits: Limits, request: "DescribeClientQuotasRequest") -> Steps:
         code, text = error.args
         return Done(kind(error_code=code, error_message=text, entries=None))
     entries: list[DescribeClientQuotasResponse.EntryData] = []
-    pace = Pace()
+    pace = SliceCount()
     for entity, values in list(limits.by_entity.items()):
         if pace.over():
             yield

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.security.authorizer import cluster_operations
-from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller, with_controller
+from actors.node.api.shown_cluster import NOT_DRIVING, ClusterView, shown_by_controller, with_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -37,7 +37,7 @@ def describe_to_clients(context: ControllerContext, request: "DescribeClusterReq
     return NOT_DRIVING if shown is None else _brokers(shown, request, call)
 
 
-def _brokers(context: Shown, request: "DescribeClusterRequest", call: Call) -> Answer:
+def _brokers(context: ClusterView, request: "DescribeClusterRequest", call: Call) -> Answer:
     kind = message("DescribeClusterResponse")
     if request.endpoint_type != BROKERS:
         return _other(request.endpoint_type, BROKERS)

@@ -25,7 +25,7 @@ from actors.node.api.security.authorizer import Authorizer, config_error
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done, Held
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from actors.settings.groups import GROUP_CONFIGS
 from actors.settings.kept import KEPT, scope
@@ -66,7 +66,7 @@ class Value(NamedTuple):
     source: int
 
 
-class Shown(NamedTuple):
+class ShownSetting(NamedTuple):
     """What is shown of a setting. `synonyms`: the places where it has a value, in their own units, the strongest first."""
 
     text: str | None
@@ -98,7 +98,7 @@ def describe_on_controller(context: ControllerContext, request: "DescribeConfigs
 
 def _describe(node: Node, request: "DescribeConfigsRequest", call: Call) -> Generator[None, None, Any]:
     kind = message("DescribeConfigsResponse")
-    pace = Pace()
+    pace = SliceCount()
     asked: dict[tuple[int, str, tuple[str, ...]], Any] = {}
     for one in request.resources:
         keys = tuple(one.configuration_keys or ())
@@ -120,7 +120,7 @@ def _result(
     one: "DescribeConfigsRequest.DescribeConfigsResource",
     request: "DescribeConfigsRequest",
     call: Call,
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, Any]:
     result = kind.DescribeConfigsResult(
         error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
@@ -144,7 +144,7 @@ def _result(
     return result
 
 
-Row = tuple[ConfigKey, Shown] | None
+Row = tuple[ConfigKey, ShownSetting] | None
 """A setting with what is shown of it; None: it was looked at and is not shown."""
 
 
@@ -222,9 +222,9 @@ def _broker_key(name: str) -> ConfigKey:
     return ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
 
 
-def _first(values: list[Value]) -> Shown:
+def _first(values: list[Value]) -> ShownSetting:
     """The strongest value counts, and all are synonyms."""
-    return Shown(values[0].text, values[0].source, values) if values else Shown(None, DEFAULT, values)
+    return ShownSetting(values[0].text, values[0].source, values) if values else ShownSetting(None, DEFAULT, values)
 
 
 def _broker_values(node: Node, key: ConfigKey) -> list[Value]:
@@ -246,7 +246,7 @@ def _broker_values(node: Node, key: ConfigKey) -> list[Value]:
     return list(itertools.dropwhile(lambda value: value.name != name, values))
 
 
-def _of_topic(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> Shown:
+def _of_topic(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> ShownSetting:
     """A topic's setting: its own value, else the node's in the topic's unit. The origin is the first synonym's, which the
     node's settings in other units are only behind the one in milliseconds."""
     synonyms = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
@@ -255,7 +255,7 @@ def _of_topic(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> Shown
     text = overrides.get(key.name)
     if text is None:
         text = key.text(inherited(key, lambda name: _in_force(node, BROKER_CONFIGS[name])))
-    return Shown(text, synonyms[0].source if synonyms else DEFAULT, synonyms)
+    return ShownSetting(text, synonyms[0].source if synonyms else DEFAULT, synonyms)
 
 
 def _in_force(node: Node, key: ConfigKey) -> tuple[bool, Any]:
@@ -274,16 +274,16 @@ def _group_values(node: Node, key: ConfigKey, given: Mapping[str, str]) -> list[
     return [*values, Value(key.name, key.text(key.default), DEFAULT)]
 
 
-def _of_subscription(key: ConfigKey, given: Mapping[str, str]) -> Shown:
+def _of_subscription(key: ConfigKey, given: Mapping[str, str]) -> ShownSetting:
     if key.name in given:
         return _first([Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)])
-    return Shown(key.text(key.default), DEFAULT, [])
+    return ShownSetting(key.text(key.default), DEFAULT, [])
 
 
 def _config(
     kind: "type[DescribeConfigsResponse]",
     key: ConfigKey,
-    shown: Shown,
+    shown: ShownSetting,
     request: "DescribeConfigsRequest",
     resource_type: int,
 ) -> "DescribeConfigsResponse.DescribeConfigsResourceResult":

@@ -13,7 +13,7 @@ from actors.node.api.table import rpc
 from actors.node.api.token_requests import may_ask
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -35,7 +35,7 @@ def describe_delegation_token(context: BrokerContext, request: "DescribeDelegati
     wanted = None if named is None else {f"{one.principal_type}:{one.principal_name}" for one in named}
     shown, who = context.authorizer.shown, call.principal
     tokens = []
-    pace = Pace()
+    pace = SliceCount()
     for token in sorted(context.cache.image.tokens.values(), key=lambda op: op.key) if wanted != set() else ():
         fields: dict[str, Any] = dict(token.fields)
         whose = {fields["owner"], *fields["renewers"]}

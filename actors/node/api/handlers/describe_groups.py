@@ -16,7 +16,7 @@ from actors.node.api.security.authorizer import NOT_ASKED
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -32,7 +32,7 @@ def describe_groups(context: BrokerContext, request: "DescribeGroupsRequest", ca
     """Show groups with their members."""
     Response = message("DescribeGroupsResponse")
     groups = []
-    pace = Pace()
+    pace = SliceCount()
     for id in dict.fromkeys(request.groups):
         group: Group | ErrorCode | None = ErrorCode.GROUP_AUTHORIZATION_FAILED
         if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, id):

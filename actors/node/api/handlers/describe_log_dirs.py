@@ -16,7 +16,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -44,7 +44,7 @@ def describe_log_dirs(context: BrokerContext, request: "DescribeLogDirsRequest",
     """Every directory, with the partitions asked for."""
     kind = message("DescribeLogDirsResponse")
     wanted: set[tuple[str, int]] | None = None
-    pace = Pace()
+    pace = SliceCount()
     if request.topics is not None:
         wanted = set()
         for topic in request.topics:

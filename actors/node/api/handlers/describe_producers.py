@@ -15,7 +15,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -29,7 +29,7 @@ def describe_producers(context: BrokerContext, request: "DescribeProducersReques
     """The producers of each partition asked for, once each."""
     kind = message("DescribeProducersResponse")
     wanted: dict[str, dict[int, None]] = {}
-    pace = Pace()
+    pace = SliceCount()
     for topic in request.topics:
         numbers = wanted.setdefault(topic.name, {})
         for number in topic.partition_indexes:
@@ -53,7 +53,7 @@ def describe_producers(context: BrokerContext, request: "DescribeProducersReques
                 continue
             partition = context.replicas.get(name, number)
             if partition is None:
-                data.error_code = context.lookups.absent(name, number)
+                data.error_code = context.availability.absent(name, number)
                 continue
             for producer_id, producer in list(partition.log.producers.by_id.items()):
                 data.active_producers.append(_state(kind, producer_id, producer))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from actors.node.api.contexts import Context
 from actors.node.api.table import ON_A_CONTROLLER, rpc
 from actors.node.quorum.files import TOPICS
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.answers import Answer, Done, Forward
 from actors.node.runtime.calls import Call, Listener
 from actors.raft import Error, ReplicaState, Role
@@ -53,7 +53,7 @@ def describe_quorum(context: Context, request: "DescribeQuorumRequest", call: Ca
     return Done(cls(topics=[cls.TopicData(topic_name=topic.topic_name, partitions=[partition])], nodes=nodes))
 
 
-def _describe(quorum: Quorum, cls: Any, partition: "DescribeQuorumResponse.PartitionData") -> None:
+def _describe(quorum: QuorumReplica, cls: Any, partition: "DescribeQuorumResponse.PartitionData") -> None:
     found = quorum.raft.describe()
     partition.leader_id = found.leader_id
     partition.leader_epoch = found.epoch
@@ -76,7 +76,7 @@ def _state(cls: "type[DescribeQuorumResponse]", state: ReplicaState) -> "Describ
     )
 
 
-def _nodes(quorum: Quorum, cls: Any) -> list["DescribeQuorumResponse.Node"]:
+def _nodes(quorum: QuorumReplica, cls: Any) -> list["DescribeQuorumResponse.Node"]:
     """Where the voters are, as far as it is known."""
     nodes = []
     for voter in quorum.identity.voters.voters.members:

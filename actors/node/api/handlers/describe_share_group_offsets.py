@@ -20,7 +20,7 @@ from actors.node.api.table import rpc
 from actors.node.roles.broker.replication.end_offsets import Ends
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices, joined
+from actors.node.runtime.slices import SliceCount, Steps, in_slices, joined
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import ZERO_UUID, message
 
@@ -49,7 +49,7 @@ def describe_share_group_offsets(
     """Ask share coordinators, then leaders, and show what they have told."""
     kind = message("DescribeShareGroupOffsetsResponse")
     answers: list[Answer] = []
-    pace = Pace()
+    pace = SliceCount()
     for one in request.groups:
         answers.append((yield from _describe(context, call, kind, one, pace)))
         if pace.over():
@@ -69,7 +69,7 @@ def _describe(
     call: Call,
     kind: "type[DescribeShareGroupOffsetsResponse]",
     one: "DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup",
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, Answer]:
     """One group; the reply is its part of the response."""
     why = denied(context, call, Operation.DESCRIBE, one.group_id)
@@ -107,7 +107,7 @@ def _describe(
     return context.groups.commit(start, reply)
 
 
-def _all(context: BrokerContext, call: Call, group: Any, pace: Pace) -> Generator[None, None, list[_Place]]:
+def _all(context: BrokerContext, call: Call, group: Any, pace: SliceCount) -> Generator[None, None, list[_Place]]:
     """All that has begun for a group, of topics that the principal may describe."""
     places = []
     for topic_id, begun in list(group.initialized.items()) if isinstance(group, ShareGroup) else ():
@@ -126,7 +126,7 @@ def _named(
     call: Call,
     kind: "type[DescribeShareGroupOffsetsResponse]",
     one: "DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup",
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, tuple[list[_Place], list[Any]]]:
     """What the request names: partitions to be asked about, and topics that are answered without."""
     places: dict[_Place, None] = {}
@@ -150,7 +150,7 @@ def _named(
 
 
 def _beyond(
-    context: BrokerContext, places: list[_Place], pace: Pace
+    context: BrokerContext, places: list[_Place], pace: SliceCount
 ) -> Generator[None, None, dict[SharePartitionKey, Any]]:
     """What is told of partitions that do not exist, without a share coordinator: nothing is known of them."""
     nothing = message("ReadShareGroupStateSummaryResponse").PartitionResult(start_offset=NO_OFFSET)
@@ -171,7 +171,7 @@ def _unknown(
     kind: "type[DescribeShareGroupOffsetsResponse]",
     topic: "DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic",
     code: ErrorCode,
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, Any]:
     shown = kind.DescribeShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, partitions=[])
     for number in topic.partitions:

@@ -17,7 +17,7 @@ from actors.node.api.handlers.metadata import legal
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices, put_in_order
+from actors.node.runtime.slices import SliceCount, Steps, in_slices, put_in_order
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import ZERO_UUID, message
 
@@ -33,7 +33,7 @@ def describe_topic_partitions(context: BrokerContext, request: "DescribeTopicPar
     """One page of partitions."""
     kind = message("DescribeTopicPartitionsResponse")
     cursor, everything = request.cursor, not request.topics
-    pace = Pace()
+    pace = SliceCount()
     if cursor is not None and cursor.partition_index < 0:
         refused = []
         for one in request.topics:
@@ -101,7 +101,7 @@ def describe_topic_partitions(context: BrokerContext, request: "DescribeTopicPar
 
 
 def _first_names(
-    context: BrokerContext, call: Call, first: str, most: int, pace: Pace
+    context: BrokerContext, call: Call, first: str, most: int, pace: SliceCount
 ) -> Generator[None, None, list[str]]:
     """The first `most` names of topics from `first` on that the principal may describe."""
     may, image, found = context.authorizer, context.cache.image, list[str]()
@@ -123,7 +123,7 @@ def _partitions(
     row: int,
     start: int,
     most: int,
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, int | None]:
     """Put the partitions of a topic into its part of the answer. The number of the next one, if `most` are there; None: they
     are all; GONE: the topic was deleted meanwhile."""

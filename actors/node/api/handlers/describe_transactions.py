@@ -12,7 +12,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices, put_in_order
+from actors.node.runtime.slices import SliceCount, Steps, in_slices, put_in_order
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -26,7 +26,7 @@ def describe_transactions(context: BrokerContext, request: "DescribeTransactions
     """Show the transactions of the ids that the request names."""
     kind = message("DescribeTransactionsResponse")
     reply = kind()
-    pace = Pace()
+    pace = SliceCount()
     for id in dict.fromkeys(request.transactional_ids):
         if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, id):
             found = context.transactions.machine.describe(id)

@@ -12,7 +12,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -47,7 +47,7 @@ def _described(image: Image, request: "DescribeUserScramCredentialsRequest") -> 
         )
     named = Counter(user.name for user in request.users or ())
     results = []
-    pace = Pace()
+    pace = SliceCount()
     for name in named or sorted(infos):
         result = kind.DescribeUserScramCredentialsResult(user=name, error_code=0, credential_infos=[])
         if named[name] > 1:

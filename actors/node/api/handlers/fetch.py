@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from actors.authorization.resources import Operation, Resource
 from actors.authorization.rights import Node
 from actors.broker.replication.closest_replica import LEADER
-from actors.broker.replication.reading import RESTORER, Look, Reader
-from actors.broker.replication.sessions import Entry, Wanted
+from actors.broker.replication.reading import RESTORER, PartitionRead, Reader
+from actors.broker.replication.sessions import SessionPartition, Wanted
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.replica_ids import CONSUMER, claimed, is_registered, near_brokers, restores
 from actors.node.api.security.authorizer import from_broker
@@ -30,7 +30,7 @@ from actors.node.api.table import rpc
 from actors.node.roles.broker.replication.delayed_fetch import DelayedFetch
 from actors.node.runtime.answers import Answer, Close, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, portions
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on, portions
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -56,7 +56,7 @@ def fetch(context: BrokerContext, request: "FetchRequest", call: Call) -> Answer
     """Answer at once, or park until enough bytes have come."""
     version, listener, may = call.api_version, call.listener_name, context.authorizer
     replica, broker_epoch = claimed(context, request, version)
-    if replica < 0 and not context.lookups.serving:
+    if replica < 0 and not context.availability.serving:
         return Close("this broker is fenced")
     if replica >= 0 and not (
         may.allowed(call, NODES_DO, CLUSTER) and may_be(call.principal, replica, BROKER, context.kind)
@@ -97,7 +97,7 @@ def fetch(context: BrokerContext, request: "FetchRequest", call: Call) -> Answer
     may_read = partial(_may_read, context, call) if may.enabled and replica < 0 and replica != RESTORER else None
     least, most, wait_ms = request.min_bytes, request.max_bytes, request.max_wait_ms
 
-    def respond(delayed: DelayedFetch, looks: Sequence[Look], throttle_ms: int) -> Response:
+    def respond(delayed: DelayedFetch, looks: Sequence[PartitionRead], throttle_ms: int) -> Response:
         return _response(context, listener, committed, delayed, looks, throttle_ms)
 
     delayed = DelayedFetch(context.fetches, opened, reader, call, least, most, wait_ms, charged, may_read, respond)
@@ -108,7 +108,7 @@ def fetch(context: BrokerContext, request: "FetchRequest", call: Call) -> Answer
 
 def _denied(request: "FetchRequest", call: Call) -> Steps:
     """The answer to a peer that says that it is a replica, and may not be one."""
-    reply, pace = _RESPONSE(), Pace()
+    reply, pace = _RESPONSE(), SliceCount()
     for topic in request.topics:
         named = {"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"topic": topic.topic}
         answer = _RESPONSE.FetchableTopicResponse(**named, partitions=[])
@@ -129,7 +129,7 @@ def _denied(request: "FetchRequest", call: Call) -> Steps:
     return Done(reply)
 
 
-def _may_read(context: BrokerContext, call: Call, entry: Entry) -> bool:
+def _may_read(context: BrokerContext, call: Call, entry: SessionPartition) -> bool:
     """Whether the consumer may read the topic of an entry. A topic id that nobody knows is judged as unknown."""
     topic = entry.topic
     name = topic if isinstance(topic, str) else context.cache.topic_name(topic)
@@ -172,7 +172,7 @@ def _response(
     listener: str,
     committed: bool,
     delayed: DelayedFetch,
-    looks: Sequence[Look],
+    looks: Sequence[PartitionRead],
     throttle_ms: int,
 ) -> Response:
     """The response to what was found. Nothing is told of a session that has gone on meanwhile."""
@@ -220,7 +220,7 @@ def _topic(name: bytes | str) -> "FetchResponse.FetchableTopicResponse":
 
 
 def _partition_data(
-    found: Look, aborted: "list[FetchResponse.AbortedTransaction] | None"
+    found: PartitionRead, aborted: "list[FetchResponse.AbortedTransaction] | None"
 ) -> "FetchResponse.PartitionData":
     data = _RESPONSE.PartitionData(
         partition_index=found.entry.number,

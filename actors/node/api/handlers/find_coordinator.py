@@ -16,11 +16,11 @@ from actors.authorization.resources import Operation, Resource
 from actors.broker.coordinators.coordination import partition_of
 from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller
+from actors.node.api.shown_cluster import NOT_DRIVING, ClusterView, shown_by_controller
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
@@ -70,20 +70,20 @@ def _partition_here(context: BrokerContext, key_type: int, topic: str, key: str)
     return context.share_state.machine.partition_of(key)
 
 
-def _partition_there(shown: Shown, key_type: int, topic: str, key: str) -> int:
+def _partition_there(shown: ClusterView, key_type: int, topic: str, key: str) -> int:
     row = shown.cache.image.topic(topic)
     return partition_of(key, shown.cache.image.partition_count(row)) if row >= 0 else -1
 
 
 def _found(
-    context: Shown, number_of: Callable[[int, str, str], int], request: "FindCoordinatorRequest", call: Call
+    context: ClusterView, number_of: Callable[[int, str, str], int], request: "FindCoordinatorRequest", call: Call
 ) -> Steps:
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
         error, id, host, port = _find(context, number_of, request.key_type, request.key, call)
         return Done(Response(error_code=error, error_message=_text(error), node_id=id, host=host, port=port))
     coordinators = []
-    pace = Pace()
+    pace = SliceCount()
     for key in dict.fromkeys(request.coordinator_keys):
         if pace.over():
             yield
@@ -102,7 +102,7 @@ def _found(
 
 
 def _find(
-    context: Shown, number_of: Callable[[int, str, str], int], key_type: int, key: str, call: Call
+    context: ClusterView, number_of: Callable[[int, str, str], int], key_type: int, key: str, call: Call
 ) -> tuple[ErrorCode, int, str, int]:
     image = context.cache.image
     refused = _refused(context, key_type, key, call)
@@ -118,7 +118,7 @@ def _find(
     return ErrorCode.NONE, leader, endpoint.host, endpoint.port
 
 
-def _refused(context: Shown, key_type: int, key: str, call: Call) -> ErrorCode:
+def _refused(context: ClusterView, key_type: int, key: str, call: Call) -> ErrorCode:
     resource, denied = DENIED.get(key_type, (None, ErrorCode.NONE))
     if resource is not None and not context.authorizer.allowed(call, Operation.DESCRIBE, resource, key):
         return denied

@@ -98,7 +98,7 @@ def _transactional(context: BrokerContext, id: str, request: "InitProducerIdRequ
 
 
 def _give(context: BrokerContext, deadline_ms: int, expired: bool) -> Answer:
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     producer_id = context.producer_ids.take()
     if producer_id is not None:

@@ -12,7 +12,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -37,7 +37,7 @@ def list_groups(context: BrokerContext, request: "ListGroupsRequest", call: Call
     reply = Response()
     authorizer = context.authorizer
     whole = authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER)
-    pace = Pace()
+    pace = SliceCount()
     for group in machine.every(types):
         id, type, of_kind = group.id, group.type, machine.kind_of(group)
         protocol_type, state = of_kind.listed(group)

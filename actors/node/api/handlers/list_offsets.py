@@ -21,12 +21,12 @@ from actors.authorization.resources import Operation, Resource
 from actors.broker.log.slices import Sliced
 from actors.broker.log.slices import Steps as JobSteps
 from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset, TimeSearch
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -52,13 +52,13 @@ SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 @in_slices
 def list_offsets(context: BrokerContext, request: "ListOffsetsRequest", call: Call) -> Steps:
     """Find every offset asked for; at once where no batch has to be read."""
-    if request.replica_id < 0 and not context.lookups.serving:
+    if request.replica_id < 0 and not context.availability.serving:
         return Close("this broker is fenced")
     kind = message("ListOffsetsResponse")
     response = kind()
     searches: list[tuple[Any, TimeSearch]] = []
     named: Counter[tuple[str, int]] = Counter()
-    pace = Pace()
+    pace = SliceCount()
     for topic in request.topics:
         for one in topic.partitions:
             named[topic.name, one.partition_index] += 1
@@ -81,7 +81,7 @@ def list_offsets(context: BrokerContext, request: "ListOffsetsRequest", call: Ca
                 continue
             try:
                 found = _find(context, topic.name, one, request, call.api_version)
-            except Refused as refused:
+            except RequestRefused as refused:
                 data.error_code = refused.code
                 continue
             if isinstance(found, TimeSearch):
@@ -104,9 +104,9 @@ def _find(
     replica = request.replica_id
     partition = context.replicas.get(topic, one.partition_index)
     if partition is None:
-        raise Refused(context.lookups.absent(topic, one.partition_index))
+        raise RequestRefused(context.availability.absent(topic, one.partition_index))
     if one.timestamp < 0 and version < SPECIAL_FROM.get(one.timestamp, version + 1):
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+        raise RequestRefused(ErrorCode.UNSUPPORTED_VERSION)
     partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
     upper = partition.high_watermark if replica == CONSUMER else partition.log.log_end_offset
     if replica == CONSUMER and request.isolation_level == READ_COMMITTED:
@@ -117,7 +117,7 @@ def _find(
         and partition.high_watermark < partition.led_from
         and (one.timestamp in (LATEST, MAX_TIMESTAMP) or one.timestamp >= 0)
     ):
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE
         )
     return partition.log.offset_for_time(one.timestamp, upper)

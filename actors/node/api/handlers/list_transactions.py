@@ -16,7 +16,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -51,7 +51,7 @@ def list_transactions(context: BrokerContext, request: "ListTransactionsRequest"
     reply.unknown_state_filters = [name for name in dict.fromkeys(request.state_filters) if name not in BY_NAME]
     producers = set(request.producer_id_filters)
     longer_than_ms = request.duration_filter if call.api_version >= DURATION_FROM else -1
-    pace = Pace()
+    pace = SliceCount()
     for id, transaction in machine.listed():
         if (
             (not request.state_filters or transaction.state in states)

@@ -23,12 +23,12 @@ from actors.controller.partitions.topics import create_topics
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.security.authorizer import cluster_operations
-from actors.node.api.shown_cluster import NOT_DRIVING, Shown, shown_by_controller, with_controller
+from actors.node.api.shown_cluster import NOT_DRIVING, ClusterView, shown_by_controller, with_controller
 from actors.node.api.table import rpc
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.runtime.answers import Answer, Close, Done, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message
 
@@ -63,7 +63,7 @@ LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 @in_slices
 def metadata(context: BrokerContext, request: "MetadataRequest", call: Call) -> Steps:
     """Describe the cluster and the topics asked for."""
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     wanted = yield from _wanted(request, call.api_version)
     if wanted is SENSELESS:
@@ -99,7 +99,7 @@ def _wanted(request: "MetadataRequest", version: int) -> Generator[None, None, W
     if request.topics is None or not (request.topics or version >= NULL_IS_ALL_FROM):
         return None
     named: dict[tuple[str | None, bytes], None] = {}
-    pace = Pace()
+    pace = SliceCount()
     for one in request.topics:
         if _senseless(one.name, one.topic_id, version):
             return SENSELESS
@@ -110,13 +110,13 @@ def _wanted(request: "MetadataRequest", version: int) -> Generator[None, None, W
 
 
 def _missing(
-    context: Shown, request: "MetadataRequest", call: Call, wanted: Wanted
+    context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted
 ) -> Generator[None, None, list[str]]:
     """Topics that a request is to make."""
     missing: list[str] = []
     if not wanted or not _makes(context, request, call.api_version):
         return missing
-    pace = Pace()
+    pace = SliceCount()
     for name, topic_id in wanted:
         if pace.over():
             yield
@@ -140,7 +140,7 @@ def _settled(context: BrokerContext, request: "MetadataRequest", call: Call, wan
         return go_on(_reply(context, request, call, wanted))
 
     def again(expired: bool) -> Answer:
-        if not context.lookups.serving:
+        if not context.availability.serving:
             return Close("this broker is fenced")
         if expired:
             return go_on(_reply(context, request, call, wanted))
@@ -166,7 +166,7 @@ def _refusal(request: "MetadataRequest", version: int) -> Steps:
     kind = message("MetadataResponse")
     code = ErrorCode.INVALID_REQUEST
     reply = kind(brokers=[], topics=[], error_code=code if version >= TOP_ERROR_FROM else ErrorCode.NONE)
-    pace = Pace()
+    pace = SliceCount()
     for one in request.topics or ():
         reply.topics.append(
             kind.MetadataResponseTopic(error_code=code, name=one.name or "", topic_id=one.topic_id, partitions=[])
@@ -194,7 +194,7 @@ class _Wait:
     def again(self, expired: bool) -> Answer:
         """Answer when the topics are there, or their creation has ended otherwise, or the time is over."""
         context = self._context
-        if not context.lookups.serving:
+        if not context.availability.serving:
             return Close("this broker is fenced")
         waiting = any(context.cache.image.topic(name) < 0 and name in context.topics.creating for name in self._missing)
         if waiting and not expired:
@@ -207,7 +207,7 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(context: Shown, request: "MetadataRequest", call: Call, wanted: Wanted) -> Steps:
+def _reply(context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted) -> Steps:
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
@@ -224,7 +224,7 @@ def _reply(context: Shown, request: "MetadataRequest", call: Call, wanted: Wante
     if version >= 8 and request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     topics = _Packed(reply.topics, version)
-    pace = Pace()
+    pace = SliceCount()
     for found, by_id in _found(context.cache.image, wanted):
         denied = _denied(context, kind, request, call, found, wanted, by_id) if context.authorizer.enabled else None
         if denied is not None:
@@ -241,13 +241,13 @@ def _reply(context: Shown, request: "MetadataRequest", call: Call, wanted: Wante
     return Done(reply)
 
 
-def _makes(context: Shown, request: "MetadataRequest", version: int) -> bool:
+def _makes(context: ClusterView, request: "MetadataRequest", version: int) -> bool:
     """Whether topics that do not exist are to be made."""
     wanted: bool = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
     return wanted and context.config.value("auto.create.topics.enable")  # type: ignore[no-any-return]
 
 
-def _may_make(context: Shown, call: Call, name: str) -> bool:
+def _may_make(context: ClusterView, call: Call, name: str) -> bool:
     may = context.authorizer
     return may.shown(call, Operation.DESCRIBE, Resource.TOPIC, name) and (
         may.shown(call, Operation.CREATE, Resource.CLUSTER) or may.allowed(call, Operation.CREATE, Resource.TOPIC, name)
@@ -255,7 +255,7 @@ def _may_make(context: Shown, call: Call, name: str) -> bool:
 
 
 def _denied(
-    context: Shown,
+    context: ClusterView,
     kind: "type[MetadataResponse]",
     request: "MetadataRequest",
     call: Call,
@@ -324,7 +324,12 @@ def _absent(
 
 
 def _topic(
-    context: Shown, kind: "type[MetadataResponse]", request: "MetadataRequest", call: Call, row: int, pace: Pace
+    context: ClusterView,
+    kind: "type[MetadataResponse]",
+    request: "MetadataRequest",
+    call: Call,
+    row: int,
+    pace: SliceCount,
 ) -> Generator[None, None, Any | None]:
     """A topic with its partitions; None: it was deleted meanwhile."""
     image = context.cache.image
@@ -344,7 +349,7 @@ def _topic(
 
 
 def _partition(
-    context: Shown, kind: "type[MetadataResponse]", call: Call, row: int
+    context: ClusterView, kind: "type[MetadataResponse]", call: Call, row: int
 ) -> "MetadataResponse.MetadataResponsePartition":
     # A leader that is fenced or absent is no leader to a client, and its replica counts as offline.
     image, alive = context.cache.image, context.cluster.unfenced

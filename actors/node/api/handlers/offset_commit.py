@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.streams.state import StreamsGroup
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.offset_commits import Shape, Terms, committed
+from actors.node.api.offset_commits import ResponseClasses, Terms, committed
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Listener, Subject
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TOPIC_IDS = 10
 NOT_FOUND_FROM = 9
 _RESPONSE = message("OffsetCommitResponse")
-_SHAPE = Shape(_RESPONSE, _RESPONSE.OffsetCommitResponseTopic, _RESPONSE.OffsetCommitResponsePartition)
+_SHAPE = ResponseClasses(_RESPONSE, _RESPONSE.OffsetCommitResponseTopic, _RESPONSE.OffsetCommitResponsePartition)
 
 
 @rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,), writes=Subject.GROUPS, pipelined=True)

@@ -21,7 +21,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -39,7 +39,7 @@ UNSTABLE = CommittedOffset(-1, -1, "", -2)
 def offset_fetch(context: BrokerContext, request: "OffsetFetchRequest", call: Call) -> Steps:
     """Read committed offsets."""
     Response = message("OffsetFetchResponse")
-    version, pace = call.api_version, Pace()
+    version, pace = call.api_version, SliceCount()
     if version < GROUPS:
         error, topics = yield from _group(
             context,
@@ -77,7 +77,7 @@ def offset_fetch(context: BrokerContext, request: "OffsetFetchRequest", call: Ca
 
 
 def _stale(
-    context: BrokerContext, call: Call, request: "OffsetFetchRequest", pace: Pace
+    context: BrokerContext, call: Call, request: "OffsetFetchRequest", pace: SliceCount
 ) -> Generator[None, None, dict[str, ErrorCode]]:
     """Groups of which the member that asks is none, or not in that epoch."""
     found: dict[str, ErrorCode] = {}
@@ -93,7 +93,7 @@ def _stale(
     return found
 
 
-def _by_group(request: "OffsetFetchRequest", pace: Pace) -> Generator[None, None, dict[str, list[Any] | None]]:
+def _by_group(request: "OffsetFetchRequest", pace: SliceCount) -> Generator[None, None, dict[str, list[Any] | None]]:
     """Topics that are asked for; None: all."""
     wanted: dict[str, list[Any] | None] = {}
     for group in request.groups:
@@ -110,7 +110,7 @@ def _by_group(request: "OffsetFetchRequest", pace: Pace) -> Generator[None, None
 def _group(
     context: BrokerContext,
     call: Call,
-    pace: Pace,
+    pace: SliceCount,
     group_id: str,
     topics: Sequence[Any] | None,
     version: int,

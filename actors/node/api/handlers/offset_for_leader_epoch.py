@@ -8,12 +8,12 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -35,7 +35,7 @@ def offset_for_leader_epoch(context: BrokerContext, request: "OffsetForLeaderEpo
     kind = message("OffsetForLeaderEpochResponse")
     reply = kind()
     node = context.authorizer.shown(call, Operation.CLUSTER_ACTION, Resource.CLUSTER)
-    pace = Pace()
+    pace = SliceCount()
     for topic in request.topics:
         result = kind.OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])
         reply.topics.append(result)
@@ -60,9 +60,9 @@ def _end(
     partition = context.replicas.get(topic, one.partition)
     try:
         if partition is None:
-            raise Refused(context.lookups.absent(topic, one.partition))
+            raise RequestRefused(context.availability.absent(topic, one.partition))
         partition.check_epoch(one.current_leader_epoch, leader_only=True)
-    except Refused as refused:
+    except RequestRefused as refused:
         return kind.EpochEndOffset(error_code=refused.code, partition=one.partition)
     epoch, end = partition.log.end_offset_for_epoch(one.leader_epoch)
     return kind.EpochEndOffset(partition=one.partition, leader_epoch=epoch, end_offset=end)

@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.roles.broker.availability import Leader
@@ -33,7 +33,7 @@ from actors.node.roles.broker.replication.delayed_produce import Awaited, Delaye
 from actors.node.roles.broker.replication.produced_batches import IDS_FROM, Judged, ProduceAttempt
 from actors.node.runtime.answers import Answer, Close, Done, mapped
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, go_on
+from actors.node.runtime.slices import SliceCount, Steps, go_on
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import changed, message
 
@@ -57,7 +57,7 @@ _RESPONSE = message("ProduceResponse")
 )
 def produce(context: BrokerContext, request: "ProduceRequest", call: Call) -> Answer:
     """Append, then answer as `acks` says."""
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     if context.authorizer.enabled:
         return go_on(_authorized(context, request, call))
@@ -70,7 +70,7 @@ def _authorized(context: BrokerContext, request: "ProduceRequest", call: Call) -
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     kept: list[Any] = []
     denied: list[Any] = []
-    pace = Pace()
+    pace = SliceCount()
     if id is not None and not may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, id):
         code, denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, list(request.topic_data)
     else:
@@ -86,7 +86,7 @@ def _authorized(context: BrokerContext, request: "ProduceRequest", call: Call) -
         if not kept:
             return Close("a produce request without acknowledgement is not authorized")
         return _begun(context, changed(request, topic_data=kept), call, refused=True)
-    refused = Refused(code, code.text)
+    refused = RequestRefused(code, code.text)
     answers: list[Any] = []
     for topic in denied:
         named = {"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"name": topic.name}
@@ -122,7 +122,7 @@ def _appended(
     response = _RESPONSE()
     waiting: list[tuple[Awaited, ProduceResponse.PartitionProduceResponse]] = []
     moved: dict[int, None] = {}
-    pace = Pace()
+    pace = SliceCount()
     for topic in request.topic_data:
         name: bytes | str
         if version >= IDS_FROM:
@@ -135,11 +135,11 @@ def _appended(
         for one in topic.partition_data:
             try:
                 partition, appended = context.produces.append(request, version, name, one, judged)
-            except Refused as why:
+            except RequestRefused as why:
                 failed = True
                 data = _refusal(one.index, why)
                 if why.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    _name_leader(data, context.lookups.leader(name, one.index), moved)
+                    _name_leader(data, context.availability.leader(name, one.index), moved)
             else:
                 data = _RESPONSE.PartitionProduceResponse(
                     index=one.index,
@@ -155,11 +155,11 @@ def _appended(
             if pace.over():
                 context.appends.signal()
                 yield
-                if not context.lookups.serving:  # nothing is appended, or acknowledged, after the lease (R631-161)
+                if not context.availability.serving:  # nothing is appended, or acknowledged, after the lease (R631-161)
                     return Close("this broker is fenced")
         if not topic.partition_data and pace.over():
             yield
-            if not context.lookups.serving:
+            if not context.availability.serving:
                 return Close("this broker is fenced")
     context.appends.signal()
     if moved and version >= LEADER_FROM:
@@ -169,7 +169,7 @@ def _appended(
     if not waiting:
         return Done(response)
     deadline_ms = context.runtime.now.mono_ms + max(request.timeout_ms, 0)
-    return DelayedProduce(context.lookups, waiting, deadline_ms, partial(_ended, response)).again(False)
+    return DelayedProduce(context.availability, waiting, deadline_ms, partial(_ended, response)).again(False)
 
 
 def _ended(
@@ -182,7 +182,7 @@ def _ended(
     return Done(response)
 
 
-def _refusal(index: int, refused: Refused) -> "ProduceResponse.PartitionProduceResponse":
+def _refusal(index: int, refused: RequestRefused) -> "ProduceResponse.PartitionProduceResponse":
     return _RESPONSE.PartitionProduceResponse(
         index=index,
         error_code=refused.code,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, Exchange, Rejected, Said
+from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, Exchange, ExchangeStep, Rejected
 from actors.node.api.contexts import Context
 from actors.node.api.table import rpc
 from actors.node.net.connections import ANONYMOUS, Connection
@@ -45,7 +45,9 @@ def sasl_authenticate(context: Context, request: "SaslAuthenticateRequest", call
     return _said(context, call, connection, exchange, lambda: exchange.respond(token))
 
 
-def _said(context: Context, call: Call, connection: Connection, exchange: Exchange, say: Callable[[], Said]) -> Answer:
+def _said(
+    context: Context, call: Call, connection: Connection, exchange: Exchange, say: Callable[[], ExchangeStep]
+) -> Answer:
     """The answer to what the exchange says, now or when it can say something."""
     try:
         if connection.exchange is not exchange:

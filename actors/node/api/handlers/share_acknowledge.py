@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.share.delivery.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.share.share_acknowledgements import Acknowledgements
 from actors.node.api.share.share_requests import NEVER_MS, admitted, leader_of
@@ -37,14 +37,14 @@ _RESPONSE = message("ShareAcknowledgeResponse")
 @in_slices
 def share_acknowledge(context: BrokerContext, request: "ShareAcknowledgeRequest", call: Call) -> Steps:
     """Take in every partition, then wait until all of it is stored."""
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     try:
         owner = admitted(context, request, call)
         if request.share_session_epoch == INITIAL_EPOCH:
-            raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+            raise RequestRefused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session = context.shares.sessions.follow(owner, request.share_session_epoch)
-    except Refused as refused:
+    except RequestRefused as refused:
         return Done(_RESPONSE(error_code=refused.code, error_message=str(refused) or text(refused.code)))
     taken = Acknowledgements(context, owner, call, renewing=request.is_renew_ack)
     yield from taken.take_in(request.topics, empty=True)
@@ -65,7 +65,7 @@ def _wait(
 
 
 def _answer(context: BrokerContext, taken: Acknowledgements, named: Sequence[Named], call: Call) -> Steps:
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     topics: dict[bytes, Any] = {}
     leaders: dict[int, None] = {}

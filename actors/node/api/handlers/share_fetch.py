@@ -20,18 +20,24 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.groups.share.delivery.acquisition import Ask
-from actors.broker.groups.share.delivery.share_partition import Limits
-from actors.broker.groups.share.delivery.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, Owner, ShareSession
-from actors.broker.replication.admission import Refused
+from actors.broker.groups.share.delivery.acquisition import AcquisitionRequest
+from actors.broker.groups.share.delivery.share_partition import ShareLimits
+from actors.broker.groups.share.delivery.share_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    Named,
+    SessionOwner,
+    ShareSession,
+)
+from actors.broker.replication.admission import RequestRefused
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.share.share_acknowledgements import Acknowledgements, Outcome
-from actors.node.api.share.share_reads import READ_BYTES_MAX, Place, ShareReads, Taken
+from actors.node.api.share.share_acknowledgements import Acknowledgements, AcknowledgementsOutcome
+from actors.node.api.share.share_reads import READ_BYTES_MAX, SharePartitionRead, ShareReads, Taken
 from actors.node.api.share.share_requests import NEVER_MS, admitted, leader_of
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, go_on, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, go_on, in_slices
 from actors.node.runtime.waiting import WAIT_MS_MAX
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
@@ -49,14 +55,14 @@ _RESPONSE = message("ShareFetchResponse")
 @in_slices
 def share_fetch(context: BrokerContext, request: "ShareFetchRequest", call: Call) -> Steps:
     """Take in what the request says of its session, then its acknowledgements, then fetch."""
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     epoch = request.share_session_epoch
     try:
         owner = admitted(context, request, call)
         _check_renewal(request)
         session, added = _session(context, owner, request, call)
-    except Refused as refused:
+    except RequestRefused as refused:
         answer = Done(_RESPONSE(error_code=refused.code, error_message=str(refused) or text(refused.code)))
         if refused.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return answer
@@ -75,18 +81,18 @@ def _check_renewal(request: "ShareFetchRequest") -> None:
     fields = ("max_bytes", "min_bytes", "max_records", "max_wait_ms")
     wrong = [name for name in fields if getattr(request, name)] if request.is_renew_ack else []
     if wrong:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 in a request that renews locks")
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, f"{', '.join(wrong)} must be 0 in a request that renews locks")
 
 
 def _session(
-    context: BrokerContext, owner: Owner, request: "ShareFetchRequest", call: Call
+    context: BrokerContext, owner: SessionOwner, request: "ShareFetchRequest", call: Call
 ) -> tuple[ShareSession, list[Named]]:
     """The session of a request, changed as it says, and the partitions that are new in it."""
     shares, epoch = context.shares, request.share_session_epoch
     named = [(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions]
     if epoch == INITIAL_EPOCH:
         if any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions):
-            raise Refused(ErrorCode.INVALID_REQUEST, "the first request of a share session acknowledges nothing")
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, "the first request of a share session acknowledges nothing")
         session = shares.begin(owner, call.connection, call.principal)
     else:
         session = shares.sessions.follow(owner, epoch)
@@ -106,7 +112,7 @@ class _ShareFetch:
         self,
         context: BrokerContext,
         request: "ShareFetchRequest",
-        owner: Owner,
+        owner: SessionOwner,
         session: ShareSession,
         added: Sequence[Named],
         acknowledgements: Acknowledgements,
@@ -138,9 +144,9 @@ class _ShareFetch:
     def steps(self, expired: bool) -> Steps:
         """Look at every partition, slice by slice."""
         context, limits = self._context, self._limits
-        pace = Pace()
+        pace = SliceCount()
         while True:
-            if not context.lookups.serving:
+            if not context.availability.serving:
                 return Close("this broker is fenced")
             if self._over():
                 return Done(_RESPONSE(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH))
@@ -167,7 +173,7 @@ class _ShareFetch:
                 return self._parked()
             yield  # what was read is for nobody: look behind it
 
-    def finish(self, failed: Sequence[Place], taken: dict[Named, Taken]) -> Answer:
+    def finish(self, failed: Sequence[SharePartitionRead], taken: dict[Named, Taken]) -> Answer:
         """Answer once the acknowledgements are stored."""
         keys = self._acknowledgements.waits()
         if keys:
@@ -188,7 +194,7 @@ class _ShareFetch:
         wanted = self._bytes_max > 0 and self._request.max_records > 0
         return not wanted or all(place.error for place in self._places)
 
-    def _read(self, readable: Sequence[Place], limits: Limits, expired: bool) -> Later | None:
+    def _read(self, readable: Sequence[SharePartitionRead], limits: ShareLimits, expired: bool) -> Later | None:
         """Look at what may be read, until it is as much as the member wants. A job: something has to be read from the disk
         first."""
         left = self._request.max_records
@@ -219,19 +225,19 @@ class _ShareFetch:
         context.appends.signal()
         return None
 
-    def _warmed(self, place: Place, promised: int, expired: bool, result: Any) -> Answer:
+    def _warmed(self, place: SharePartitionRead, promised: int, expired: bool, result: Any) -> Answer:
         self._context.requests.connections.promise(self._call.connection, -promised)
         self._reads.warmed(place, result)
         return self.attempt(expired)
 
-    def _enough(self, readable: Sequence[Place]) -> bool:
+    def _enough(self, readable: Sequence[SharePartitionRead]) -> bool:
         """Whether there is as much as the member waits for; it gets no more than the records that it wants."""
         some = any(place.found is not None and place.found.size > 0 for place in readable)
         if self._bytes_min <= 1:
             return some or self._bytes_min <= 0
         return some and sum(self._reads.available(place, self._limits) for place in readable) >= self._bytes_min
 
-    def _within_quota(self, readable: Sequence[Place]) -> bool:
+    def _within_quota(self, readable: Sequence[SharePartitionRead]) -> bool:
         """Charge what is about to be given."""
         if not self._context.quotas.active:
             return True
@@ -240,13 +246,13 @@ class _ShareFetch:
         self._throttle_ms = verdict.throttle_ms
         return not verdict.withheld
 
-    def _take(self, readable: Sequence[Place], limits: Limits) -> dict[Named, Taken]:
+    def _take(self, readable: Sequence[SharePartitionRead], limits: ShareLimits) -> dict[Named, Taken]:
         """Acquire, partition by partition, until the member has as many records as it wants."""
         request, taken, left = self._request, dict[Named, Taken](), self._request.max_records
         for place in readable:
             if left <= 0:
                 break
-            ask = Ask(
+            ask = AcquisitionRequest(
                 self._owner.member,
                 left,
                 max(1, request.batch_size),
@@ -262,23 +268,23 @@ class _ShareFetch:
         return taken
 
     def _parked(self) -> Parked:
-        places: dict[Hashable, Place] = {}
+        places: dict[Hashable, SharePartitionRead] = {}
         for place in self._places:
             if place.held is not None:
                 places[place.held.key] = places[place.held.partition.committed] = place
         return Parked(list(places), self._deadline_ms, self.attempt, idle=partial(self._idle, places), early=True)
 
-    def _idle(self, places: Mapping[Hashable, Place], key: Hashable) -> bool:
+    def _idle(self, places: Mapping[Hashable, SharePartitionRead], key: Hashable) -> bool:
         """Whether a signal says nothing to this request."""
         place = places.get(key)
         return place is not None and self._reads.idle(place, self._limits)
 
     # ---- the answer
 
-    def _answer(self, failed: Sequence[Place], taken: dict[Named, Taken]) -> Steps:
-        if not self._context.lookups.serving:
+    def _answer(self, failed: Sequence[SharePartitionRead], taken: dict[Named, Taken]) -> Steps:
+        if not self._context.availability.serving:
             return Close("this broker is fenced")
-        pace, topics = Pace(), dict[bytes, Any]()
+        pace, topics = SliceCount(), dict[bytes, Any]()
         leaders: dict[int, None] = {}
         errors = {place.named: place.error for place in failed}
         for place in self._places:
@@ -319,7 +325,7 @@ def _rotated(session: ShareSession, epoch: int) -> Iterator[Named]:
 
 
 def _data(
-    number: int, error: ErrorCode, taken: Taken | None, outcome: Outcome | None
+    number: int, error: ErrorCode, taken: Taken | None, outcome: AcknowledgementsOutcome | None
 ) -> "ShareFetchResponse.PartitionData":
     data = _RESPONSE.PartitionData(partition_index=number, error_code=error, records=b"")
     if error:

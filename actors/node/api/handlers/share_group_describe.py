@@ -15,7 +15,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.share.share_groups import SIMPLE
 from actors.node.api.table import rpc
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def share_group_describe(context: BrokerContext, request: "ShareGroupDescribeReq
     def find(id: str) -> ShareGroup | groups_shown.NotShown:
         return groups_shown.group_to_show(context, call, id, context.groups.serves_share_groups(), ShareGroup)
 
-    def show(group: ShareGroup, operations: int, pace: Pace) -> Generator[None, None, Any]:
+    def show(group: ShareGroup, operations: int, pace: SliceCount) -> Generator[None, None, Any]:
         return _describe(context, call, kind, group, operations, pace)
 
     return (yield from groups_shown.describe(context, call, kind, request, find, show))
@@ -43,7 +43,7 @@ def _describe(
     kind: "type[ShareGroupDescribeResponse]",
     group: ShareGroup,
     operations: int,
-    pace: Pace,
+    pace: SliceCount,
 ) -> Generator[None, None, Any]:
     shown = kind.DescribedGroup(
         group_id=group.id,

@@ -9,7 +9,7 @@ UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED.
 
 from typing import TYPE_CHECKING
 
-from actors.broker.groups.share.requests import Request as Heartbeat
+from actors.broker.groups.share.requests import ShareHeartbeat
 from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -32,7 +32,7 @@ def share_group_heartbeat(context: BrokerContext, request: "ShareGroupHeartbeatR
         error = groups_shown.topics_error(context, call, request.subscribed_topic_names or ())
     if error is not ErrorCode.NONE:
         return Done(kind(error_code=error))
-    heartbeat = Heartbeat(
+    heartbeat = ShareHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         epoch=request.member_epoch,

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.streams.answers import Beat, Endpoint, NewTopic, Served, Status
-from actors.broker.groups.streams.requests import Request as Heartbeat
+from actors.broker.groups.streams.answers import Endpoint, NewTopic, Served, Status, StreamsBeat
+from actors.broker.groups.streams.requests import StreamsHeartbeat
 from actors.broker.groups.streams.topology import Topology, topology
 from actors.node.api import groups_shown
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Listener
-from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -41,7 +41,7 @@ def streams_group_heartbeat(context: BrokerContext, request: "StreamsGroupHeartb
         return Done(kind(error_code=error))
     given = topology(request.topology) if request.topology is not None else None
     if given is not None and may.enabled:
-        pace = Pace()
+        pace = SliceCount()
         for topic in sorted(given.named()):
             if not may.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
                 return Done(kind(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -56,8 +56,8 @@ def streams_group_heartbeat(context: BrokerContext, request: "StreamsGroupHeartb
     )
 
 
-def _heartbeat(request: "StreamsGroupHeartbeatRequest", call: Call, given: Topology | None) -> Heartbeat:
-    return Heartbeat(
+def _heartbeat(request: "StreamsGroupHeartbeatRequest", call: Call, given: Topology | None) -> StreamsHeartbeat:
+    return StreamsHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         epoch=request.member_epoch,
@@ -85,7 +85,7 @@ def _owned(tasks: Any) -> list[tuple[str, Sequence[int]]] | None:
     return None if tasks is None else [(one.subtopology_id, one.partitions) for one in tasks]
 
 
-def _made(context: BrokerContext, call: Call, beat: Beat) -> str:
+def _made(context: BrokerContext, call: Call, beat: StreamsBeat) -> str:
     """Have the topics made that are missing. What there is to say about them besides that."""
     if not beat.create:
         return ""
@@ -107,7 +107,7 @@ def _failures(wanted: Sequence[NewTopic], failed: Mapping[str, str]) -> str:
     return f"; Creation failed: {listed}."
 
 
-def _reply(beat: Beat, about_topics: str) -> "StreamsGroupHeartbeatResponse":
+def _reply(beat: StreamsBeat, about_topics: str) -> "StreamsGroupHeartbeatResponse":
     kind = message("StreamsGroupHeartbeatResponse")
     if beat.error is not ErrorCode.NONE:
         return kind(error_code=beat.error, error_message=beat.message)

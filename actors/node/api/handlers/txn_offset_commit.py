@@ -20,13 +20,13 @@ TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVA
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.offset_commits import Shape, Terms, committed, refused
+from actors.node.api.offset_commits import ResponseClasses, Terms, committed, refused
 from actors.node.api.table import rpc
-from actors.node.roles.broker.replication.transaction_verification import Check, Client, Question
+from actors.node.roles.broker.replication.transaction_verification import BatchToVerify, ClientAbilities, Verification
 from actors.node.runtime.answers import Answer, Done, Parked
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Steps, go_on
@@ -44,7 +44,7 @@ AGAIN = frozenset((ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTI
 """Answers of a verification after which the client is to ask again."""
 
 _RESPONSE = message("TxnOffsetCommitResponse")
-_SHAPE = Shape(_RESPONSE, _RESPONSE.TxnOffsetCommitResponseTopic, _RESPONSE.TxnOffsetCommitResponsePartition)
+_SHAPE = ResponseClasses(_RESPONSE, _RESPONSE.TxnOffsetCommitResponseTopic, _RESPONSE.TxnOffsetCommitResponsePartition)
 
 
 @rpc(28, "TxnOffsetCommit", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
@@ -56,7 +56,7 @@ def txn_offset_commit(context: BrokerContext, request: "TxnOffsetCommitRequest",
         error = ErrorCode.NOT_COORDINATOR
     if error not in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH) or partition is None:
         return go_on(_refused(request, _told(error, call)))
-    question = Question(QUESTION, partition, request.producer_id, request.producer_epoch)
+    question = BatchToVerify(QUESTION, partition, request.producer_id, request.producer_epoch)
     check = context.verification.begin(request.transactional_id, _client(call), [question])
 
     def verified(expired: bool) -> Answer:
@@ -68,8 +68,8 @@ def txn_offset_commit(context: BrokerContext, request: "TxnOffsetCommitRequest",
     return verified(False)
 
 
-def _client(call: Call) -> Client:
-    return Client(adds=call.api_version >= ADDS_FROM, aborts=call.api_version >= ABORTABLE_FROM)
+def _client(call: Call) -> ClientAbilities:
+    return ClientAbilities(adds=call.api_version >= ADDS_FROM, aborts=call.api_version >= ABORTABLE_FROM)
 
 
 def _partition(context: BrokerContext, request: "TxnOffsetCommitRequest") -> Partition | None:
@@ -112,7 +112,11 @@ def _refused(request: "TxnOffsetCommitRequest", error: ErrorCode) -> Steps:
 
 
 def _terms(
-    context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call, question: Question, check: Check | None
+    context: BrokerContext,
+    request: "TxnOffsetCommitRequest",
+    call: Call,
+    question: BatchToVerify,
+    check: Verification | None,
 ) -> Terms:
     """What is asked before offsets are written, and how they are."""
     machine = context.groups.machine
@@ -129,7 +133,11 @@ def _terms(
 
 
 def _admitted(
-    context: BrokerContext, request: "TxnOffsetCommitRequest", call: Call, question: Question, check: Check | None
+    context: BrokerContext,
+    request: "TxnOffsetCommitRequest",
+    call: Call,
+    question: BatchToVerify,
+    check: Verification | None,
 ) -> ErrorCode:
     """Whether the transaction may write to the partition now."""
     if _partition(context, request) is not question.partition:
@@ -139,6 +147,6 @@ def _admitted(
         return ErrorCode.INVALID_PRODUCER_EPOCH
     try:
         context.verification.admit(question, check, _client(call))
-    except Refused as refused:
+    except RequestRefused as refused:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if refused.code in AGAIN else refused.code
     return ErrorCode.NONE

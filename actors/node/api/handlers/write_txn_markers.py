@@ -16,14 +16,14 @@ KAFKA_STORAGE_ERROR, INVALID_REQUEST (no producer has that id, or that epoch).
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.groups.coordinator import MarkerPlace
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import Partition
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Close, Done, Parked
 from actors.node.runtime.calls import Call, Lane, Listener
-from actors.node.runtime.slices import Pace, Steps, go_on, in_slices
+from actors.node.runtime.slices import SliceCount, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -52,12 +52,12 @@ class _Pending(NamedTuple):
 @in_slices
 def write_txn_markers(context: BrokerContext, request: "WriteTxnMarkersRequest", call: Call) -> Steps:
     """Append every marker, then wait for all of them."""
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     kind = message("WriteTxnMarkersResponse")
     response = kind(markers=[])
     pending: list[_Pending] = []
-    pace = Pace()
+    pace = SliceCount()
     for marker in request.markers:
         result = kind.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[])
         response.markers.append(result)
@@ -69,12 +69,12 @@ def write_txn_markers(context: BrokerContext, request: "WriteTxnMarkersRequest",
                 answer.partitions.append(data)
                 try:
                     pending.append(_append(context, topic.name, number, marker, call.api_version, data))
-                except Refused as refused:
+                except RequestRefused as refused:
                     data.error_code = refused.code
                 if pace.over():
                     context.appends.signal()
                     yield
-                    if not context.lookups.serving:
+                    if not context.availability.serving:
                         return Close("this broker is fenced")
             if pace.over():
                 yield
@@ -92,9 +92,9 @@ def _append(
 ) -> _Pending:
     partition = context.replicas.get(topic, number)
     if partition is None:
-        raise Refused(context.lookups.absent(topic, number))
+        raise RequestRefused(context.availability.absent(topic, number))
     if marker.producer_id < 0 or marker.producer_epoch < 0:
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise RequestRefused(ErrorCode.INVALID_REQUEST)
     appended = context.appends.end_transaction(
         partition,
         marker.producer_id,
@@ -112,10 +112,10 @@ def _append(
 def _wait(
     context: BrokerContext, response: "WriteTxnMarkersResponse", pending: list[_Pending], deadline_ms: int
 ) -> Steps:
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     waiting = []
-    pace = Pace()
+    pace = SliceCount()
     for one in pending:
         verdict = one.partition.verdict(one.required_offset, one.leader_epoch)
         if verdict is ErrorCode.NONE and one.place is not None:

@@ -25,7 +25,7 @@ from actors.node.api.security.rights import NODE_MAY
 from actors.node.api.security.speakers import named
 from actors.node.runtime.calls import Call, Refusals
 from actors.node.runtime.runtime import Runtime
-from actors.node.runtime.slices import Pace
+from actors.node.runtime.slices import SliceCount
 from actors.settings.node_config import NodeConfig
 from actors.wire.errors import ErrorCode
 
@@ -123,7 +123,7 @@ class Authorizer:
         if not self.enabled:
             return set(names)
         verdicts: dict[str, bool] = {}
-        pace = Pace()
+        pace = SliceCount()
         for name in names:
             if name not in verdicts:
                 verdicts[name] = judge(call, operation, resource, name)

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from actors.authentication.access_tokens import Expected, UnknownKey, checked
 from actors.authentication.exchange import Rejected
 from actors.authentication.key_set import SET_BYTES_MAX, BadKeySet, KeySet, key_set
-from actors.authentication.oauthbearer import Verdict
+from actors.authentication.oauthbearer import TokenVerdict
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.waiting import Timer
 from actors.settings.oauthbearer import OAuthBearerSettings
@@ -46,7 +46,7 @@ class KeySets:
         self._fetching = True
         self._runtime.download(self._settings.url, self._settings.trusted, SET_BYTES_MAX, self._fetched)
 
-    def check(self, token: str) -> Verdict | Hashable:
+    def check(self, token: str) -> TokenVerdict | Hashable:
         """The verdict on a token, or the key that is signalled when a fresh set has come that may know the token's key."""
         try:
             return self._verdict(token)
@@ -54,32 +54,32 @@ class KeySets:
             if not self._fetching:
                 now_ms = self._runtime.now.mono_ms
                 if self._asked_ms is not None and now_ms < self._asked_ms + ASKED_EVERY_MS:
-                    return Verdict(refused=str(unknown))
+                    return TokenVerdict(refused=str(unknown))
                 self._asked_ms = now_ms
                 self.fetch()
             return self._signal
 
-    def at_last(self, token: str) -> Verdict:
+    def at_last(self, token: str) -> TokenVerdict:
         """The verdict, with the keys that there are now."""
         try:
             return self._verdict(token)
         except UnknownKey as unknown:
-            return Verdict(refused=str(unknown))
+            return TokenVerdict(refused=str(unknown))
 
     @property
     def _signal(self) -> Hashable:
         return "keys of tokens", id(self)
 
-    def _verdict(self, token: str) -> Verdict:
+    def _verdict(self, token: str) -> TokenVerdict:
         now_ms = self._runtime.now.wall_ms
         try:
             claims = checked(token, self._keys, self._expected, now_ms)
         except UnknownKey:
             raise
         except Rejected as rejected:
-            return Verdict(refused=str(rejected))
+            return TokenVerdict(refused=str(rejected))
         # Within the clock skew a token may have ended: its login is good, and over at once.
-        return Verdict(claims.subject, max(1, claims.expires_ms - now_ms))
+        return TokenVerdict(claims.subject, max(1, claims.expires_ms - now_ms))
 
     def _fetched(self, result: object) -> None:
         self._fetching = False

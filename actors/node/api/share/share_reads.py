@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Extent
-from actors.broker.groups.share.delivery.share_partition import Limits
-from actors.broker.groups.share.delivery.share_sessions import Named, Owner
+from actors.broker.groups.share.delivery.acquisition import Acquired, AcquisitionRequest, Extent
+from actors.broker.groups.share.delivery.share_partition import ShareLimits
+from actors.broker.groups.share.delivery.share_sessions import Named, SessionOwner
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.reads import Read
 from actors.broker.replication.partition import Partition
-from actors.broker.replication.reading import Look, Reader, look, note_failure
-from actors.broker.replication.sessions import Entry, Session, Wanted, Warm
+from actors.broker.replication.reading import PartitionRead, Reader, look, note_failure
+from actors.broker.replication.sessions import Session, SessionPartition, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
 from actors.node.roles.broker.groups.share.share_partitions import LedSharePartition
 from actors.node.runtime.calls import Call
@@ -54,19 +54,19 @@ class Taken(NamedTuple):
     acquired: Sequence[Acquired]
 
 
-class Place:
+class SharePartitionRead:
     """One partition of a request, from its first look to the answer."""
 
     __slots__ = ("entry", "error", "found", "held", "named", "offset", "warm")
 
     def __init__(self, named: Named, session: Session) -> None:
         self.named = named
-        self.entry = Entry(Wanted(*named, 0, -1, -1, -1, 0), session)
+        self.entry = SessionPartition(Wanted(*named, 0, -1, -1, -1, 0), session)
         self.held: LedSharePartition | None = None
         self.error = ErrorCode.NONE
         self.offset = 0
         """Where it was read last."""
-        self.found: Look | None = None
+        self.found: PartitionRead | None = None
         self.warm: Warm | None = None
         """What has been read for the next look."""
 
@@ -80,7 +80,7 @@ class Place:
 class ShareReads:
     """The reads of one request."""
 
-    def __init__(self, context: BrokerContext, owner: Owner, call: Call) -> None:
+    def __init__(self, context: BrokerContext, owner: SessionOwner, call: Call) -> None:
         self._context = context
         self._owner = owner
         self._call = call
@@ -89,11 +89,11 @@ class ShareReads:
         self._session = Session(0, -1, True, 0)
         """A session that no later request finds: the entries of a look belong to one."""
 
-    def place(self, named: Named) -> Place:
+    def place(self, named: Named) -> SharePartitionRead:
         """A partition that the request wants."""
-        return Place(named, self._session)
+        return SharePartitionRead(named, self._session)
 
-    def idle(self, place: Place, limits: Limits) -> bool:
+    def idle(self, place: SharePartitionRead, limits: ShareLimits) -> bool:
         """Whether nothing can have come there for a member that waits. It is asked for each record and each member that
         waits, so it looks only at what is nearly always so."""
         held = place.held
@@ -104,7 +104,7 @@ class ShareReads:
             return False
         return not _offers(held, limits)
 
-    def readable(self, place: Place, limits: Limits) -> bool:
+    def readable(self, place: SharePartitionRead, limits: ShareLimits) -> bool:
         """Whether something may be acquired there, if it can be read. `place.error`: it cannot be at all."""
         place.found, place.error, held = None, ErrorCode.NONE, place.held
         if held is None or self._guarded or not held.partition.leads:
@@ -123,7 +123,9 @@ class ShareReads:
         share.log_starts_at(partition.log.log_start_offset)
         return _offers(held, limits) and (not held.reading or place.warm is not None)
 
-    def look(self, place: Place, records: int, bytes_max: int, limits: Limits, *, first: bool) -> Look:
+    def look(
+        self, place: SharePartitionRead, records: int, bytes_max: int, limits: ShareLimits, *, first: bool
+    ) -> PartitionRead:
         """Read for so many records, or say which job reads. It must be readable."""
         held, entry = place.held, place.entry
         assert held is not None
@@ -146,7 +148,7 @@ class ShareReads:
             held.record_bytes = found.size / (found.below - offset)
         return found
 
-    def available(self, place: Place, limits: Limits) -> int:
+    def available(self, place: SharePartitionRead, limits: ShareLimits) -> int:
         """About how many bytes there are, read or not. It must be readable."""
         held, found = place.held, place.found
         assert held is not None
@@ -154,7 +156,7 @@ class ShareReads:
         below = found.below if found is not None and size else held.share.next_offset()
         return size + max(0, int((_end(held.partition, limits) - below) * held.record_bytes))
 
-    def warmed(self, place: Place, result: Any) -> None:
+    def warmed(self, place: SharePartitionRead, result: Any) -> None:
         """A job has read something, or has failed to."""
         assert place.held is not None
         partition = place.held.partition
@@ -166,13 +168,13 @@ class ShareReads:
             self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
             partition.unreadable, place.entry.unread = True, place.offset
 
-    def seen(self, place: Place, result: Any) -> None:
+    def seen(self, place: SharePartitionRead, result: Any) -> None:
         """The job has ended, whether or not somebody waits for it."""
         assert place.held is not None
         note_failure(self._context.replicas, place.held.partition, result)
         self._context.shares.release_reading(place.held)
 
-    def take(self, place: Place, ask: Ask) -> Taken | None:
+    def take(self, place: SharePartitionRead, ask: AcquisitionRequest) -> Taken | None:
         """Acquire of what was read; None: nothing of it is for this member."""
         held, found = place.held, place.found
         if held is None or found is None or not found.size or not held.share.active:
@@ -188,7 +190,7 @@ class ShareReads:
         self._context.shares.gather(held)
         return Taken(_part(found.records, batches, begins, acquired), acquired) if acquired else None
 
-    def _refusal(self, place: Place) -> ErrorCode:
+    def _refusal(self, place: SharePartitionRead) -> ErrorCode:
         context, (topic_id, number) = self._context, place.named
         name = context.cache.topic_name(topic_id)
         if name is None:
@@ -197,16 +199,16 @@ class ShareReads:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partition = context.replicas.get(topic_id, number)
         if partition is None:
-            return context.lookups.absent(topic_id, number)
+            return context.availability.absent(topic_id, number)
         return ErrorCode.NONE if partition.leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _end(partition: Partition, limits: Limits) -> int:
+def _end(partition: Partition, limits: ShareLimits) -> int:
     """Where the records end that a group may have (rule 1)."""
     return partition.last_stable_offset if limits.committed_only else partition.high_watermark
 
 
-def _offers(held: LedSharePartition, limits: Limits) -> bool:
+def _offers(held: LedSharePartition, limits: ShareLimits) -> bool:
     """Whether something may be acquired that can be read. Nearly always, where many members wait, nothing is new; an unclean
     election may also have cut the log. While it is being loaded there is nothing."""
     share = held.share

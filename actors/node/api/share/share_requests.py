@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.share.delivery.share_sessions import Owner
-from actors.broker.replication.admission import Refused
+from actors.broker.groups.share.delivery.share_sessions import SessionOwner
+from actors.broker.replication.admission import RequestRefused
 from actors.metadata.features import SHARE_VERSION
 from actors.node.api.contexts import BrokerContext
 from actors.node.runtime.calls import Call
@@ -17,18 +17,23 @@ MEMBER_ID_CHARACTERS_MAX = 36
 NEVER_MS = 1 << 62
 
 
-def admitted(context: BrokerContext, request: "ShareAcknowledgeRequest | ShareFetchRequest", call: Call) -> Owner:
-    """The member that asks, if it may. Raises Refused: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
+def admitted(
+    context: BrokerContext, request: "ShareAcknowledgeRequest | ShareFetchRequest", call: Call
+) -> SessionOwner:
+    """The member that asks, if it may. Raises RequestRefused: UNSUPPORTED_VERSION, INVALID_REQUEST,
+    GROUP_AUTHORIZATION_FAILED."""
     if context.cache.image.feature(SHARE_VERSION) < 1:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "share groups need share.version 1: kafka-features.sh upgrade")
+        raise RequestRefused(
+            ErrorCode.UNSUPPORTED_VERSION, "share groups need share.version 1: kafka-features.sh upgrade"
+        )
     group, member = request.group_id, request.member_id
     if group is None:
-        raise Refused(ErrorCode.INVALID_REQUEST, "a group id is needed")
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, "a group id is needed")
     if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, group):
-        raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        raise RequestRefused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not member or len(member) > MEMBER_ID_CHARACTERS_MAX:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"a member id has 1 to {MEMBER_ID_CHARACTERS_MAX} characters")
-    return Owner(group, member)
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, f"a member id has 1 to {MEMBER_ID_CHARACTERS_MAX} characters")
+    return SessionOwner(group, member)
 
 
 def leader_of(context: BrokerContext, topic_id: bytes, number: int) -> tuple[int, int]:

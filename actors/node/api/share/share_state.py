@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_coordinator import Told, Verdict
+from actors.broker.groups.share.persistence.share_coordinator import ShareStateVerdict, Told
 from actors.node.api.contexts import BrokerContext
 from actors.node.runtime.answers import Answer, Close
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, joined
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, joined
 from actors.wire.messages import message
 
 Ask = Callable[[SharePartitionKey, Any, Told], None]
@@ -23,7 +23,7 @@ Ask = Callable[[SharePartitionKey, Any, Told], None]
 def answered(context: BrokerContext, request: Any, name: str, topic_result: str, ask: Ask) -> Steps:
     """Have every entry begun, then answer. `name`: the API; `topic_result`: the struct of its response that holds a
     topic."""
-    if not context.lookups.serving:
+    if not context.availability.serving:
         return Close("this broker is fenced")
     kind = message(f"{name}Response")
     answers: list[Answer] = []
@@ -39,7 +39,9 @@ def answered(context: BrokerContext, request: Any, name: str, topic_result: str,
     return joined(answers, partial(_reply, kind, topic_result))
 
 
-def _placed(places: list[tuple[bytes, int]], verdicts: list[Verdict]) -> list[tuple[tuple[bytes, int], Verdict]]:
+def _placed(
+    places: list[tuple[bytes, int]], verdicts: list[ShareStateVerdict]
+) -> list[tuple[tuple[bytes, int], ShareStateVerdict]]:
     return list(zip(places, verdicts, strict=True))
 
 
@@ -47,7 +49,7 @@ def _portions(request: Any) -> Iterator[list[tuple[bytes, Any]] | None]:
     """Entries by topic id, a slice's worth each; None: the slice is over before one is."""
     if not request.group_id:
         return
-    pace = Pace()
+    pace = SliceCount()
     for topic in request.topics:
         if not topic.partitions:
             return
@@ -67,9 +69,9 @@ def _portions(request: Any) -> Iterator[list[tuple[bytes, Any]] | None]:
 
 
 def _reply(
-    kind: Any, topic_result: str, results: list[list[tuple[tuple[bytes, int], Verdict]]]
+    kind: Any, topic_result: str, results: list[list[tuple[tuple[bytes, int], ShareStateVerdict]]]
 ) -> Generator[None, None, Any]:
-    found, pace = getattr(kind, topic_result), Pace()
+    found, pace = getattr(kind, topic_result), SliceCount()
     topics: dict[bytes, Any] = {}
     for portion in results:
         for (topic_id, number), verdict in portion:
@@ -82,7 +84,7 @@ def _reply(
     return kind(results=list(topics.values()))
 
 
-def _result(kind: Any, number: int, verdict: Verdict) -> Any:
+def _result(kind: Any, number: int, verdict: ShareStateVerdict) -> Any:
     """One partition's result: what a read is answered stands in it as far as the response has a place for it."""
     result = kind.PartitionResult(partition=number, error_code=verdict.error, error_message=verdict.message)
     state = verdict.state

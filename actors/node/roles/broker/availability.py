@@ -19,7 +19,7 @@ class Leader(NamedTuple):
     epoch: int
 
 
-class Lookups:
+class Availability:
     """The questions that are asked before a partition is looked at. They have no effect."""
 
     def __init__(

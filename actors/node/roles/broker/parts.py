@@ -8,14 +8,14 @@ from actors.broker.lifecycle.driving import Driving
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.lifecycle.recently_fenced import RecentlyFenced
 from actors.broker.replication.alter_isr_requests import IsrProposals
-from actors.broker.replication.fetchers import Limits
+from actors.broker.replication.fetchers import FetcherLimits
 from actors.broker.replication.partition import Cluster
 from actors.broker.replication.replicas import Replicas
 from actors.broker.replication.sessions import ENTRIES_MAX, ENTRY_BYTES, Sessions
 from actors.broker.replication.suspected_leaders import SuspectedLeaders
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.coordinators.coordinator_loading import Loadings
 from actors.node.roles.broker.groups.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.groups.share.share_coordinator import ShareCoordinator
@@ -62,16 +62,16 @@ class BrokerParts:
         self.replicas = Replicas(
             self.cluster, IsrProposals(config.broker_id, self.cluster.lag_ms_max // 2), _limits(config), self.logs.open
         )
-        self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
-        self.moves = LogDirMoves(runtime, self.logs, self.cache, self.replicas, self.lookups)
-        self.appends = Appends(runtime, self.replicas, self.logs, self.lifecycle, self.lookups)
+        self.availability = Availability(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
+        self.moves = LogDirMoves(runtime, self.logs, self.cache, self.replicas, self.availability)
+        self.appends = Appends(runtime, self.replicas, self.logs, self.lifecycle, self.availability)
         self.sessions = Sessions(
             runtime.random.below,
             value("max.incremental.fetch.session.cache.slots"),
             runtime.ledger.account("FetchSessions", ENTRIES_MAX * ENTRY_BYTES),
         )
         self.fetches = Fetches(
-            runtime, requests.connections, self.replicas, self.lookups, self.appends, self.sessions, self.quotas
+            runtime, requests.connections, self.replicas, self.availability, self.appends, self.sessions, self.quotas
         )
         self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
         self.end_offsets = EndOffsets(runtime, channels, self.cache)
@@ -86,7 +86,7 @@ class BrokerParts:
         )
         self.verification = TransactionVerification(runtime, channels, self.cache, self.transactions)
         self.produces = Produces(
-            runtime, self.replicas, self.lookups, self.appends, Order(runtime, requests), self.verification
+            runtime, self.replicas, self.availability, self.appends, Order(runtime, requests), self.verification
         )
         self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends, loadings)
         self.shares = SharePartitions(runtime, requests, self.replicas, self.share_persister, self.groups.settings_of)
@@ -109,9 +109,9 @@ def _cluster(config: NodeConfig) -> Cluster:
     return cluster
 
 
-def _limits(config: NodeConfig) -> Limits:
+def _limits(config: NodeConfig) -> FetcherLimits:
     value = config.value
-    return Limits(
+    return FetcherLimits(
         value("replica.fetch.wait.max.ms"),
         value("replica.fetch.min.bytes"),
         value("replica.fetch.response.max.bytes"),

@@ -12,7 +12,7 @@ from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import Image
 from actors.node.net.channels import Channels
 from actors.node.net.request_channel import RequestChannel
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from actors.node.roles.broker.log.scrubber import Scrubber
@@ -25,7 +25,7 @@ from actors.node.roles.broker.parts import BrokerParts
 from actors.node.roles.broker.quotas.client_quotas import KIND
 from actors.node.roles.broker.quotas.replication_throttles import Throttles
 from actors.node.roles.broker.replication.alter_isr import AlterIsr
-from actors.node.roles.broker.replication.partition_effects import Gathered
+from actors.node.roles.broker.replication.partition_effects import PartitionEffects
 from actors.node.roles.broker.replication.replication import Replication
 from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
@@ -40,7 +40,7 @@ class BrokerRole(BrokerParts):
     act."""
 
     def __init__(
-        self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
+        self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: QuorumReplica, storage: Storage
     ) -> None:
         super().__init__(runtime, requests, channels, storage)
         self._runtime = runtime
@@ -50,7 +50,7 @@ class BrokerRole(BrokerParts):
         self._gathering = (*self._coordinators, self.share_persister, self.shares)
         self.cleaner = LogCleaner(runtime, self.logs, self.cache, self.replicas)
         self.scrubber = Scrubber(runtime, channels, self.logs, self.cache, self.replicas, self.cleaner)
-        self.gathered = Gathered(
+        self.partition_effects = PartitionEffects(
             runtime,
             self.replicas,
             self.logs,
@@ -66,9 +66,11 @@ class BrokerRole(BrokerParts):
             self.logs,
             self.lifecycle,
             self.suspected_leaders,
-            self.gathered,
+            self.partition_effects,
         )
-        self.alter_isr = AlterIsr(runtime, channels, self.replicas, self.lifecycle, self.lookups, self.gathered)
+        self.alter_isr = AlterIsr(
+            runtime, channels, self.replicas, self.lifecycle, self.availability, self.partition_effects
+        )
         self.heartbeats = BrokerHeartbeats(
             runtime,
             requests,
@@ -77,7 +79,7 @@ class BrokerRole(BrokerParts):
             storage.cluster_id,
             self.cache,
             self.lifecycle,
-            self.lookups,
+            self.availability,
             self.replicas,
             self.logs,
             self.producer_id_blocks,
@@ -94,7 +96,7 @@ class BrokerRole(BrokerParts):
             self.groups,
             self.share_state,
             self.recently_fenced,
-            self.gathered,
+            self.partition_effects,
             Throttles(self.cache, self.cluster),
         )
         if quorum.told_leader is not None:
@@ -105,7 +107,7 @@ class BrokerRole(BrokerParts):
                 self.replicas,
                 self.logs,
                 self.applier,
-                self.gathered,
+                self.partition_effects,
                 quorum.told_leader,
                 self._count_partitions,
             )
@@ -158,7 +160,7 @@ class BrokerRole(BrokerParts):
         self._count_partitions()
         if self._started and not self.applier.caught_up:
             self._catch_up()
-        self.gathered.run()
+        self.partition_effects.run()
 
     def gained(self, epoch: int, next_offset: int) -> None:
         """Do nothing when this node leads the quorum: that is the controller's."""
@@ -189,7 +191,7 @@ class BrokerRole(BrokerParts):
         for one in self._coordinators:
             one.tick(now)
         self.shares.tick(now)
-        self.gathered.run()
+        self.partition_effects.run()
 
     def append(self) -> None:
         """Append what the requests of the turn have the coordinators write, when they are done."""
@@ -203,7 +205,7 @@ class BrokerRole(BrokerParts):
         self.append()
         self.logs.end(self.replicas)
         self._unreadable.give_up()
-        self.gathered.run()
+        self.partition_effects.run()
         self.shares.end_turn()
         self.share_persister.end_turn()
         self.alter_isr.end_turn()
@@ -220,7 +222,7 @@ class BrokerRole(BrokerParts):
         due = min(due, self.transactions.deadline_ms(), self.share_state.deadline_ms(), self.shares.deadline_ms())
         if self.logs.in_use:
             due = min(due, self.logs.deadline_ms(), self.cleaner.deadline_ms(), self.scrubber.deadline_ms())
-        if not self.replicas.proposals.idle and self.lookups.serving:
+        if not self.replicas.proposals.idle and self.availability.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due
 

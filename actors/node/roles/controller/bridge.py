@@ -44,7 +44,7 @@ from actors.controller.soft_state import Soft
 from actors.controller.state import Result
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint, Op, TopicGone
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.runtime import Runtime
 from actors.ports.zookeeper import (
     REQUEST_BYTES_MAX,
@@ -97,7 +97,7 @@ class Bridge:
     def __init__(
         self,
         runtime: Runtime,
-        quorum: Quorum,
+        quorum: QuorumReplica,
         role: Controller,
         cluster_id: str,
         connect: str,

@@ -12,7 +12,7 @@ from actors.controller.options import POLICIES, Options
 from actors.controller.state import State
 from actors.metadata.image import Image
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.quorum.snapshots import Snapshotting
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -40,7 +40,7 @@ class Controller(Protocol):
 class ControllerHeartbeats:
     """The heartbeats of one controller. Every controller runs them; what they do depends on whether it is active."""
 
-    def __init__(self, channels: Channels, quorum: Quorum, role: Controller) -> None:
+    def __init__(self, channels: Channels, quorum: QuorumReplica, role: Controller) -> None:
         self._channels = channels
         self._quorum = quorum
         self._role = role
@@ -87,7 +87,7 @@ class ControllerHeartbeats:
         role, taker = self._role, self._role.snapshotting
         state = role.state()
         snapshots.report(state, role.me, taker.offset, FEATURES, now)
-        progress = snapshots.Progress(taker.bytes_since, self._quorum.raft.degraded)
+        progress = snapshots.SnapshotInputs(taker.bytes_since, self._quorum.raft.degraded)
         if snapshots.next_snapshot(state, progress, now) != role.me or taker.busy:
             return
         others = len(state.controllers) > 1

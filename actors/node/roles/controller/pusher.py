@@ -34,7 +34,7 @@ from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import Image, Pin
 from actors.metadata.ops import EndPoint, TopicGone
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.roles.controller.introductions import Introductions
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -69,7 +69,7 @@ class Pusher:
     """The news that the active controller tells brokers that do not pull."""
 
     def __init__(
-        self, runtime: Runtime, channels: Channels, quorum: Quorum, storage: Storage, role: Controller
+        self, runtime: Runtime, channels: Channels, quorum: QuorumReplica, storage: Storage, role: Controller
     ) -> None:
         self._runtime = runtime
         self._channels = channels

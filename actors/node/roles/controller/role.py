@@ -40,7 +40,7 @@ from actors.metadata.ops import ConfigSet, EndPoint, FeatureSet, Op
 from actors.node.net.channels import Channels
 from actors.node.net.long_refusals import answered_in_pieces
 from actors.node.net.request_channel import RequestChannel
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.quorum.snapshots import Snapshotting
 from actors.node.roles.controller.bridge import Bridge
 from actors.node.roles.controller.heartbeats import ControllerHeartbeats
@@ -71,7 +71,7 @@ class ControllerRole:
     """The controller role of a node, active or standby."""
 
     def __init__(
-        self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
+        self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: QuorumReplica, storage: Storage
     ) -> None:
         self._runtime = runtime
         self._requests = requests

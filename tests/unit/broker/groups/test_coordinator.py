@@ -13,7 +13,7 @@ from actors.broker.coordinators.java_hash import java_hash
 from actors.broker.groups.classic import groups as classic_groups
 from actors.broker.groups.classic import records as classic
 from actors.broker.groups.classic import state
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic.records import group_key, group_record
 from actors.broker.groups.classic.state import Group, GroupState
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
@@ -21,7 +21,7 @@ from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import GroupSettings
 from actors.broker.groups.member_groups import GroupConfig
-from actors.broker.groups.records import CommittedOffset, ForeignLine, Line, OffsetLine, offset_record, read
+from actors.broker.groups.records import CommittedOffset, ForeignLine, GroupLine, OffsetLine, offset_record, read
 from actors.broker.groups.share import groups as share
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -61,7 +61,7 @@ class World:
 
     def __init__(self, delay_ms: int = 0, size_max: int = 10) -> None:
         self.machine = Coordinator(
-            GroupSettings(1, Policy(delay_ms, size_max), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
+            GroupSettings(1, GroupPolicy(delay_ms, size_max), 100, 60_000, 64, 1_000_000, CONSUMER, SHARE), NoTopics()
         )
         self.now = Now(1, 1_000_000)
         self.log: list[Record] = []
@@ -1224,7 +1224,7 @@ def test_java_hash_places_groups_as_kafka_does() -> None:
     assert java_hash("a") == 97
     assert java_hash("console-consumer-12345") == java_reference("console-consumer-12345")
     assert java_hash("polygenelubricants") == -(1 << 31)
-    machine = Coordinator(GroupSettings(50, Policy(0, 1), 0, 1, 0, 0, CONSUMER, SHARE), NoTopics())
+    machine = Coordinator(GroupSettings(50, GroupPolicy(0, 1), 0, 1, 0, 0, CONSUMER, SHARE), NoTopics())
     assert machine.partition_of("polygenelubricants") == 0
 
 
@@ -1261,7 +1261,7 @@ def test_records_round_trip() -> None:
     group = world.machine.group("g")
     assert group and not isinstance(group, ErrorCode)
     line = read(READERS, *group_record(group))
-    assert isinstance(line, Line) and line.data is not None
+    assert isinstance(line, GroupLine) and line.data is not None
     assert {m.id: (m.assignment, m.protocols) for m in line.data.members.values()} == {
         m.id: (m.assignment, [("range", m.metadata("range"))]) for m in group.members.values()
     }, "of the protocols the chosen one is written"

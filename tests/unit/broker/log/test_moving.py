@@ -19,7 +19,7 @@ from actors.broker.log.directories.directory import (
     read_move,
 )
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.moving import Copied, Copy, Lost, Move, Next, Stage, common_end
+from actors.broker.log.moving import Copied, Copy, MissingBatch, Move, Next, Stage, common_end
 from actors.broker.log.producers.markers import CONTROL, Marker
 from actors.broker.log.producers.markers import build as build_marker
 from actors.broker.log.recovery import recover
@@ -342,7 +342,7 @@ def test_damage_of_the_current_log_is_noticed() -> None:
     move = Move(current, future)
     wanted = move.look(1_000)
     assert isinstance(wanted, Copy)
-    with pytest.raises(Lost):
+    with pytest.raises(MissingBatch):
         move.take(wanted(), 1_000, 0)
 
 
@@ -359,7 +359,7 @@ def test_damage_that_no_checksum_covers_is_noticed(field: int, near: bool) -> No
     for _ in range(12):
         put(current, build(2))
     current.disk.corrupt(current.segments[2].path(".log"), field, 1 << 4)  # type: ignore[attr-defined]
-    with pytest.raises((CorruptBatch, Lost)):
+    with pytest.raises((CorruptBatch, MissingBatch)):
         finish(move)
     assert committed(future) == committed(current)[: len(committed(future))]
 

@@ -28,7 +28,7 @@ def told(lab: Lab, id: int, assignment: Assignment | None, number: int = 0) -> N
     """One partition, from nowhere."""
     state = PartitionState("t", TOPIC_ID, number, assignment)
     lab.broker(id).applier.apply(MetadataDelta(partitions=[state], leaders_changed=True))
-    lab.broker(id).gathered.run()
+    lab.broker(id).partition_effects.run()
 
 
 def replayed(lab: Lab, *changes: Any) -> None:

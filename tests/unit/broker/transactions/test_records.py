@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.transactions.records import Line, key, read, record
-from actors.broker.transactions.state import AT_REST, BY_NUMBER, NO_ID, NO_TIME_MS, State, Transaction
+from actors.broker.transactions.records import TransactionLine, key, read, record
+from actors.broker.transactions.state import AT_REST, BY_NUMBER, NO_ID, NO_TIME_MS, Transaction, TransactionState
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "transaction_state" / "records.txt"
 ROWS = [line.split() for line in GOLDEN.read_text().splitlines()]
@@ -15,19 +15,19 @@ ONE = frozenset((("t", 3),))
 
 
 def made(
-    producer: int, previous: int, next: int, epoch: int, state: State, partitions: frozenset[tuple[str, int]],
+    producer: int, previous: int, next: int, epoch: int, state: TransactionState, partitions: frozenset[tuple[str, int]],
     started: int, updated: int, client: int,
 ) -> Transaction:  # fmt: skip
     return Transaction(producer, epoch, -1, previous, next, 60000, state, partitions, started, updated, client)
 
 
 EXPECTED = {
-    "empty": ("a", made(1000, 1000, -1, 0, State.EMPTY, frozenset(), -1, 1700000000000, 0)),
-    "ongoing": ("my-id", made(1000, 1000, -1, 5, State.ONGOING, ONE, 1700000000001, 1700000000002, 2)),
-    "prepare-commit": ("my-id", made(1000, 1000, 1001, 32767, State.PREPARE_COMMIT, ONE, 1, 2, 2)),
-    "prepare-abort": ("\u00fc\u4e16", made(7, 6, -1, 1, State.PREPARE_ABORT, frozenset(), 1, 2, 0)),
-    "complete-commit": ("my-id", made(1001, 1000, -1, 0, State.COMPLETE_COMMIT, frozenset(), 1, 3, 2)),
-    "complete-abort": ("my-id", made(1001, 1001, -1, 0, State.COMPLETE_ABORT, frozenset(), 1, 3, 0)),
+    "empty": ("a", made(1000, 1000, -1, 0, TransactionState.EMPTY, frozenset(), -1, 1700000000000, 0)),
+    "ongoing": ("my-id", made(1000, 1000, -1, 5, TransactionState.ONGOING, ONE, 1700000000001, 1700000000002, 2)),
+    "prepare-commit": ("my-id", made(1000, 1000, 1001, 32767, TransactionState.PREPARE_COMMIT, ONE, 1, 2, 2)),
+    "prepare-abort": ("\u00fc\u4e16", made(7, 6, -1, 1, TransactionState.PREPARE_ABORT, frozenset(), 1, 2, 0)),
+    "complete-commit": ("my-id", made(1001, 1000, -1, 0, TransactionState.COMPLETE_COMMIT, frozenset(), 1, 3, 2)),
+    "complete-abort": ("my-id", made(1001, 1001, -1, 0, TransactionState.COMPLETE_ABORT, frozenset(), 1, 3, 0)),
 }
 
 
@@ -39,7 +39,7 @@ def test_apache_kafkas_records_are_read_and_written(row: list[str]) -> None:
     assert record(id, transaction, flexible) == (key_bytes, value)
     if not flexible:
         transaction = transaction._replace(previous_id=NO_ID, next_id=NO_ID, client_version=0)
-    assert read(key_bytes, value) == Line(id, transaction)
+    assert read(key_bytes, value) == TransactionLine(id, transaction)
 
 
 def test_all_of_apache_kafkas_states_are_here() -> None:
@@ -52,7 +52,7 @@ def test_all_of_apache_kafkas_states_are_here() -> None:
 
 def test_a_null_value_removes_and_other_keys_mean_nothing() -> None:
     assert record("a", None, 1) == (key("a"), None)
-    assert read(key("a"), None) == Line("a", None)
+    assert read(key("a"), None) == TransactionLine("a", None)
     assert read(b"\0\1\0\1a", b"\0\0") is None
     assert read(None, b"x") is None
     assert read(b"\0", b"x") is None
@@ -82,14 +82,20 @@ def test_a_state_that_is_never_written_is_strange(status: int) -> None:
 
 @given(
     st.text(min_size=1, max_size=40),
-    st.sampled_from([state for state in State if state not in (State.DEAD, State.PREPARE_EPOCH_FENCE)]),
+    st.sampled_from(
+        [
+            state
+            for state in TransactionState
+            if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
+        ]
+    ),
     st.sets(st.tuples(st.text(min_size=1, max_size=5), st.integers(0, 2**31 - 1)), max_size=6),
     st.integers(0, 2**63 - 1),
     st.integers(0, 2**15 - 1),
     st.integers(-1, 2**63 - 1),
 )
 def test_what_is_written_is_read(
-    id: str, state: State, partitions: set[tuple[str, int]], producer: int, epoch: int, started: int
+    id: str, state: TransactionState, partitions: set[tuple[str, int]], producer: int, epoch: int, started: int
 ) -> None:
     kept = frozenset() if state in AT_REST else frozenset(partitions)
     transaction = made(producer, producer, -1, epoch, state, kept, started if started >= 0 else NO_TIME_MS, 5, 2)
@@ -97,4 +103,4 @@ def test_what_is_written_is_read(
         written = record(id, transaction, 1)
     except UnicodeEncodeError:
         return  # a lone surrogate never arrives: names are UTF-8
-    assert read(*written) == Line(id, transaction)
+    assert read(*written) == TransactionLine(id, transaction)

@@ -16,8 +16,8 @@ from actors.client.metadata import Broker, Partition, Topic
 from actors.client.operations.cluster import Cluster, Quorum, Replica
 from actors.command import cli
 from actors.command.by_address import connection, consuming, health, places, producing
-from actors.command.by_address.places import Span, Where
-from actors.command.output.record_format import Shown
+from actors.command.by_address.places import PlaceInPartitions, Span
+from actors.command.output.record_format import PrintedRecord
 from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.settings.keys import ConfigError
@@ -138,16 +138,16 @@ def test_where_nobody_answers_there_is_one_sentence(
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("beginning", Where("beginning")),
-        ("end", Where("end")),
-        ("17", Where("offset", 17)),
-        ("-5", Where("last", 5)),
-        ("2026-11-28T14:02", Where("time", 1_795_874_520_000)),
-        ("2026-11-28T15:02+01:00", Where("time", 1_795_874_520_000)),
-        ("2026-11-28", Where("time", 1_795_824_000_000)),
+        ("beginning", PlaceInPartitions("beginning")),
+        ("end", PlaceInPartitions("end")),
+        ("17", PlaceInPartitions("offset", 17)),
+        ("-5", PlaceInPartitions("last", 5)),
+        ("2026-11-28T14:02", PlaceInPartitions("time", 1_795_874_520_000)),
+        ("2026-11-28T15:02+01:00", PlaceInPartitions("time", 1_795_874_520_000)),
+        ("2026-11-28", PlaceInPartitions("time", 1_795_824_000_000)),
     ],
 )
-def test_places(text: str, wanted: Where) -> None:
+def test_places(text: str, wanted: PlaceInPartitions) -> None:
     assert places.where(text) == wanted
 
 
@@ -161,13 +161,13 @@ KNOWN = {("t", 0): Span(10, 20), ("t", 1): Span(0, 3)}
 @pytest.mark.parametrize(
     ("place", "wanted"),
     [
-        (Where("beginning"), (10, 0)),
-        (Where("end"), (20, 3)),
-        (Where("last", 5), (15, 0)),
-        (Where("offset", 12), (12, 3)),
+        (PlaceInPartitions("beginning"), (10, 0)),
+        (PlaceInPartitions("end"), (20, 3)),
+        (PlaceInPartitions("last", 5), (15, 0)),
+        (PlaceInPartitions("offset", 12), (12, 3)),
     ],
 )
-def test_a_place_stays_within_what_a_partition_has(place: Where, wanted: tuple[int, int]) -> None:
+def test_a_place_stays_within_what_a_partition_has(place: PlaceInPartitions, wanted: tuple[int, int]) -> None:
     steps = places.offsets(place, KNOWN)
     with pytest.raises(StopIteration) as end:
         next(steps)
@@ -284,7 +284,7 @@ def test_ctrl_c_ends_the_input_or_where_lines_are_written_the_transaction(
         def begin(self) -> None:
             pass
 
-        def write(self, lines: list[producing.Line]) -> None:
+        def write(self, lines: list[producing.InputLine]) -> None:
             made.extend(one.value.decode() for one in lines)
             if when:
                 raise KeyboardInterrupt
@@ -314,7 +314,7 @@ def test_a_terminal_without_unicode_gets_escapes(monkeypatch: pytest.MonkeyPatch
 
     terminal = Terminal(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr("sys.stdout", terminal)
-    consuming._writer(options(json=False, format=r"%v\n"))(Shown("t", 0, 0, 5, None, "café".encode(), ()))
+    consuming._writer(options(json=False, format=r"%v\n"))(PrintedRecord("t", 0, 0, 5, None, "café".encode(), ()))
     terminal.flush()
     assert terminal.buffer.getvalue() == b"caf\\u00e9\n"  # type: ignore[attr-defined]
 

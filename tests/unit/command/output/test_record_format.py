@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from actors.command.output.record_format import BadFormat, Shown, line, pieces, raw, text
+from actors.command.output.record_format import BadFormat, PrintedRecord, line, pieces, raw, text
 
-RECORD = Shown("orders", 3, 17, 1000, b"k\xff", b"v\x1b[2J\nw", ((b"h", b"1"), (b"h", None)))
-NULL = Shown("orders", 0, 0, -1, None, None, ())
+RECORD = PrintedRecord("orders", 3, 17, 1000, b"k\xff", b"v\x1b[2J\nw", ((b"h", b"1"), (b"h", None)))
+NULL = PrintedRecord("orders", 0, 0, -1, None, None, ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from actors.bridge.checks import Findings, findings
 from actors.host.bridge import bridge_cluster, bridge_settings
-from actors.host.bridge.bridge_cluster import Shape
+from actors.host.bridge.bridge_cluster import WantedCluster
 from actors.metadata.ops import EndPoint
 from actors.settings.keys import ConfigError
 from actors.settings.node_config import node_config
@@ -30,8 +30,8 @@ def found(**listeners: int) -> Findings:
     return golden._replace(brokers=brokers, listeners=sorted(listeners))
 
 
-def shape(listener: str = "INTERNAL", host: str = "127.0.0.1", common: dict[str, str] | None = None) -> Shape:
-    return Shape(Path("over"), "zk:2181", 3, 2, host, 0, listener, OBEYED if common is None else common)
+def shape(listener: str = "INTERNAL", host: str = "127.0.0.1", common: dict[str, str] | None = None) -> WantedCluster:
+    return WantedCluster(Path("over"), "zk:2181", 3, 2, host, 0, listener, OBEYED if common is None else common)
 
 
 def objections(cluster: Findings, **given: str) -> list[str]:

@@ -6,13 +6,13 @@ import pytest
 
 from actors.command.output import screen
 from actors.host.bridge import bridge_state
-from actors.host.bridge.bridge_state import Noted
+from actors.host.bridge.bridge_state import BridgeState
 
 
 def said(**note: object) -> dict[str, object]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bridge_state, "Session", lambda connect, timeout_s: Anybody())
-        patched.setattr(bridge_state, "noted", lambda session: Noted(note, 1001))
+        patched.setattr(bridge_state, "noted", lambda session: BridgeState(note, 1001))
         return bridge_state.shown("zk:2181")
 
 

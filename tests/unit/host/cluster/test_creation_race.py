@@ -177,8 +177,8 @@ def test_no_vote_is_given_up_before_the_new_disk_follows(tmp_path: Path, monkeyp
     kept = [("members", "members"), ("wait_for_observer", "follows"), ("remove", "old vote"), ("add", "new vote")]
     from actors.host.cluster import controllers, quorum_changes
 
-    (key,) = [quorum_changes.Key(1001, b"n" * 16)]
-    members = quorum_changes.Members(1001, 5, {1001: quorum_changes.Key(1001, b"o" * 16)}, {key: 5})
+    (key,) = [quorum_changes.MetadataReplica(1001, b"n" * 16)]
+    members = quorum_changes.Members(1001, 5, {1001: quorum_changes.MetadataReplica(1001, b"o" * 16)}, {key: 5})
     for name, step in kept:
         monkeypatch.setattr(
             quorum_changes,

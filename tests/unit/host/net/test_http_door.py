@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from actors.host.net import http_door
-from actors.host.net.http_door import CONNECTIONS_MAX, Asked, HttpDoor
+from actors.host.net.http_door import CONNECTIONS_MAX, HttpDoor, PageRequest
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +29,7 @@ class Book:
         self.made += 1
         return self
 
-    def form(self, asked: Asked) -> tuple[Mapping[str, str], bytes]:
+    def form(self, asked: PageRequest) -> tuple[Mapping[str, str], bytes]:
         if asked.headers.get("accept") == "nonsense":
             raise ValueError
         return {"Content-Type": "text/plain"}, self.body + b" %d" % self.made

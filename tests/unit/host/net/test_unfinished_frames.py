@@ -1,6 +1,6 @@
 """Who is read on, who waits and who must go when frames that are not whole yet hold memory."""
 
-from actors.host.net.unfinished_frames import ORDINARY_BYTES_MAX, SLOW_MS, STALLED_MS, Room
+from actors.host.net.unfinished_frames import ORDINARY_BYTES_MAX, SLOW_MS, STALLED_MS, FrameRoom
 
 MIB = 1 << 20
 LARGE = ORDINARY_BYTES_MAX + 1
@@ -20,7 +20,7 @@ class Frame:
         return self.paused
 
 
-def asked(room: Room, *sizes: int) -> list[Frame]:
+def asked(room: FrameRoom, *sizes: int) -> list[Frame]:
     frames = []
     for size in sizes:
         frames.append(Frame())
@@ -29,7 +29,7 @@ def asked(room: Room, *sizes: int) -> list[Frame]:
 
 
 def test_what_finds_no_room_waits_in_line() -> None:
-    room = Room(40 * MIB)
+    room = FrameRoom(40 * MIB)
     first, second, third, small = asked(room, 15 * MIB, 10 * MIB, 4 * MIB, MIB)
     assert [one.inside for one in (first, second, third)] == [True, False, False], "a smaller one does not overtake"
     assert small.inside, "large frames delay large ones only"
@@ -42,7 +42,7 @@ def test_what_finds_no_room_waits_in_line() -> None:
 
 
 def test_a_frame_that_is_larger_than_the_room_is_let_in_alone() -> None:
-    room = Room(20 * MIB)
+    room = FrameRoom(20 * MIB)
     giant, other = asked(room, 90 * MIB, LARGE)
     assert giant.inside and not other.inside
     room.leave(giant, 1)
@@ -50,7 +50,7 @@ def test_a_frame_that_is_larger_than_the_room_is_let_in_alone() -> None:
 
 
 def test_one_that_leaves_the_line_lets_the_next_in() -> None:
-    room = Room(20 * MIB)
+    room = FrameRoom(20 * MIB)
     first, giant, third = asked(room, 5 * MIB, 9 * MIB, 3 * MIB)
     assert first.inside and not giant.inside and not third.inside
     room.leave(giant, 1)
@@ -58,7 +58,7 @@ def test_one_that_leaves_the_line_lets_the_next_in() -> None:
 
 
 def test_one_that_stalls_or_is_slow_is_late_only_while_others_wait() -> None:
-    room = Room(20 * MIB)
+    room = FrameRoom(20 * MIB)
     stalled, slow, busy = asked(room, 3 * MIB, 3 * MIB, 4 * MIB)
     now_ms = SLOW_MS + 3000 + 1
     slow.moved_ms = busy.moved_ms = now_ms

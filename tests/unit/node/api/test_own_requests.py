@@ -121,7 +121,7 @@ def test_a_fenced_broker_serves_itself_no_more_than_others() -> None:
     lab.pass_ms(100)
     lab.controller_up = False
     lab.pass_ms(30_000)
-    assert not lab.broker(1).lookups.serving
+    assert not lab.broker(1).availability.serving
     node.channels.itself("WriteTxnMarkers", request, answers.append)
     lab.settle()
     assert isinstance(answers[1], ChannelError) and "fenced" in str(answers[1])

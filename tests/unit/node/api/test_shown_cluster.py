@@ -84,7 +84,7 @@ def test_a_broker_of_rayft_names_the_controller_where_its_clients_reach_it(key: 
     context: Any = SimpleNamespace(
         **vars(controller.context),
         cache=cache,
-        lookups=SimpleNamespace(serving=True),
+        availability=SimpleNamespace(serving=True),
         recently_fenced=RecentlyFenced(),
         suspected_leaders=SimpleNamespace(now=lambda now_ms: ()),
         driving=SimpleNamespace(controller=driver),

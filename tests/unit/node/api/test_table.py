@@ -118,8 +118,8 @@ def test_clients_beside_the_brokers_may_use_their_listener() -> None:
 def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: int, looked_at: bool) -> None:
     closed: list[str] = []
     requests: Any = SimpleNamespace(close=lambda connection, why: closed.append(why))
-    lookups = SimpleNamespace(serving=False, admits=lambda connection, key: False)
-    broker: Any = SimpleNamespace(lookups=lookups, quotas=None, authorizer=SimpleNamespace(enabled=False))
+    availability = SimpleNamespace(serving=False, admits=lambda connection, key: False)
+    broker: Any = SimpleNamespace(availability=availability, quotas=None, authorizer=SimpleNamespace(enabled=False))
     nothing: Any = None
     runtime: Any = SimpleNamespace(ledger=Ledger())
     dispatch = Dispatch(runtime, requests, nothing, nothing, broker, None)

@@ -3,19 +3,19 @@
 import random
 
 from actors.node.net.connections import Connection, Slot
-from actors.node.net.mailbox import IN_LINE, SHARE_NS, Line, Mailbox, _Place
+from actors.node.net.mailbox import IN_LINE, SHARE_NS, Mailbox, TurnsOfConnections, _Place
 from actors.node.runtime.calls import Lane, Listener
 
 LONG_NS = 30_000_000
 
 
-def put(line: Line, conn: int, count: int = 1, host: str = "h") -> None:
+def put(line: TurnsOfConnections, conn: int, count: int = 1, host: str = "h") -> None:
     connection = Connection(conn, Listener.CLIENT, "PLAINTEXT", host)
     for number in range(count):
         line.put((conn, memoryview(bytes([number % 256])), Slot(connection, 1)))
 
 
-def taken(line: Line, spent_ns: int) -> int | None:
+def taken(line: TurnsOfConnections, spent_ns: int) -> int | None:
     item = line.take()
     if item is None:
         return None
@@ -24,7 +24,7 @@ def taken(line: Line, spent_ns: int) -> int | None:
 
 
 def test_a_client_that_asks_now_and_then_waits_for_one_request_of_forty_that_ask_for_much() -> None:
-    line, choose = Line(), random.Random(1)
+    line, choose = TurnsOfConnections(), random.Random(1)
     for conn in range(40):
         put(line, conn, 10)
     for _ in range(100):
@@ -35,7 +35,7 @@ def test_a_client_that_asks_now_and_then_waits_for_one_request_of_forty_that_ask
 
 
 def test_connections_share_the_time_and_not_the_requests() -> None:
-    line, spent = Line(), {1: 0, 2: 0}
+    line, spent = TurnsOfConnections(), {1: 0, 2: 0}
     put(line, 1, 1000)
     put(line, 2, 1000)
     for _ in range(300):
@@ -47,7 +47,7 @@ def test_connections_share_the_time_and_not_the_requests() -> None:
 
 
 def test_hosts_share_the_time_however_many_connections_each_has() -> None:
-    line, spent = Line(), {"one": 0, "many": 0}
+    line, spent = TurnsOfConnections(), {"one": 0, "many": 0}
     put(line, 0, 1000, "one")
     for conn in range(1, 51):
         put(line, conn, 100, "many")
@@ -58,7 +58,7 @@ def test_hosts_share_the_time_however_many_connections_each_has() -> None:
 
 
 def test_a_host_whose_other_connections_are_silent_or_gone_has_its_whole_share() -> None:
-    line, spent = Line(), {1: 0, 2: 0}
+    line, spent = TurnsOfConnections(), {1: 0, 2: 0}
     for conn in range(10, 40):
         put(line, conn, 1, "one")
         taken(line, 1000)
@@ -74,7 +74,7 @@ def test_a_host_whose_other_connections_are_silent_or_gone_has_its_whole_share()
 
 
 def test_connections_that_go_while_they_stand_in_the_line_no_longer_count_against_their_host() -> None:
-    line, spent = Line(), {1: 0, 2: 0}
+    line, spent = TurnsOfConnections(), {1: 0, 2: 0}
     put(line, 0, 1, "other")
     for conn in (1, *range(10, 40)):
         put(line, conn, 1000, "one")
@@ -90,7 +90,7 @@ def test_connections_that_go_while_they_stand_in_the_line_no_longer_count_agains
 
 
 def test_small_requests_of_one_connection_run_together_for_its_share() -> None:
-    line = Line()
+    line = TurnsOfConnections()
     put(line, 1, 100)
     put(line, 2, 100)
     order = [taken(line, SHARE_NS // 5) for _ in range(20)]
@@ -98,7 +98,7 @@ def test_small_requests_of_one_connection_run_together_for_its_share() -> None:
 
 
 def test_every_request_is_taken_once_and_in_the_order_of_its_connection() -> None:
-    choose, line = random.Random(1), Line()
+    choose, line = random.Random(1), TurnsOfConnections()
     left, seen = {conn: 60 for conn in range(5)}, {conn: -1 for conn in range(5)}
     connection = Connection(1, Listener.CLIENT, "PLAINTEXT", "h")
     while any(left.values()) or line.size:
@@ -130,7 +130,7 @@ def test_a_connection_that_goes_costs_what_it_had_queued() -> None:
 
 def test_a_request_whose_slices_use_up_every_turn_lets_in_whoever_stands_in_the_line() -> None:
     for aside in (False, True):
-        line, connection = Line(), Connection(1, Listener.CLIENT, "PLAINTEXT", "mallory")
+        line, connection = TurnsOfConnections(), Connection(1, Listener.CLIENT, "PLAINTEXT", "mallory")
         slow = (1, memoryview(b"x"), Slot(connection, 1))
         line.put(slow)
         order = []
@@ -150,7 +150,7 @@ def test_a_request_whose_slices_use_up_every_turn_lets_in_whoever_stands_in_the_
 
 
 def test_a_client_that_asks_again_as_soon_as_it_is_answered_does_not_go_before_those_in_the_line() -> None:
-    line = Line()
+    line = TurnsOfConnections()
     put(line, 1)
     order = []
     for turn in range(6):
@@ -168,7 +168,7 @@ def test_a_client_that_asks_again_as_soon_as_it_is_answered_does_not_go_before_t
 
 def test_nobody_is_taken_twice_while_one_who_has_had_less_stands_in_the_line() -> None:
     """Whatever slices and requests cost, and whichever rest, are put aside, come anew or go."""
-    choose, line = random.Random(3), Line()
+    choose, line = random.Random(3), TurnsOfConnections()
     connections = {conn: Connection(conn, Listener.CLIENT, "PLAINTEXT", f"h{conn % 3}") for conn in range(9)}
     for _ in range(20_000):
         if not choose.randrange(3):

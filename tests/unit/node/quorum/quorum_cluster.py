@@ -11,7 +11,7 @@ from typing import Any
 from actors.metadata import batches
 from actors.node.node import Node
 from actors.node.quorum.files import DIRECTORIES
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.storage import Storage
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Batch, Buffer
@@ -96,7 +96,7 @@ class Replica(Process):
         self._runtime_sync(*args)
 
     @property
-    def quorum(self) -> Quorum:
+    def quorum(self) -> QuorumReplica:
         return self._node.quorum
 
     @property

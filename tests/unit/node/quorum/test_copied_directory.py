@@ -7,7 +7,7 @@ import pytest
 
 from actors.raft import ReplicaKey, Role, following, twins
 from actors.raft.messages import VoteRequest
-from actors.raft.state import Progress
+from actors.raft.state import ReplicaProgress
 from tests.simulator.world import Link
 from tests.unit.node.quorum.quorum_cluster import HOST, PORT, Cluster, Replica
 
@@ -165,19 +165,19 @@ def test_a_leader_that_is_silent_may_ask() -> None:
 
 def test_one_return_to_an_older_connection_is_a_delayed_request() -> None:
     """Two are another process, and the one that came second is refused from then on."""
-    progress = Progress(0)
+    progress = ReplicaProgress(0)
     assert not any(twins.fetched(progress, connection) for connection in (1, 1, 2, 1, 2, 2))
     assert not twins.fetched(progress, 1)
     assert twins.fetched(progress, 2)
     assert not twins.fetched(progress, 1)
     assert twins.fetched(progress, 2)
     assert not twins.fetched(progress, 3), "a third connection is looked at anew"
-    reconnecting = Progress(0)
+    reconnecting = ReplicaProgress(0)
     assert not any(twins.fetched(reconnecting, connection) for connection in range(1000))
 
 
 def test_a_fetch_without_a_connection_is_nobodys() -> None:
-    progress = Progress(0)
+    progress = ReplicaProgress(0)
     assert not any(twins.fetched(progress, connection) for connection in (-1, 4, -1, 4, -1, 4, -1))
 
 

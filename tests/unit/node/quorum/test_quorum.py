@@ -10,7 +10,7 @@ import pytest
 from actors.metadata import batches
 from actors.node.api.handlers.describe_quorum import describe_quorum
 from actors.node.quorum.files import DamagedFile, read_durable
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.answers import Done, Forward
 from actors.node.runtime.calls import Call, Listener
 from actors.ports import DiskFull, SyncClass
@@ -99,7 +99,7 @@ def test_a_replica_that_reached_what_was_there_at_its_last_fetch_is_caught_up(
     before: int, offset: int, caught_up: bool
 ) -> None:
     """While records come, none ever reaches the end."""
-    progress = leading.Progress(0)
+    progress = leading.ReplicaProgress(0)
     progress.leader_end_offset, progress.caught_up_wall_ms = before, -1
     core: Any = SimpleNamespace(log=SimpleNamespace(end_offset=10), now=SimpleNamespace(wall_ms=77), now_ms=7)
     leading._note(core, progress, offset)
@@ -131,7 +131,7 @@ def test_r497_51_controller_0_leads_like_any_other_and_nobody_is_nobody() -> Non
             raft=SimpleNamespace(leader_id=leader),
             identity=SimpleNamespace(addresses=SimpleNamespace(find=places.__getitem__)),
         )
-        assert Quorum.leader_address(quorum) == address
+        assert QuorumReplica.leader_address(quorum) == address
 
 
 def test_the_durable_mark_follows_the_commits_at_a_distance() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from actors.node.runtime import steps
 from actors.node.runtime.answers import Done, Sliced
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, put_in_order
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on, put_in_order
 from actors.node.runtime.steps import AT_ONCE_MAX, COUNTED, LONG_NS, TOLD_NS, Counted
 from actors.wire.messages import message
 from tests.simulator.cluster import Client
@@ -28,7 +28,7 @@ def done(answer: Any) -> Any:
 
 
 def works(entries: int, *, gives_up: bool) -> Steps:
-    pace = Pace()
+    pace = SliceCount()
     for _ in range(entries):
         if pace.over() and gives_up:
             yield
@@ -47,7 +47,7 @@ def test_a_step_that_does_not_give_up_its_slice_is_found(entries: int) -> None:
 @pytest.mark.parametrize("names", [1, ENTRIES_A_SLICE, 10 * ENTRIES_A_SLICE])
 def test_steps_within_steps_are_found_to_give_up_theirs(names: int) -> None:
     def within() -> Steps:
-        pace = Pace()
+        pace = SliceCount()
         for _ in range(2):
             found = yield from put_in_order([str(number % 999) for number in range(names)], pace)
             if pace.over(len(found)):
@@ -60,7 +60,7 @@ def test_steps_within_steps_are_found_to_give_up_theirs(names: int) -> None:
 
 @pytest.mark.parametrize("entries", [AT_ONCE_MAX, AT_ONCE_MAX + 1])
 def test_too_much_in_one_go_is_found(entries: int) -> None:
-    assert Pace().over(entries)
+    assert SliceCount().over(entries)
     assert bool(COUNTED.overruns) == (entries > AT_ONCE_MAX)
 
 

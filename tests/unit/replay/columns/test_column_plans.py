@@ -9,7 +9,7 @@ import pytest
 
 from actors.metadata.batches import BatchWriter
 from actors.replay.columns import column_plans, metadata
-from actors.replay.logs.chunks import Reading, chunks
+from actors.replay.logs.chunks import ChunkReading, chunks
 from actors.replay.logs.files import CorruptLog
 from actors.settings.secret import shown
 from actors.wire.messages import encode, message
@@ -86,8 +86,8 @@ def decoded(which: str, values: list[bytes], path: Path) -> metadata.Decoded:
     for value in values:
         out.add(value)
     path.write_bytes(b"".join(one.data for one in out.finish()))
-    (chunk,) = chunks(path, Reading())
-    return metadata.Decoded(column_plans.family(which, None, None, True), chunk, Reading())
+    (chunk,) = chunks(path, ChunkReading())
+    return metadata.Decoded(column_plans.family(which, None, None, True), chunk, ChunkReading())
 
 
 @pytest.mark.parametrize("which", ["released", "drafts"])
@@ -151,6 +151,6 @@ def test_a_record_that_is_not_there_is_named_by_its_own_offset(tmp_path: Path) -
     whole = slow.build([slow.Row(None, b"\x01\x14\x00\x00", 1)] * 2, base_offset=5)
     short = slow.fields(whole)._replace(count=3, last_offset_delta=2)
     (tmp_path / "log").write_bytes(slow.sealed(short, whole[61:]))
-    (chunk,) = chunks(tmp_path / "log", Reading())
+    (chunk,) = chunks(tmp_path / "log", ChunkReading())
     with pytest.raises(CorruptLog, match="offset 7: the record's bytes make no sense"):
-        metadata.Decoded(column_plans.family("released", None, None, True), chunk, Reading())
+        metadata.Decoded(column_plans.family("released", None, None, True), chunk, ChunkReading())

@@ -15,7 +15,7 @@ from actors.command import cli
 from actors.metadata import snapshot
 from actors.metadata.ops import ConfigSet, PartitionsChanged
 from actors.replay.columns.as_of import replay as replayed
-from actors.replay.logs.copies import CopiesDiffer, End, end_of, metadata_log
+from actors.replay.logs.copies import CopiesDiffer, CopyEnd, end_of, metadata_log
 from actors.replay.logs.files import NothingToRead, partitions
 from actors.replay.read_options import read_options, scan
 from actors.replay.topic_logs import OtherTopic
@@ -108,11 +108,11 @@ def test_a_last_batch_that_is_torn_or_damaged_does_not_count(tmp_path: Path) -> 
     last[-1] ^= 1
     folder = put(tmp_path / "broker-1", COMMON + bytes(last))
     (log,) = partitions(folder)
-    assert end_of(log) == End(1, 5)
+    assert end_of(log) == CopyEnd(1, 5)
     put(tmp_path / "broker-1", COMMON + batch(5, named("x", 3), epoch=9)[:-1])
-    assert end_of(log) == End(1, 5)
+    assert end_of(log) == CopyEnd(1, 5)
     put(tmp_path / "broker-1", b"")
-    assert end_of(log) == End(-1, 0)
+    assert end_of(log) == CopyEnd(-1, 0)
 
 
 @pytest.mark.parametrize("size", [61, 512, 4096])
@@ -122,9 +122,9 @@ def test_a_copy_with_a_hole_ends_there(size: int, tmp_path: Path) -> None:
     put(tmp_path / "broker-2", COMMON + batch(5, named("kept", 6)))
     assert values(tmp_path) == named("common", 5) + named("kept", 6)
     (log,) = partitions(lost)
-    assert end_of(log) == End(1, 5)
+    assert end_of(log) == CopyEnd(1, 5)
     put(tmp_path / "broker-1", COMMON + bytes(size))
-    assert end_of(log) == End(1, 5)
+    assert end_of(log) == CopyEnd(1, 5)
 
 
 @pytest.mark.parametrize("position", [0, len(COMMON), 3, 1 << 20])
@@ -132,7 +132,7 @@ def test_an_index_only_says_where_to_begin(position: int, tmp_path: Path) -> Non
     folder = put(tmp_path / "broker-1", COMMON + batch(5, named("x", 3), epoch=9))
     (folder / f"{0:020}.index").write_bytes((5).to_bytes(4, "big") + position.to_bytes(4, "big") + bytes(16))
     (log,) = partitions(folder)
-    assert end_of(log) == End(9, 8)
+    assert end_of(log) == CopyEnd(9, 8)
 
 
 def test_a_deleted_topic_of_the_same_name_is_another_log(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_controller_that_has_only_a_checkpoint_so_far_is_newer_than_the_log_be
         (folder / f"{15:020}.log").write_bytes({"empty": b"", "zeros": bytes(9000), "torn": torn}[log])
     shutil.rmtree(tmp_path / "aside")
     (one,) = partitions(folder)
-    assert end_of(one) == End(5, 15)
+    assert end_of(one) == CopyEnd(5, 15)
     assert replay.state(tmp_path, tables=["topics"])["topics"].equals(replay.state(folder, tables=["topics"])["topics"])
     assert metadata_log(tmp_path).files[0].parent == folder
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event, after
-from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, InFlightBatch, Run
+from actors.broker.groups.share.delivery.in_flight import NEVER_MS, DeliveryChange, InFlightBatch, InFlightRun
 from actors.broker.groups.share.delivery.in_flight_window import Window
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.wire.errors import ErrorCode
 
 TYPE_MAX, TYPE_MAX_WITH_RENEWALS = Event.REJECT.value, Event.RENEW.value
@@ -46,18 +46,20 @@ class AcknowledgementBatch(NamedTuple):
 
 def check_form(batches: Sequence[AcknowledgementBatch], *, renewals: bool, renewing: bool) -> None:
     """Check the form of acknowledgements (rule 1). `renewals`: the version of the request knows them; `renewing`: the
-    request says that it has some. Raises Refused: INVALID_REQUEST."""
+    request says that it has some. Raises RequestRefused: INVALID_REQUEST."""
     below = -1
     type_max = TYPE_MAX_WITH_RENEWALS if renewals else TYPE_MAX
     for first, last, types in batches:
         if first > last or first < below:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"offsets {first} to {last} do not follow {below}")
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, f"offsets {first} to {last} do not follow {below}")
         if not types or (len(types) > 1 and last - first != len(types) - 1):
-            raise Refused(ErrorCode.INVALID_REQUEST, f"{len(types)} types for offsets {first} to {last}")
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, f"{len(types)} types for offsets {first} to {last}")
         if min(types) < 0 or max(types) > type_max:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"there is no acknowledge type {min(types)} to {max(types)}")
+            raise RequestRefused(
+                ErrorCode.INVALID_REQUEST, f"there is no acknowledge type {min(types)} to {max(types)}"
+            )
         if not renewing and TYPE_MAX_WITH_RENEWALS in types:
-            raise Refused(ErrorCode.INVALID_REQUEST, "a renewal in a request that says it has none")
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, "a renewal in a request that says it has none")
         below = last
 
 
@@ -69,15 +71,15 @@ def acknowledge(
     lock_ms: int,
     delivery_limit: int,
     renewals: bool,
-) -> Change | None:
+) -> DeliveryChange | None:
     """Take in what a member says of its records. Returns what is to be written; None: nothing is. `lock_ms`: until when
-    what is renewed is locked. `renewals`: whether the group allows them. Raises Refused."""
+    what is renewed is locked. `renewals`: whether the group allows them. Raises RequestRefused."""
     below = -1
     for batch in batches:
         if batch.last >= window.start:
             _check(window, member, batch, below, renewals)
             below = batch.last
-    change = Change()
+    change = DeliveryChange()
     for batch in batches:
         for first, last, event in batch.pieces():
             if last >= window.start:
@@ -87,26 +89,30 @@ def acknowledge(
 
 def _check(window: Window, member: str, batch: AcknowledgementBatch, below: int, renewals: bool) -> None:
     if batch.first <= below:
-        raise Refused(ErrorCode.INVALID_RECORD_STATE, f"offset {below} is acknowledged twice")
+        raise RequestRefused(ErrorCode.INVALID_RECORD_STATE, f"offset {below} is acknowledged twice")
     found = window.covering(batch.first, batch.last)
     if window.floor(batch.first) < 0 and not (found and batch.first < window.start):
-        raise Refused(ErrorCode.INVALID_RECORD_STATE, f"offsets {batch.first} to {batch.last} are not acquired")
+        raise RequestRefused(ErrorCode.INVALID_RECORD_STATE, f"offsets {batch.first} to {batch.last} are not acquired")
     if not found or batch.last > found[-1].last:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"offsets {batch.first} to {batch.last} end behind what was acquired")
+        raise RequestRefused(
+            ErrorCode.INVALID_REQUEST, f"offsets {batch.first} to {batch.last} end behind what was acquired"
+        )
     if Event.RENEW.value in batch.types and not renewals:
-        raise Refused(ErrorCode.INVALID_RECORD_STATE, "the group does not renew acquisition locks")
+        raise RequestRefused(ErrorCode.INVALID_RECORD_STATE, "the group does not renew acquisition locks")
     for one in found:
         for run in one.within(max(batch.first, window.start), batch.last):
             if not run.held:
-                raise Refused(ErrorCode.INVALID_RECORD_STATE, f"offset {max(run.first, batch.first)} is not acquired")
+                raise RequestRefused(
+                    ErrorCode.INVALID_RECORD_STATE, f"offset {max(run.first, batch.first)} is not acquired"
+                )
             if run.member != member:
-                raise Refused(
+                raise RequestRefused(
                     ErrorCode.INVALID_RECORD_STATE, f"another member has offset {max(run.first, batch.first)}"
                 )
 
 
 def _apply(
-    window: Window, first: int, last: int, event: Event, change: Change, lock_ms: int, delivery_limit: int
+    window: Window, first: int, last: int, event: Event, change: DeliveryChange, lock_ms: int, delivery_limit: int
 ) -> None:
     for batch in window.covering(first, last):
         for run in batch.cut(first, last):
@@ -119,10 +125,10 @@ def _apply(
         batch.join()
 
 
-def give_back(window: Window, member: str, delivery_limit: int) -> Change | None:
+def give_back(window: Window, member: str, delivery_limit: int) -> DeliveryChange | None:
     """Give the records of a member whose session has ended to others, once that is written. Returns what is to be
     written; None: the member has none."""
-    change = Change()
+    change = DeliveryChange()
     for batch in window.batches:
         for run in _held(window, batch, member):
             run.target = after(run.state, Event.END_SESSION, spent=_spent(window, run, delivery_limit))
@@ -131,10 +137,10 @@ def give_back(window: Window, member: str, delivery_limit: int) -> Change | None
     return change if change.batches else None
 
 
-def expire(window: Window, now_ms: int, delivery_limit: int) -> tuple[Change | None, int]:
+def expire(window: Window, now_ms: int, delivery_limit: int) -> tuple[DeliveryChange | None, int]:
     """Make records available at once that were locked for too long; it is written afterwards. Returns what is to be
     written, and when the next lock ends (NEVER_MS: there is none)."""
-    change, due_ms = Change(), NEVER_MS
+    change, due_ms = DeliveryChange(), NEVER_MS
     for batch in window.batches:
         for run in _held(window, batch):
             if run.lock_ms > now_ms:
@@ -149,7 +155,7 @@ def expire(window: Window, now_ms: int, delivery_limit: int) -> tuple[Change | N
     return change, due_ms
 
 
-def settle(window: Window, change: Change, error: int) -> None:
+def settle(window: Window, change: DeliveryChange, error: int) -> None:
     """Settle a change that is written, or could not be written: then its records are as before, and their locks go
     on."""
     change.done, change.error = True, error
@@ -167,7 +173,7 @@ def settle(window: Window, change: Change, error: int) -> None:
     window.advance()
 
 
-def _held(window: Window, batch: InFlightBatch, member: str | None = None) -> list[Run]:
+def _held(window: Window, batch: InFlightBatch, member: str | None = None) -> list[InFlightRun]:
     """What one member has of a batch, or anybody has; no run reaches over the start."""
     found = [run for run in batch.runs if run.held and (member is None or run.member == member)]
     if found and batch.first < window.start <= batch.last:
@@ -176,5 +182,5 @@ def _held(window: Window, batch: InFlightBatch, member: str | None = None) -> li
     return found
 
 
-def _spent(window: Window, run: Run, delivery_limit: int) -> bool:
+def _spent(window: Window, run: InFlightRun, delivery_limit: int) -> bool:
     return run.count >= delivery_limit or run.last < window.start

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event
-from actors.broker.groups.share.delivery.in_flight import InFlightBatch, Run
+from actors.broker.groups.share.delivery.in_flight import InFlightBatch, InFlightRun
 from actors.broker.groups.share.delivery.in_flight_window import Window
 
 SUSPECT_FROM = 2
@@ -39,7 +39,7 @@ class Acquired(NamedTuple):
     delivery_count: int
 
 
-class Ask(NamedTuple):
+class AcquisitionRequest(NamedTuple):
     """The member that wants records, and the limits of its group."""
 
     member: str
@@ -58,7 +58,7 @@ def can_acquire(window: Window, in_flight_max: int) -> bool:
 
 
 def acquire(
-    window: Window, ask: Ask, offset: int, extents: Sequence[Extent], aborted: Sequence[Extent] = ()
+    window: Window, ask: AcquisitionRequest, offset: int, extents: Sequence[Extent], aborted: Sequence[Extent] = ()
 ) -> list[Acquired]:
     """Acquire records of what was read from `offset` on: `extents`, of which `aborted` are for no member."""
     if not extents or ask.records_max <= 0 or extents[-1].last < window.start:
@@ -97,7 +97,7 @@ def without(acquired: Sequence[Acquired], gone: Sequence[Extent]) -> list[Acquir
     return left
 
 
-def _limits(window: Window, ask: Ask, offset: int, last: int) -> tuple[int, int]:
+def _limits(window: Window, ask: AcquisitionRequest, offset: int, last: int) -> tuple[int, int]:
     """(the last offset, how many records at most) that may be acquired (rule 4)."""
     left = min(ask.records_max, ask.in_flight_max - window.records)
     if left <= 0 and offset <= window.end:
@@ -108,7 +108,9 @@ def _limits(window: Window, ask: Ask, offset: int, last: int) -> tuple[int, int]
 class _Taking:
     """One acquisition that is under way."""
 
-    def __init__(self, window: Window, ask: Ask, extents: Sequence[Extent], last: int, left: int) -> None:
+    def __init__(
+        self, window: Window, ask: AcquisitionRequest, extents: Sequence[Extent], last: int, left: int
+    ) -> None:
         self._window = window
         self._ask = ask
         self._extents = extents
@@ -182,7 +184,7 @@ class _Taking:
         batch.join()
         return taken
 
-    def _acquire(self, run: Run) -> None:
+    def _acquire(self, run: InFlightRun) -> None:
         run.acquire(self._ask.member, self._ask.lock_ms)
         self._give(run.first, run.last, run.count)
 
@@ -205,14 +207,14 @@ class _Taking:
             last = min(last, self._aligned(first + self._left - 1))
         if ask.strict and self._left < last - first + 1:
             taken = first + self._left - 1
-            held = Run(first, taken, DeliveryState.ACQUIRED, 1, ask.member, ask.lock_ms)
-            window.insert(InFlightBatch([held, Run(taken + 1, last, DeliveryState.AVAILABLE, 0)]))
+            held = InFlightRun(first, taken, DeliveryState.ACQUIRED, 1, ask.member, ask.lock_ms)
+            window.insert(InFlightBatch([held, InFlightRun(taken + 1, last, DeliveryState.AVAILABLE, 0)]))
             window.look()
             pieces = [Extent(first, taken)]
         else:
             pieces = [Extent(first, last)] if ask.strict else self._divided(first, last)
             for piece in pieces:
-                window.insert(InFlightBatch([Run(*piece, DeliveryState.ACQUIRED, 1, ask.member, ask.lock_ms)]))
+                window.insert(InFlightBatch([InFlightRun(*piece, DeliveryState.ACQUIRED, 1, ask.member, ask.lock_ms)]))
         if window.batches[0].first == first:
             window.start = first
         window.end = max(window.end, last)

@@ -23,7 +23,7 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-class Change:
+class DeliveryChange:
     """What one acknowledgement, release or expiry changes, until it is written.
 
     `done` with `error` NONE (0): it is stored, and holds. With another error the records are as they were before."""
@@ -45,7 +45,7 @@ class Change:
         self.batches.append(StateBatch(first, last, state, count))
 
 
-class Run:
+class InFlightRun:
     """Records first..last, all alike. Invariant: `member` and `lock_ms` are set exactly while the state is ACQUIRED.
     `change`: what is to become of them, to `target`, is being written; until then they stay as they are, and nothing
     can be done with them."""
@@ -63,7 +63,7 @@ class Run:
         self.member = member
         self.lock_ms = lock_ms
         """Monotonic time at which the acquisition lock ends."""
-        self.change: Change | None = None
+        self.change: DeliveryChange | None = None
         self.target = state
 
     @property
@@ -91,7 +91,7 @@ class Run:
         self.state = self.target = state
         self.member, self.lock_ms, self.change = NOBODY, NEVER_MS, None
 
-    def like(self, other: "Run") -> bool:
+    def like(self, other: "InFlightRun") -> bool:
         """Whether the two may be one run."""
         return (
             self.state is other.state
@@ -102,9 +102,9 @@ class Run:
             and self.target is other.target
         )
 
-    def cut(self, first: int, last: int) -> "Run":
+    def cut(self, first: int, last: int) -> "InFlightRun":
         """A run of a part of these records."""
-        part = Run(first, last, self.state, self.count, self.member, self.lock_ms)
+        part = InFlightRun(first, last, self.state, self.count, self.member, self.lock_ms)
         part.change, part.target = self.change, self.target
         return part
 
@@ -114,7 +114,7 @@ class InFlightBatch:
 
     __slots__ = ("first", "last", "runs")
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[InFlightRun]) -> None:
         self.first = runs[0].first
         self.last = runs[-1].last
         self.runs = list(runs)
@@ -122,7 +122,7 @@ class InFlightBatch:
     def __len__(self) -> int:
         return self.last - self.first + 1
 
-    def within(self, first: int, last: int) -> Iterator[Run]:
+    def within(self, first: int, last: int) -> Iterator[InFlightRun]:
         """The runs that have a record in first..last, uncut."""
         for run in self.runs:
             if run.first > last:
@@ -130,7 +130,7 @@ class InFlightBatch:
             if run.last >= first:
                 yield run
 
-    def cut(self, first: int, last: int) -> list[Run]:
+    def cut(self, first: int, last: int) -> list[InFlightRun]:
         """The runs of first..last, cut so that they cover that and nothing else."""
         inside, runs = [], []
         for run in self.runs:

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event, after
-from actors.broker.groups.share.delivery.in_flight import InFlightBatch, Run, StateBatch
+from actors.broker.groups.share.delivery.in_flight import InFlightBatch, InFlightRun, StateBatch
 
 NO_GAP = -1
 
@@ -49,7 +49,9 @@ class Window:
             state = DeliveryState(one.delivery_state)
             if state is DeliveryState.ACQUIRED:
                 raise ValueError(f"state batch {one.first_offset} is stored as acquired")
-            window.batches.append(InFlightBatch([Run(one.first_offset, one.last_offset, state, one.delivery_count)]))
+            window.batches.append(
+                InFlightBatch([InFlightRun(one.first_offset, one.last_offset, state, one.delivery_count)])
+            )
             below = one.last_offset + 1
         if window.batches:
             window._look = True
@@ -123,7 +125,7 @@ class Window:
             begin += 1
         return self.batches[begin : self.floor(last) + 1]
 
-    def runs(self) -> Iterator[tuple[InFlightBatch, Run]]:
+    def runs(self) -> Iterator[tuple[InFlightBatch, InFlightRun]]:
         """All runs of the window, in order."""
         for batch in self.batches:
             for run in batch.runs:

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from actors.broker.groups.share.delivery import acknowledgement
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch
-from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Extent, acquire, can_acquire
+from actors.broker.groups.share.delivery.acquisition import Acquired, AcquisitionRequest, Extent, acquire, can_acquire
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState
-from actors.broker.groups.share.delivery.in_flight import NEVER_MS, Change, StateBatch
+from actors.broker.groups.share.delivery.in_flight import NEVER_MS, DeliveryChange, StateBatch
 from actors.broker.groups.share.delivery.in_flight_window import Window
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.wire.errors import ErrorCode
 
 FENCING = {
@@ -37,7 +37,7 @@ UNAVAILABLE = frozenset(
 )
 
 
-class Limits(NamedTuple):
+class ShareLimits(NamedTuple):
     """The settings of a group, as they are now."""
 
     lock_duration_ms: int
@@ -77,9 +77,9 @@ class SharePartition:
         """Why the share partition cannot be used any more; None: it can."""
         self.lock_due_ms = NEVER_MS
         """The time before which no lock ends."""
-        self._waiting: deque[list[Change]] = deque()
+        self._waiting: deque[list[DeliveryChange]] = deque()
         """Writes that are not begun. Invariant: no list is empty, and no record is twice in one."""
-        self._writing: list[Change] = []
+        self._writing: list[DeliveryChange] = []
 
     # ---- its state
 
@@ -108,7 +108,7 @@ class SharePartition:
 
     # ---- what members do
 
-    def can_acquire(self, limits: Limits) -> bool:
+    def can_acquire(self, limits: ShareLimits) -> bool:
         """Whether there may be something for a member, in the window or behind it."""
         return self.active and can_acquire(self._window, limits.in_flight_max)
 
@@ -121,12 +121,12 @@ class SharePartition:
         """The offset at which to read for the next member. It must be active. It must be active."""
         return self._window.next_offset()
 
-    def unseen(self, below: int, limits: Limits) -> int:
+    def unseen(self, below: int, limits: ShareLimits) -> int:
         """How many records below an offset no member has had, and one may have now. It must be active."""
         window = self._window
         return max(0, min(below - window.follows, limits.in_flight_max - window.records))
 
-    def span(self, records: int, limits: Limits) -> int:
+    def span(self, records: int, limits: ShareLimits) -> int:
         """How many offsets from `next_offset` on have so many records for a member. It must be active."""
         follows = self._window.follows
         return follows - self.next_offset() + self.unseen(follows + records, limits)
@@ -136,7 +136,9 @@ class SharePartition:
         if self.active:
             self._window.log_starts_at(offset)
 
-    def acquire(self, ask: Ask, offset: int, extents: Sequence[Extent], aborted: Sequence[Extent]) -> list[Acquired]:
+    def acquire(
+        self, ask: AcquisitionRequest, offset: int, extents: Sequence[Extent], aborted: Sequence[Extent]
+    ) -> list[Acquired]:
         """Give a member records of what was read from `offset` on. It must be active."""
         acquired = acquire(self._window, ask, offset, extents, aborted)
         if acquired:
@@ -144,11 +146,13 @@ class SharePartition:
         return acquired
 
     def acknowledge(
-        self, member: str, batches: Sequence[AcknowledgementBatch], now_ms: int, limits: Limits
-    ) -> Change | None:
-        """Take in what a member says. Returns None if nothing has to be stored for it. Raises Refused."""
+        self, member: str, batches: Sequence[AcknowledgementBatch], now_ms: int, limits: ShareLimits
+    ) -> DeliveryChange | None:
+        """Take in what a member says. Returns None if nothing has to be stored for it. Raises RequestRefused."""
         if not self.active:
-            raise Refused(self.fenced or ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in that share partition")
+            raise RequestRefused(
+                self.fenced or ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in that share partition"
+            )
         change = acknowledgement.acknowledge(
             self._window,
             member,
@@ -160,12 +164,12 @@ class SharePartition:
         self._enqueue(change)
         return change
 
-    def give_back(self, member: str, limits: Limits) -> None:
+    def give_back(self, member: str, limits: ShareLimits) -> None:
         """Give back the records of a member whose session has ended."""
         if self.active:
             self._enqueue(acknowledgement.give_back(self._window, member, limits.delivery_limit))
 
-    def expire(self, now_ms: int, limits: Limits) -> bool:
+    def expire(self, now_ms: int, limits: ShareLimits) -> bool:
         """Take back what was locked for too long. Returns whether there was anything."""
         if not self.active or now_ms < self.lock_due_ms:
             return False
@@ -206,7 +210,7 @@ class SharePartition:
         assert self.window is not None
         return self.window
 
-    def _enqueue(self, change: Change | None) -> None:
+    def _enqueue(self, change: DeliveryChange | None) -> None:
         if change is None:
             return
         if self._waiting and not any(_overlap(change, other) for other in self._waiting[-1]):
@@ -215,7 +219,7 @@ class SharePartition:
             self._waiting.append([change])
 
 
-def _overlap(change: Change, other: Change) -> bool:
+def _overlap(change: DeliveryChange, other: DeliveryChange) -> bool:
     """Whether a record is in both changes."""
     mine, theirs = change.batches, other.batches
     if mine[-1].last_offset < theirs[0].first_offset or theirs[-1].last_offset < mine[0].first_offset:

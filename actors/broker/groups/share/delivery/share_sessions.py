@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.ledger import EVERYBODY, Account, Ledger
 from actors.wire.errors import ErrorCode
 
@@ -30,7 +30,7 @@ Named = tuple[bytes, int]
 """The name of a partition in a request: (topic id, number)."""
 
 
-class Owner(NamedTuple):
+class SessionOwner(NamedTuple):
     """The group and the member whose session it is."""
 
     group: str
@@ -42,7 +42,7 @@ class ShareSession:
 
     __slots__ = ("connection", "epoch", "owner", "partitions", "principal")
 
-    def __init__(self, owner: Owner, connection: int, principal: str) -> None:
+    def __init__(self, owner: SessionOwner, connection: int, principal: str) -> None:
         self.principal = principal
         self.owner = owner
         self.connection = connection
@@ -58,7 +58,7 @@ class ShareSessions:
         self.account = account or Ledger().account("ShareSessions", ENTRIES_MAX * ENTRY_BYTES)
         """The ledger's account of the sessions. Invariant: it has what the partitions of all sessions take."""
         self.sessions_max = sessions_max
-        self.by_owner: dict[Owner, ShareSession] = {}
+        self.by_owner: dict[SessionOwner, ShareSession] = {}
         self.uses: dict[SharePartitionKey, int] = {}
         """The number of sessions that name a share partition; share partitions that none names are not in it."""
         self._entries = 0
@@ -69,33 +69,35 @@ class ShareSessions:
         """The partitions of all sessions."""
         return self._entries
 
-    def begin(self, owner: Owner, connection: int, principal: str = EVERYBODY) -> ShareSession:
-        """Begin a session. The old one of that owner must have been ended. Raises Refused:
+    def begin(self, owner: SessionOwner, connection: int, principal: str = EVERYBODY) -> ShareSession:
+        """Begin a session. The old one of that owner must have been ended. Raises RequestRefused:
         SHARE_SESSION_LIMIT_REACHED."""
         if len(self.by_owner) >= self.sessions_max or not self.account.has_room(principal, ENTRY_BYTES):
-            raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+            raise RequestRefused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self.by_owner[owner] = ShareSession(owner, connection, principal)
         return session
 
-    def follow(self, owner: Owner, epoch: int) -> ShareSession:
-        """The session of a request that is not its first; it counts, if it is not the last. Raises Refused:
+    def follow(self, owner: SessionOwner, epoch: int) -> ShareSession:
+        """The session of a request that is not its first; it counts, if it is not the last. Raises RequestRefused:
         SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
         session = self.by_owner.get(owner)
         if session is None:
-            raise Refused(ErrorCode.SHARE_SESSION_NOT_FOUND)
+            raise RequestRefused(ErrorCode.SHARE_SESSION_NOT_FOUND)
         if epoch == FINAL_EPOCH:
             return session
         if epoch != session.epoch:
-            raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+            raise RequestRefused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session.epoch = INITIAL_EPOCH + 1 if epoch == EPOCH_MAX else epoch + 1
         return session
 
     def add(self, session: ShareSession, named: Iterable[Named]) -> list[Named]:
-        """Add partitions that a request names. Returns those that are new. Raises Refused, SHARE_SESSION_LIMIT_REACHED,
-        if there is no room for more."""
+        """Add partitions that a request names. Returns those that are new. Raises RequestRefused,
+        SHARE_SESSION_LIMIT_REACHED, if there is no room for more."""
         added = [one for one in dict.fromkeys(named) if one not in session.partitions]
         if not self.account.charge(session.principal, ENTRY_BYTES * len(added)):
-            raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "share sessions name too many partitions already")
+            raise RequestRefused(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED, "share sessions name too many partitions already"
+            )
         session.partitions.update(dict.fromkeys(added))
         self._entries += len(added)
         for topic_id, number in added:

@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Coordination
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_shard import Entry, ShareStateShard
+from actors.broker.groups.share.persistence.share_shard import ShareStateEntry, ShareStateShard
 from actors.broker.groups.share.persistence.share_state import (
     DELIVERY_STATES,
     NO_COUNT,
     NO_EPOCH,
     NO_OFFSET,
     Batch,
-    State,
+    ShareState,
     Update,
     combine,
     initial,
@@ -41,7 +41,7 @@ from actors.broker.groups.share.persistence.share_state_records import StateLine
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, text
 
-UNINITIALIZED = State(0, 0, 0, NO_OFFSET, NO_COUNT, 0, 0, ())
+UNINITIALIZED = ShareState(0, 0, 0, NO_OFFSET, NO_COUNT, 0, 0, ())
 """The state of a share partition of which nothing is remembered."""
 COLD_A_TICK = 500
 """The number of share partitions that are looked at in one turn, for whether they need a new snapshot."""
@@ -66,15 +66,15 @@ class ShareStateSettings(NamedTuple):
         )
 
 
-class Verdict(NamedTuple):
+class ShareStateVerdict(NamedTuple):
     """The result of a request for one share partition. `state`: what a read is answered."""
 
     error: ErrorCode
     message: str | None = None
-    state: State = UNINITIALIZED
+    state: ShareState = UNINITIALIZED
 
 
-Told = Callable[[Verdict], None]
+Told = Callable[[ShareStateVerdict], None]
 
 
 class StateRefused(Exception):
@@ -82,7 +82,7 @@ class StateRefused(Exception):
 
     def __init__(self, code: ErrorCode, sentence: str | None = None) -> None:
         super().__init__(sentence)
-        self.verdict = Verdict(code, sentence or text(code))
+        self.verdict = ShareStateVerdict(code, sentence or text(code))
 
 
 class ShareStateCoordinator(Coordination[ShareStateShard]):
@@ -139,7 +139,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             then(refused.verdict)
             return
         if entry is None:
-            entry = shard.entries[key] = Entry(key)
+            entry = shard.entries[key] = ShareStateEntry(key)
         self._commit(shard, entry, initial(entry.state, state_epoch, start_offset, now), then)
 
     def read(self, key: SharePartitionKey, leader_epoch: int, then: Told, now: Now) -> None:
@@ -152,7 +152,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             then(refused.verdict)
             return
 
-        def told(verdict: Verdict) -> None:
+        def told(verdict: ShareStateVerdict) -> None:
             then(verdict._replace(state=state) if verdict.error is ErrorCode.NONE else verdict)
 
         if leader_epoch not in (NO_EPOCH, entry.leader_epoch):
@@ -196,7 +196,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             then(refused.verdict)
             return
         if entry is None:
-            then(Verdict(ErrorCode.NONE))
+            then(ShareStateVerdict(ErrorCode.NONE))
         elif entry.state is None and not entry.behind:
             self._settle(shard, entry, UNINITIALIZED, then)
         else:
@@ -212,7 +212,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             return
         state = UNINITIALIZED if entry is None or entry.state is None else entry.state
         if entry is None:
-            then(Verdict(ErrorCode.NONE))
+            then(ShareStateVerdict(ErrorCode.NONE))
         else:
             self._settle(shard, entry, state, lambda verdict: then(verdict._replace(state=state)))
 
@@ -254,7 +254,9 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
         if token in self._offsets:
             self._offsets[token] = offset
 
-    def _commit(self, shard: ShareStateShard, entry: Entry, content: State | Update | None, then: Told) -> None:
+    def _commit(
+        self, shard: ShareStateShard, entry: ShareStateEntry, content: ShareState | Update | None, then: Told
+    ) -> None:
         """Write a record and take it in; `then` when it is committed."""
         whole = not isinstance(content, Update)
         entry.replay(content)
@@ -270,21 +272,21 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
                 entry.needed_from = shard.position = offset
             if entry.state is None and not entry.flights and not entry.behind:
                 shard.entries.pop(entry.key, None)
-            then(Verdict(error, None if error is ErrorCode.NONE else text(error)))
+            then(ShareStateVerdict(error, None if error is ErrorCode.NONE else text(error)))
 
         token = self._write(shard, entry.key.coordinator_key, [record(entry.key, content)], ended)
         entry.flights[token] = None
         if whole:
             self._offsets[token] = 0
 
-    def _settle(self, shard: ShareStateShard, entry: Entry, state: State, then: Told) -> None:
+    def _settle(self, shard: ShareStateShard, entry: ShareStateEntry, state: ShareState, then: Told) -> None:
         """`then` when all that was written of an entry is committed (rules 1 and 5)."""
         if entry.behind:
             self._commit(shard, entry, entry.state, then)
         elif entry.flights:
             self._follow(next(reversed(entry.flights)), then)
         else:
-            then(Verdict(ErrorCode.NONE))
+            then(ShareStateVerdict(ErrorCode.NONE))
 
     def _follow(self, token: int, then: Told) -> None:
         """Call `then` when an earlier write has ended, after the function of that write."""
@@ -293,11 +295,11 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
 
         def ended(error: ErrorCode, now: Now) -> None:
             first(error, now)
-            then(Verdict(error, None if error is ErrorCode.NONE else text(error)))
+            then(ShareStateVerdict(error, None if error is ErrorCode.NONE else text(error)))
 
         self._pending[token] = pending._replace(then=ended)
 
-    def _change(self, entry: Entry, state: State, update: Update, now: Now) -> State | Update:
+    def _change(self, entry: ShareStateEntry, state: ShareState, update: Update, now: Now) -> ShareState | Update:
         """An update, as one or as a snapshot (rules 4 and 5)."""
         if entry.behind or entry.updates >= self.settings.updates_per_snapshot:
             return snapshot(state, update, now)
@@ -305,7 +307,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
 
     # ---- checks
 
-    def _entry(self, key: SharePartitionKey) -> tuple[ShareStateShard, Entry | None]:
+    def _entry(self, key: SharePartitionKey) -> tuple[ShareStateShard, ShareStateEntry | None]:
         """The shard of a share partition, and what is remembered of it. Raises StateRefused."""
         if key.number < 0:
             raise StateRefused(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
@@ -316,7 +318,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
             raise StateRefused(ErrorCode.UNSUPPORTED_VERSION, f"{shard.strange[key]}; nothing of it is changed here.")
         return shard, shard.entries.get(key)
 
-    def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[ShareStateShard, Entry, State]:
+    def _known(self, key: SharePartitionKey, otherwise: str) -> tuple[ShareStateShard, ShareStateEntry, ShareState]:
         """The shard of a share partition that is initialised, and what is remembered of it. Raises StateRefused."""
         shard, entry = self._entry(key)
         if entry is None or entry.state is None:
@@ -337,7 +339,7 @@ class ShareStateCoordinator(Coordination[ShareStateShard]):
 # ---- inside
 
 
-def _ignore(verdict: Verdict) -> None:
+def _ignore(verdict: ShareStateVerdict) -> None:
     """Do nothing when a write has ended for which no request waits."""
 
 
@@ -347,12 +349,12 @@ def _has_warm(shard: ShareStateShard) -> bool:
     return any(state.created_ms == state.written_ms for state in states)
 
 
-def _fence_leader_epoch(entry: Entry, claimed: int) -> None:
+def _fence_leader_epoch(entry: ShareStateEntry, claimed: int) -> None:
     if claimed != NO_EPOCH and claimed < entry.leader_epoch:
         raise StateRefused(ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def _fence_state_epoch(entry: Entry, claimed: int) -> None:
+def _fence_state_epoch(entry: ShareStateEntry, claimed: int) -> None:
     if claimed != NO_EPOCH and claimed < entry.state_epoch:
         raise StateRefused(ErrorCode.FENCED_STATE_EPOCH)
 

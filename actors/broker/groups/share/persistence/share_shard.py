@@ -10,13 +10,13 @@ This file alone decides up to where the log is needed. Rules:
 """
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_state import State, Update, check, replayed
+from actors.broker.groups.share.persistence.share_state import ShareState, Update, check, replayed
 from actors.broker.groups.share.persistence.share_state_records import StateLine
 
 FAR = 1 << 62
 
 
-class Entry:
+class ShareStateEntry:
     """A share partition that the log has something of.
 
     `state`: as it was written; None: it is removed. `leader_epoch`, `state_epoch`: the highest that it had since this
@@ -28,14 +28,14 @@ class Entry:
 
     def __init__(self, key: SharePartitionKey) -> None:
         self.key = key
-        self.state: State | None = None
+        self.state: ShareState | None = None
         self.leader_epoch = self.state_epoch = -1
         self.updates = 0
         self.needed_from = FAR
         self.flights: dict[int, None] = {}
         self.behind = False
 
-    def replay(self, record: State | Update | None) -> None:
+    def replay(self, record: ShareState | Update | None) -> None:
         """Take in a record of its own."""
         self.state = replayed(self.state, record)
         if record is None:
@@ -57,7 +57,7 @@ class ShareStateShard:
         self.partition = partition
         self.epoch = epoch
         self.loaded = False
-        self.entries: dict[SharePartitionKey, Entry] = {}
+        self.entries: dict[SharePartitionKey, ShareStateEntry] = {}
         self.strange: dict[SharePartitionKey, str] = {}
         """Share partitions of which a record cannot be read here, and why."""
         self.position = 0
@@ -67,7 +67,7 @@ class ShareStateShard:
         """A record of the log."""
         if line.strange:
             self.strange[line.key] = line.strange
-            entry = self.entries.setdefault(line.key, Entry(line.key))
+            entry = self.entries.setdefault(line.key, ShareStateEntry(line.key))
             entry.needed_from = min(entry.needed_from, self.position)
             return
         if not isinstance(line.record, Update):
@@ -75,9 +75,9 @@ class ShareStateShard:
         if line.record is None:
             self.entries.pop(line.key, None)
             return
-        entry = self.entries.setdefault(line.key, Entry(line.key))
+        entry = self.entries.setdefault(line.key, ShareStateEntry(line.key))
         entry.replay(line.record)
-        if isinstance(line.record, State) or entry.needed_from == FAR:
+        if isinstance(line.record, ShareState) or entry.needed_from == FAR:
             entry.needed_from = self.position
 
     def redundant_below(self) -> int:

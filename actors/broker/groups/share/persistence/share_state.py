@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     delivery_count: int
 
 
-class State(NamedTuple):
+class ShareState(NamedTuple):
     """All that is remembered of a share partition. Invariant: rule 2.
 
     `complete_count`: offsets from the start offset on whose delivery is complete (KIP-1226). `created_ms`, `written_ms`:
@@ -60,9 +60,9 @@ class Update(NamedTuple):
     batches: tuple[Batch, ...]
 
 
-def initial(known: State | None, state_epoch: int, start_offset: int, now: Now) -> State:
+def initial(known: ShareState | None, state_epoch: int, start_offset: int, now: Now) -> ShareState:
     """A share partition begins, or begins again, at an offset. Nothing of before is kept."""
-    return State(
+    return ShareState(
         0 if known is None else known.snapshot_epoch + 1,
         state_epoch,
         0,
@@ -74,13 +74,13 @@ def initial(known: State | None, state_epoch: int, start_offset: int, now: Now) 
     )
 
 
-def replayed(known: State | None, record: State | Update | None) -> State | None:
+def replayed(known: ShareState | None, record: ShareState | Update | None) -> ShareState | None:
     """What is known after a record of the log; None: nothing any more."""
     if not isinstance(record, Update):
         return record
     if known is None:
         # The snapshot before it is gone: only Apache Kafka deletes so, and it goes on the same way.
-        return State(record.snapshot_epoch, 0, record.leader_epoch, *record[2:4], 0, 0, record.batches)
+        return ShareState(record.snapshot_epoch, 0, record.leader_epoch, *record[2:4], 0, 0, record.batches)
     start = known.start_offset if record.start_offset == NO_OFFSET else record.start_offset
     return known._replace(
         leader_epoch=known.leader_epoch if record.leader_epoch == NO_EPOCH else record.leader_epoch,
@@ -90,7 +90,7 @@ def replayed(known: State | None, record: State | Update | None) -> State | None
     )
 
 
-def snapshot(known: State, update: Update, now: Now) -> State:
+def snapshot(known: ShareState, update: Update, now: Now) -> ShareState:
     """The state after an update, as a snapshot of its own."""
     state = replayed(known, update)
     assert state is not None
@@ -154,7 +154,7 @@ def _append(pieces: list[Batch], piece: Batch) -> None:
         pieces.append(piece)
 
 
-def check(state: State) -> None:
+def check(state: ShareState) -> None:
     """Assert the invariant; called after each step in tests."""
     edge = state.start_offset - 1 if state.start_offset != NO_OFFSET else NO_OFFSET
     for batch in state.batches:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_state import Batch, State, Update, combine
+from actors.broker.groups.share.persistence.share_state import Batch, ShareState, Update, combine
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 
@@ -32,11 +32,11 @@ class StateLine(NamedTuple):
     be read here."""
 
     key: SharePartitionKey
-    record: State | Update | None
+    record: ShareState | Update | None
     strange: str = ""
 
 
-def record(key: SharePartitionKey, content: State | Update | None) -> Record:
+def record(key: SharePartitionKey, content: ShareState | Update | None) -> Record:
     """The record of a snapshot or an update, or the removal of a share partition (None)."""
     if isinstance(content, Update):
         fields: dict[str, Any] = {}
@@ -93,8 +93,8 @@ def _key(kind: int, key: SharePartitionKey) -> bytes:
     return kind.to_bytes(2, "big") + encode(named, VERSION)
 
 
-def _state(data: "ShareSnapshotValue") -> State:
-    return State(
+def _state(data: "ShareSnapshotValue") -> ShareState:
+    return ShareState(
         data.snapshot_epoch,
         data.state_epoch,
         data.leader_epoch,

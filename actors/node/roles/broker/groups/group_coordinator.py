@@ -13,7 +13,7 @@ from actors.broker.groups.classic.groups import UNUSED_MAX
 from actors.broker.groups.consumer.groups import ConsumerGroups
 from actors.broker.groups.coordinator import Coordinator, MarkerPlace
 from actors.broker.groups.kinds import GroupSettings
-from actors.broker.groups.share.initialization import Api, StateAsk, Told
+from actors.broker.groups.share.initialization import ShareStateAnswer, ShareStateApi, StateAsk
 from actors.broker.groups.streams.groups import StreamsGroups
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
@@ -28,7 +28,7 @@ from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCac
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now, WorkKind
-from actors.settings.groups import DYNAMIC, GROUP_RESOURCE, Limits, effective, limits
+from actors.settings.groups import DYNAMIC, GROUP_RESOURCE, GroupSettingLimits, effective, limits
 from actors.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -131,9 +131,9 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         taken = asks[:]
         asks.clear()
         for ask in taken:
-            if ask.api is Api.INITIALIZE:
+            if ask.api is ShareStateApi.INITIALIZE:
                 persister.initialize(ask.key, ask.state_epoch, ask.start_offset, self._told(ask), ask.wanted)
-            elif ask.api is Api.DELETE:
+            elif ask.api is ShareStateApi.DELETE:
                 persister.delete(ask.key, self._told(ask), ask.wanted)
             else:
                 persister.summary(ask.key, -1, self._summed_up(ask), ask.wanted)
@@ -143,7 +143,9 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         def told(
             result: "DeleteShareGroupStateResponse.PartitionResult | InitializeShareGroupStateResponse.PartitionResult",
         ) -> None:
-            ask.then(Told(CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), result.error_message))
+            ask.then(
+                ShareStateAnswer(CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR), result.error_message)
+            )
             self.drain()
 
         return told
@@ -154,7 +156,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         ) -> None:
             code = CODES.get(result.error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
             known = result.state_epoch > 0 or result.start_offset >= 0
-            ask.then(Told(code, result.error_message, known))
+            ask.then(ShareStateAnswer(code, result.error_message, known))
             self.drain()
 
         return told
@@ -183,7 +185,7 @@ def _settings(started: Callable[[str], Any], cache: MetadataCache) -> Callable[[
     now. `started`: the node's settings as it was started with them."""
     said: list[str | None] | None = None
     """The node's dynamic settings in the metadata when what follows was looked up."""
-    of_node: Mapping[str, Limits] = {}
+    of_node: Mapping[str, GroupSettingLimits] = {}
     usual: Mapping[str, Any] = {}
     known: dict[str, tuple[Mapping[str, str], Mapping[str, Any]]] = {}
     """What a group was given when its settings were looked up, and what that adds up to, by group."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.lifecycle.driving import Driving
-from actors.broker.lifecycle.lifecycle import NOT_CONTROLLER, Heartbeat, Lifecycle, Metadata, State
+from actors.broker.lifecycle.lifecycle import NOT_CONTROLLER, BrokerState, Heartbeat, Lifecycle, Metadata
 from actors.broker.lifecycle.lifecycle import Answer as BeatAnswer
 from actors.broker.replication.replicas import Replicas
 from actors.metadata.dialects import FORMAT
@@ -26,8 +26,8 @@ from actors.metadata.ops import BrokerSet, EndPoint
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.addresses import Address
-from actors.node.quorum.replica import Quorum
-from actors.node.roles.broker.availability import Lookups
+from actors.node.quorum.replica import QuorumReplica
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.transactions.producer_id_blocks import ProducerIdBlocks
@@ -51,7 +51,7 @@ PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 NO_LEADER_MS = 50
 """How soon to look again for a leader of the quorum, before the first heartbeat."""
 TIMEOUT_MS_MIN = 1000
-INITIAL = State.INITIAL
+INITIAL = BrokerState.INITIAL
 """A module name, because every turn uses it and the look-up of an enum member costs more."""
 
 
@@ -63,11 +63,11 @@ class BrokerHeartbeats:
         runtime: Runtime,
         requests: RequestChannel,
         channels: Channels,
-        quorum: Quorum,
+        quorum: QuorumReplica,
         cluster_id: str,
         cache: MetadataCache,
         lifecycle: Lifecycle,
-        lookups: Lookups,
+        availability: Availability,
         replicas: Replicas,
         logs: LogManager,
         producer_ids: ProducerIdBlocks,
@@ -80,7 +80,7 @@ class BrokerHeartbeats:
         self._cluster_id = cluster_id
         self._cache = cache
         self._lifecycle = lifecycle
-        self._lookups = lookups
+        self._availability = availability
         self._replicas = replicas
         self._logs = logs
         self._producer_ids = producer_ids
@@ -213,7 +213,7 @@ class BrokerHeartbeats:
         if lifecycle.reported:
             for sentence in lifecycle.take_reports():
                 self._runtime.log.info(f"broker {self._cache.me}: {sentence}")
-        serving = self._lookups.serving
+        serving = self._availability.serving
         if serving and not self.was_serving:
             self._open_clients()
         elif self.was_serving and not serving:

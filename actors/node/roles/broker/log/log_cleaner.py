@@ -21,7 +21,15 @@ from collections.abc import Generator, Iterable
 from functools import partial as bound
 from typing import NamedTuple
 
-from actors.broker.log.cleaning.cleaner import Cleaned, DamagedSegment, Durable, Effect, Limits, LogCleaning, Slice
+from actors.broker.log.cleaning.cleaner import (
+    Cleaned,
+    CleaningLimits,
+    CleaningSlice,
+    DamagedSegment,
+    Durable,
+    Effect,
+    LogCleaning,
+)
 from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due
 from actors.broker.log.cleaning.replacing import SegmentsChanged, withdraw
 from actors.broker.log.log import PartitionLog
@@ -38,7 +46,7 @@ LOOK_MS = 1000
 """How soon a look is repeated that has found logs of which too little was in memory."""
 
 
-class Running(NamedTuple):
+class RunningCleaning(NamedTuple):
     """One cleaning that is under way."""
 
     partition: Partition
@@ -77,7 +85,7 @@ class LogCleaner:
         self._futures = logs.futures
         self._cache = cache
         self._replicas = replicas
-        self._running: dict[Partition, Running] = {}
+        self._running: dict[Partition, RunningCleaning] = {}
         self._resting: dict[Partition, int] = {}
         """When a partition whose cleaning has just ended early may be tried again, by partition."""
         self._look_ms = 0
@@ -162,17 +170,17 @@ class LogCleaner:
         except (MemoryError, ValueError) as error:
             self._rest(partition, f"there is no memory for its keys: {error}")
             return
-        running = Running(partition, log, cleaning, cleaning.steps(), now.mono_ms)
+        running = RunningCleaning(partition, log, cleaning, cleaning.steps(), now.mono_ms)
         self._running[partition] = running
         self._go_on(running, None)
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> CleaningLimits:
         value = self._cache.value
         share = value("log.cleaner.dedupe.buffer.size") // max(1, value("log.cleaner.threads"))
         load = max(0.01, value("log.cleaner.io.buffer.load.factor"))
-        return Limits(share, load, value("log.cleaner.io.buffer.size"))
+        return CleaningLimits(share, load, value("log.cleaner.io.buffer.size"))
 
-    def _go_on(self, running: Running, result: object) -> None:
+    def _go_on(self, running: RunningCleaning, result: object) -> None:
         if not self._wanted(running):
             self._end(running)
             return
@@ -197,7 +205,7 @@ class LogCleaner:
         else:
             self._carry_out(running, effect)
 
-    def _wanted(self, running: Running) -> bool:
+    def _wanted(self, running: RunningCleaning) -> bool:
         partition, log = running.partition, running.log
         return not (
             partition.removed
@@ -210,9 +218,9 @@ class LogCleaner:
             or self._directories.failed(log.disk)
         )
 
-    def _carry_out(self, running: Running, effect: Effect) -> None:
+    def _carry_out(self, running: RunningCleaning, effect: Effect) -> None:
         runtime = self._runtime
-        if isinstance(effect, Slice):
+        if isinstance(effect, CleaningSlice):
             self._spend(effect.bytes)
             begin = bound(runtime.work, effect.job, bound(self._go_on, running), WorkKind.CLEANING)
             if self._free_ms > runtime.now.mono_ms:
@@ -225,7 +233,7 @@ class LogCleaner:
             self._logs.retired.retire_segments(running.partition, effect.segments, effect.jobs)
             self._go_on(running, None)
 
-    def _synced(self, running: Running, result: object) -> None:
+    def _synced(self, running: RunningCleaning, result: object) -> None:
         """Go on after a sync, or take the directory offline: a failed sync is final, as that of a flush, since it is
         unknown what of the new segments, or of their names, is lost."""
         if not isinstance(result, DiskFailed):
@@ -241,7 +249,7 @@ class LogCleaner:
         if limit > 0:
             self._free_ms = max(self._free_ms, self._runtime.now.mono_ms) + int(min(size * 1000 / limit, 60_000))
 
-    def _cleaned(self, running: Running, done: Cleaned) -> None:
+    def _cleaned(self, running: RunningCleaning, done: Cleaned) -> None:
         now, log, stats = self._runtime.now, running.log, self.stats
         del self._running[running.partition]
         log.cleaned_offset = max(log.cleaned_offset, done.end_offset)
@@ -254,7 +262,7 @@ class LogCleaner:
         )
         self._look_ms = now.mono_ms
 
-    def _end(self, running: Running) -> None:
+    def _end(self, running: RunningCleaning) -> None:
         """End a cleaning early, and unlink what it has left."""
         if self._running.get(running.partition) is running:
             del self._running[running.partition]

@@ -22,11 +22,11 @@ from functools import partial as bound
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.directories.directory import future_name
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.moving import SLICE_BYTES, Copied, Copy, Lost, Move, Next
+from actors.broker.log.moving import SLICE_BYTES, Copied, Copy, MissingBatch, Move, Next
 from actors.broker.log.producers.producers import CorruptSnapshot
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
@@ -41,7 +41,7 @@ WISHES_MAX = 100_000
 LIMIT = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
-class Running:
+class RunningMove:
     """A move that is being copied."""
 
     def __init__(self, partition: Partition, move: Move) -> None:
@@ -57,7 +57,7 @@ class LogDirMoves:
     """All moves of a broker."""
 
     def __init__(
-        self, runtime: Runtime, logs: LogManager, cache: MetadataCache, replicas: Replicas, lookups: Lookups
+        self, runtime: Runtime, logs: LogManager, cache: MetadataCache, replicas: Replicas, availability: Availability
     ) -> None:
         self._runtime = runtime
         self._logs = logs
@@ -65,9 +65,9 @@ class LogDirMoves:
         self._futures = logs.futures
         self._cache = cache
         self._replicas = replicas
-        self._lookups = lookups
+        self._availability = availability
         self._waiting: dict[Partition, Move] = {}
-        self._running: dict[Partition, Running] = {}
+        self._running: dict[Partition, RunningMove] = {}
         self._owed_bytes = 0.0
         """The bytes that were copied, and are not yet allowed by the limit."""
         self._owed_ms = 0
@@ -99,7 +99,7 @@ class LogDirMoves:
         return self._begin(partition, disk)
 
     def _wish(self, disk: Disk, topic: str, number: int) -> ErrorCode:
-        absent = self._lookups.absent(topic, number)
+        absent = self._availability.absent(topic, number)
         if absent is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return absent
         image, preferred = self._cache.image, self._directories.preferred
@@ -166,7 +166,7 @@ class LogDirMoves:
             partition = next(iter(self._waiting))
             move = self._waiting.pop(partition)
             if self._wanted(partition, move):
-                running = self._running[partition] = Running(partition, move)
+                running = self._running[partition] = RunningMove(partition, move)
                 self._go_on(running)
 
     def _wanted(self, partition: Partition, move: Move) -> bool:
@@ -177,14 +177,14 @@ class LogDirMoves:
             and not self._logs.closing
         )
 
-    def _is_over(self, running: Running) -> bool:
+    def _is_over(self, running: RunningMove) -> bool:
         """Whether a move goes no further. If so, another one may begin."""
         if self._running.get(running.partition) is running and self._wanted(running.partition, running.move):
             return False
         self._begin_waiting()
         return True
 
-    def _go_on(self, running: Running) -> None:
+    def _go_on(self, running: RunningMove) -> None:
         if self._is_over(running):
             return
         move, now = running.move, self._runtime.now
@@ -209,7 +209,7 @@ class LogDirMoves:
         else:
             self._runtime.work(wanted.__call__, bound(self._prepared, running, wanted))
 
-    def _copied(self, running: Running, generation: int, result: object) -> None:
+    def _copied(self, running: RunningMove, generation: int, result: object) -> None:
         if self._is_over(running):
             return
         move, now = running.move, self._runtime.now
@@ -238,7 +238,7 @@ class LogDirMoves:
             self._wait(running, error)
         except DiskFailed as error:
             self._failed(move, error)
-        except Lost as error:
+        except MissingBatch as error:
             self._give_up(running, str(error))
         else:
             self._note(running)
@@ -248,7 +248,7 @@ class LogDirMoves:
             else:
                 self._go_on(running)
 
-    def _prepared(self, running: Running, job: Preparation, result: object) -> None:
+    def _prepared(self, running: RunningMove, job: Preparation, result: object) -> None:
         if self._is_over(running):
             return
         move = running.move
@@ -269,7 +269,7 @@ class LogDirMoves:
             self._note(running)
         self._later(running, 1)
 
-    def _flush(self, running: Running, *, settle: bool) -> None:
+    def _flush(self, running: RunningMove, *, settle: bool) -> None:
         move, partition, now_ms = running.move, running.partition, self._runtime.now.mono_ms
         future = move.future
         try:
@@ -303,13 +303,13 @@ class LogDirMoves:
 
         self._runtime.sync(flush.files, replacements, done)
 
-    def _flush_cut(self, running: Running) -> None:
+    def _flush_cut(self, running: RunningMove) -> None:
         self._flush(running, settle=False)
 
-    def _settle(self, running: Running) -> None:
+    def _settle(self, running: RunningMove) -> None:
         self._flush(running, settle=True)
 
-    def _mark(self, running: Running) -> None:
+    def _mark(self, running: RunningMove) -> None:
         def done(result: object) -> None:
             if self._is_over(running):
                 return
@@ -322,7 +322,7 @@ class LogDirMoves:
 
         self._runtime.sync([], [running.move.mark()], done)
 
-    def _take_over(self, running: Running) -> None:
+    def _take_over(self, running: RunningMove) -> None:
         move, partition = running.move, running.partition
         current = move.current
         try:
@@ -354,7 +354,7 @@ class LogDirMoves:
 
     # ---- what goes wrong
 
-    def _wait(self, running: Running, error: DiskFull | DiskFailed) -> None:
+    def _wait(self, running: RunningMove, error: DiskFull | DiskFailed) -> None:
         if not running.told:
             running.told = True
             path = self._directories.path(running.move.future.disk)
@@ -369,14 +369,14 @@ class LogDirMoves:
             self._runtime.stop(1, f"log directory {self._directories.path(disk)} cannot be used: {error}")
         self._begin_waiting()
 
-    def _give_up(self, running: Running, why: str) -> None:
+    def _give_up(self, running: RunningMove, why: str) -> None:
         self._runtime.log.error(f"{running.partition!r} stays where it is, and is not moved: {why}")
         self._futures.drop(running.partition)
         self._begin_waiting()
 
     # ---- how fast
 
-    def _later(self, running: Running, delay_ms: int) -> None:
+    def _later(self, running: RunningMove, delay_ms: int) -> None:
         at_ms = self._runtime.now.mono_ms + delay_ms
         self._runtime.waiting.timers.at(at_ms, lambda: self._go_on(running))
 
@@ -384,7 +384,7 @@ class LogDirMoves:
         limit = self._cache.value(LIMIT)
         return max(1, min(SLICE_BYTES, int(limit)))
 
-    def _note(self, running: Running) -> None:
+    def _note(self, running: RunningMove) -> None:
         """Count what a move has copied, and unlink what it needs no more."""
         move = running.move
         self._owed_bytes += move.copied_bytes - running.spent

@@ -73,7 +73,7 @@ Effect = Callable[[Callable[[Result], None]], None]
 Steps = Generator[Effect, Result, Any]
 
 
-class Given(NamedTuple):
+class GoodCopy(NamedTuple):
     """A batch that another replica has given."""
 
     source: int
@@ -81,7 +81,7 @@ class Given(NamedTuple):
     data: memoryview
 
 
-class Reading:
+class DirectoryReading:
     """The reading of one log directory."""
 
     def __init__(self, disk: Disk) -> None:
@@ -132,7 +132,7 @@ class Scrubber:
         self._replicas = replicas
         self._cleaner = cleaner
         self._listener = runtime.config.inter_broker_listener
-        self._readings: dict[Disk, Reading] = {}
+        self._readings: dict[Disk, DirectoryReading] = {}
         self._steps: Steps | None = None
         self._next_ms = -1
         """When to look whether a reading is due; -1: not known yet."""
@@ -164,7 +164,7 @@ class Scrubber:
         if self._steps is not None or self._logs.closing or self._off:
             return
         for _, disk in self._directories.paths():
-            reading = self._readings.setdefault(disk, Reading(disk))
+            reading = self._readings.setdefault(disk, DirectoryReading(disk))
             if not self._directories.failed(disk) and reading.due(now, value("rayft.log.scrub.interval.ms")):
                 self._steps = self._read(reading)
                 self._go_on(None)
@@ -227,7 +227,7 @@ class Scrubber:
 
     # ---- one directory
 
-    def _read(self, reading: Reading) -> Steps:
+    def _read(self, reading: DirectoryReading) -> Steps:
         if not reading.known:
             yield from self._recall(reading)
             if not reading.due(self._runtime.now, self._cache.value("rayft.log.scrub.interval.ms")):
@@ -251,14 +251,14 @@ class Scrubber:
                 return
         yield from self._keep(reading, now=True)
 
-    def _told(self, reading: Reading, size: int, found: int, repaired: int) -> None:
+    def _told(self, reading: DirectoryReading, size: int, found: int, repaired: int) -> None:
         left = sum(self._is_in(path, reading.disk) for path in self.damaged)
         self._runtime.log.info(
             f"read what is at rest in {self._path(reading.disk)}: {self.bytes_read - size} bytes since it began or went on, "
             f"{self.faults_found - found} faults, {self.faults_repaired - repaired} mended, {left} files stay damaged"
         )
 
-    def _recall(self, reading: Reading) -> Steps:
+    def _recall(self, reading: DirectoryReading) -> Steps:
         try:
             content = yield self._job(bound(content_at_rest, reading.disk, SCRUBBED))
             reading.learn(bytes(content))
@@ -270,7 +270,7 @@ class Scrubber:
             self._directories.job_done(reading.disk, error)
         reading.known = True
 
-    def _keep(self, reading: Reading, *, now: bool = False) -> Steps:
+    def _keep(self, reading: DirectoryReading, *, now: bool = False) -> Steps:
         """Write down where the reading is, about once a minute."""
         if (now or self._runtime.now.mono_ms >= self._written_ms) and not self._directories.failed(reading.disk):
             self._written_ms = self._runtime.now.mono_ms + CHECKPOINT_MS
@@ -279,7 +279,7 @@ class Scrubber:
             except (DiskFull, DiskFailed) as error:
                 self._directories.job_done(reading.disk, error)
 
-    def _ahead(self, reading: Reading) -> Iterator[Partition]:
+    def _ahead(self, reading: DirectoryReading) -> Iterator[Partition]:
         """The partitions in the directory that are not done. They are sorted once, and what has come meanwhile behind them
         is looked for at the end."""
         while True:
@@ -297,7 +297,7 @@ class Scrubber:
                 if one.log.disk is reading.disk and not one.removed:
                     yield one
 
-    def _one(self, reading: Reading, partition: Partition) -> Steps:
+    def _one(self, reading: DirectoryReading, partition: Partition) -> Steps:
         """Read one partition from where the reading has come to. Returns False if scrubbing was turned off before the
         end."""
         assert reading.at is not None
@@ -477,7 +477,7 @@ class Scrubber:
                 break
             if (found := _first(log, reply, offset)) is not None:
                 header, data = found
-                return Given(source, header.last_offset, data)
+                return GoodCopy(source, header.last_offset, data)
         return None
 
     def _sources(self, partition: Partition) -> Iterator[int]:

@@ -24,7 +24,7 @@ from actors.node.roles.broker.lifecycle.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.roles.broker.quotas.replication_throttles import Throttles
-from actors.node.roles.broker.replication.partition_effects import Gathered
+from actors.node.roles.broker.replication.partition_effects import PartitionEffects
 from actors.node.roles.broker.replication.replication import Replication
 from actors.node.runtime.runtime import Runtime
 
@@ -43,7 +43,7 @@ class MetadataApplier:
         groups: GroupCoordinator,
         share_state: ShareCoordinator,
         recently_fenced: RecentlyFenced,
-        gathered: Gathered,
+        partition_effects: PartitionEffects,
         throttles: Throttles,
     ) -> None:
         self._runtime = runtime
@@ -55,7 +55,7 @@ class MetadataApplier:
         self._groups = groups
         self._share_state = share_state
         self._recently_fenced = recently_fenced
-        self._gathered = gathered
+        self._partition_effects = partition_effects
         self._throttles = throttles
         self._opened = False
         """Whether what was assigned before this process began has been opened."""
@@ -130,7 +130,7 @@ class MetadataApplier:
                 self.drop(partition)
         for key in [key for key in replicas.offline if key not in here]:
             del replicas.offline[key]
-        self._gathered.run()
+        self._partition_effects.run()
 
     def _apply_broker(self, id: int, registration: Broker | None, led_here: Iterable[PartitionState]) -> None:
         # Alive: what leads, is in sync, and is named to clients. To them, and to an ISR, fenced and absent are the same.

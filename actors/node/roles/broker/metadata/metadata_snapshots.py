@@ -6,7 +6,7 @@ is a controller too the controller does, as the active one says; the two share t
 """
 
 from actors.metadata.image import Image
-from actors.node.quorum.replica import Quorum
+from actors.node.quorum.replica import QuorumReplica
 from actors.node.quorum.snapshots import Snapshotting
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -16,7 +16,7 @@ from actors.ports import Now
 class BrokerSnapshots(Snapshotting):
     """The snapshots of a broker's image."""
 
-    def __init__(self, runtime: Runtime, quorum: Quorum, storage: Storage) -> None:
+    def __init__(self, runtime: Runtime, quorum: QuorumReplica, storage: Storage) -> None:
         super().__init__(runtime, quorum, storage)
         self._own = "controller" not in runtime.config.roles and storage.family == "drafts"
         """Whether this role takes any snapshots; nothing writes the released family."""

@@ -42,7 +42,7 @@ from actors.node.quorum.told_leader import ToldLeader
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.metadata_publisher import MetadataApplier
 from actors.node.roles.broker.metadata_cache import BROKER_RESOURCE, MetadataCache
-from actors.node.roles.broker.replication.partition_effects import Gathered
+from actors.node.roles.broker.replication.partition_effects import PartitionEffects
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -63,7 +63,7 @@ DELETED, UNKNOWN_EPOCH = -2, -1
 """Leader epochs of StopReplica that are no epochs."""
 
 
-class Told(NamedTuple):
+class PushedPartition(NamedTuple):
     """One partition of a LeaderAndIsr, with what is known of it here."""
 
     topic: str
@@ -85,7 +85,7 @@ class PushedMetadata:
         replicas: Replicas,
         logs: LogManager,
         applier: MetadataApplier,
-        gathered: Gathered,
+        partition_effects: PartitionEffects,
         told_leader: ToldLeader,
         count_partitions: Callable[[], None],
     ) -> None:
@@ -95,7 +95,7 @@ class PushedMetadata:
         self._replicas = replicas
         self._logs = logs
         self._applier = applier
-        self._gathered = gathered
+        self._partition_effects = partition_effects
         self._told_leader = told_leader
         self._count_partitions = count_partitions
         self.controller_epoch = -1
@@ -200,7 +200,7 @@ class PushedMetadata:
             self._follow_everything(obeyed)
         else:
             self._applier.apply(MetadataDelta(partitions=obeyed))
-        self._gathered.run()
+        self._partition_effects.run()
         for entry in topics:
             for answer in entry.partition_errors:
                 if not answer.error_code and (entry.topic_id, answer.partition_index) in self._replicas.offline:
@@ -224,7 +224,7 @@ class PushedMetadata:
                         topic_name=topic.topic_name, partition_index=state.partition_index, error_code=int(found)
                     )
                 )
-        self._gathered.run()
+        self._partition_effects.run()
         return response(partition_errors=errors)
 
     # ---- LeaderAndIsr
@@ -233,23 +233,23 @@ class PushedMetadata:
         self,
         topic: "LeaderAndIsrRequest.LeaderAndIsrTopicState",
         state: "LeaderAndIsrRequest.LeaderAndIsrPartitionState",
-    ) -> Told:
+    ) -> PushedPartition:
         known = self._told.get((topic.topic_id, state.partition_index))
         assignment = Assignment(
             tuple(state.replicas), tuple(state.isr), state.leader, state.leader_epoch, state.partition_epoch
         )
-        return Told(
+        return PushedPartition(
             topic.topic_name, topic.topic_id, state.partition_index, assignment, known.assignment if known else None
         )
 
-    def _judge(self, told: Told) -> ErrorCode | None:
+    def _judge(self, told: PushedPartition) -> ErrorCode | None:
         """The answer to one partition that is not obeyed; None: it is obeyed."""
         for _, holds, code in JUDGED:
             if holds(self, told):
                 return code
         return None
 
-    def _is_malformed(self, told: Told) -> bool:
+    def _is_malformed(self, told: PushedPartition) -> bool:
         assignment, replicas = told.assignment, set(told.assignment.replicas)
         return (
             name_error(told.topic) is not None
@@ -260,26 +260,26 @@ class PushedMetadata:
             or assignment.leader not in (NO_LEADER, *assignment.isr)
         )
 
-    def _is_offline(self, told: Told) -> bool:
+    def _is_offline(self, told: PushedPartition) -> bool:
         return (told.topic_id, told.number) in self._replicas.offline
 
-    def _is_of_another_topic(self, told: Told) -> bool:
+    def _is_of_another_topic(self, told: PushedPartition) -> bool:
         here = self._replicas.by_name.get(told.topic)
         return here is not None and any(partition.topic_id != told.topic_id for partition in here.values())
 
-    def _is_older(self, told: Told) -> bool:
+    def _is_older(self, told: PushedPartition) -> bool:
         return told.known is not None and told.assignment.leader_epoch < told.known.leader_epoch
 
-    def _is_half_newer(self, told: Told) -> bool:
+    def _is_half_newer(self, told: PushedPartition) -> bool:
         known, now = told.known, told.assignment
         return (
             known is not None and now.leader_epoch > known.leader_epoch and now.partition_epoch <= known.partition_epoch
         )
 
-    def _is_elsewhere(self, told: Told) -> bool:
+    def _is_elsewhere(self, told: PushedPartition) -> bool:
         return self._cache.me not in told.assignment.replicas
 
-    def _is_known(self, told: Told) -> bool:
+    def _is_known(self, told: PushedPartition) -> bool:
         known = told.known
         same = known is not None and told.assignment.leader_epoch == known.leader_epoch
         return same and known is not None and told.assignment.partition_epoch <= known.partition_epoch
@@ -351,7 +351,7 @@ class PushedMetadata:
                 )
             )
         self._count_partitions()
-        self._gathered.run()
+        self._partition_effects.run()
 
     def _replace(self, image: Image, offset: int) -> None:
         """Put a new image, which is complete, in the place of what was known."""
@@ -365,7 +365,7 @@ class PushedMetadata:
             self._applier.loaded(lambda: self._whole(image))
             self._applier.apply(MetadataDelta(topics_changed=True, leaders_changed=True, features_changed=True))
             self._count_partitions()
-            self._gathered.run()
+            self._partition_effects.run()
 
     def _whole(self, image: Image) -> MetadataDelta:
         """A delta with everything that is known, for the applier."""
@@ -377,7 +377,7 @@ class PushedMetadata:
         return [told for told in self._told.values() if told.assignment is not None and told.assignment.leader == me]
 
 
-JUDGED: tuple[tuple[str, Callable[[PushedMetadata, Told], bool], ErrorCode], ...] = (
+JUDGED: tuple[tuple[str, Callable[[PushedMetadata, PushedPartition], bool], ErrorCode], ...] = (
     ("no partition looks like this", PushedMetadata._is_malformed, ErrorCode.INVALID_REQUEST),
     ("its files cannot be used", PushedMetadata._is_offline, ErrorCode.KAFKA_STORAGE_ERROR),
     ("the name is another topic's here", PushedMetadata._is_of_another_topic, ErrorCode.INCONSISTENT_TOPIC_ID),

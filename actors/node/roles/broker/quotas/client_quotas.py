@@ -21,7 +21,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
 from actors.quotas.accounts import Account, Accounts
-from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Charged, Limits, user_of
+from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Charged, QuotaLimits, user_of
 from actors.quotas.rates import Rate, Window
 
 KIND = "quota"
@@ -30,7 +30,7 @@ PERCENT_A_NS = 100 / 1_000_000_000
 """The percentage that a nanosecond of the thread adds to a rate."""
 
 
-class Verdict(NamedTuple):
+class ThrottleVerdict(NamedTuple):
     """The answer to a consumer's request, under its quota."""
 
     throttle_ms: int
@@ -47,7 +47,7 @@ class ClientQuotas:
         self._requests = requests
         self._cache = cache
         self.window = Window(value("quota.window.num"), 1000 * value("quota.window.size.seconds"))
-        self.limits = Limits()
+        self.limits = QuotaLimits()
         self.active = False
         """Whether a user or a client id has a quota: then requests are charged."""
         self.spent_ns: Callable[[], int] = lambda: 0
@@ -65,7 +65,7 @@ class ClientQuotas:
         """Read the quotas anew if they have changed; once a turn, whatever their number."""
         if self._changed:
             self._changed = False
-            self.limits = Limits(self._cache.image.every(KIND))
+            self.limits = QuotaLimits(self._cache.image.every(KIND))
             self.active = self.limits.of_clients
             self._requests.delay_of = self._connected if self.limits.of_addresses else None
 
@@ -84,7 +84,7 @@ class ClientQuotas:
         throttle_ms = self._charge(account, self.spent_ns() * PERCENT_A_NS)
         return min(throttle_ms, self.window.sample_ms) if enforced else 0
 
-    def fetched(self, call: Call, size: int) -> Verdict:
+    def fetched(self, call: Call, size: int) -> ThrottleVerdict:
         """Charge a consumer the bytes of an answer, and the time of its request. Returns whether it gets the answer."""
         time_ms, bytes_ms, withheld = self.worked(call), 0, False
         account = self._account(CONSUMER, call)
@@ -95,7 +95,7 @@ class ClientQuotas:
             withheld = time_ms > 0 or (bytes_ms > 0 and not idle)
             if withheld:
                 account.measure.record(-size, now_ms)
-        return Verdict(max(time_ms, bytes_ms), withheld or time_ms > 0)
+        return ThrottleVerdict(max(time_ms, bytes_ms), withheld or time_ms > 0)
 
     def room(self, call: Call) -> float:
         """The number of bytes above which one answer is over the quota for certain."""

@@ -10,8 +10,8 @@ from typing import Any
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.replication.replicas import Replicas
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.roles.broker.availability import Lookups
-from actors.node.roles.broker.replication.partition_effects import Gathered
+from actors.node.roles.broker.availability import Availability
+from actors.node.roles.broker.replication.partition_effects import PartitionEffects
 from actors.node.runtime.meters import Meter
 from actors.node.runtime.runtime import Runtime
 
@@ -27,15 +27,15 @@ class AlterIsr:
         channels: Channels,
         replicas: Replicas,
         lifecycle: Lifecycle,
-        lookups: Lookups,
-        gathered: Gathered,
+        availability: Availability,
+        partition_effects: PartitionEffects,
     ) -> None:
         self._runtime = runtime
         self._channels = channels
         self._replicas = replicas
         self._lifecycle = lifecycle
-        self._lookups = lookups
-        self._gathered = gathered
+        self._availability = availability
+        self._partition_effects = partition_effects
         self.meters = {name: Meter() for name in METERS}
         self._counted = 0
         """The sum of the counts of ISR changes at the last look."""
@@ -61,7 +61,7 @@ class AlterIsr:
     def send(self) -> None:
         """Send the queued proposals, if no request is under way."""
         sender = self._replicas.proposals
-        if not self._lookups.serving:
+        if not self._availability.serving:
             return
         request = sender.flush(self._lifecycle.epoch, self._runtime.now.mono_ms)
         if request is None:
@@ -74,6 +74,6 @@ class AlterIsr:
             else:
                 moved = sender.answered(reply, now_ms)
             self._replicas.answered(moved, now_ms)
-            self._gathered.run()
+            self._partition_effects.run()
 
         self._channels.controller("AlterIsr", request, answered, purpose="isr")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from actors.broker.lifecycle.lifecycle import Lifecycle
 from actors.broker.log.log import Appended
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import NoRoom, Partition
 from actors.broker.replication.replicas import Replicas
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer, DiskFailed
@@ -25,22 +25,22 @@ class Appends:
     """Appends to logs, and what follows from an append."""
 
     def __init__(
-        self, runtime: Runtime, replicas: Replicas, logs: LogManager, lifecycle: Lifecycle, lookups: Lookups
+        self, runtime: Runtime, replicas: Replicas, logs: LogManager, lifecycle: Lifecycle, availability: Availability
     ) -> None:
         self._runtime = runtime
         self._replicas = replicas
         self._logs = logs
         self._lifecycle = lifecycle
-        self._lookups = lookups
+        self._availability = availability
 
     def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
-        """Append as `Partition.append`; `grown` is due then. Raises Refused, and always once this process ends: the
+        """Append as `Partition.append`; `grown` is due then. Raises RequestRefused, and always once this process ends: the
         last flush of its logs has begun, or there is none."""
         if self._logs.closing:
             raise _stops()
         try:
             appended = partition.append(data, self._runtime.now.wall_ms, client=client)
-        except (Refused, DiskFailed) as error:
+        except (RequestRefused, DiskFailed) as error:
             raise self._failed(partition, error) from None
         if self._replicas.full:
             self._replicas.full.pop(partition, None)
@@ -69,14 +69,14 @@ class Appends:
                 wall_ms,
                 transaction_version=transaction_version,
             )
-        except (Refused, DiskFailed) as error:
+        except (RequestRefused, DiskFailed) as error:
             raise self._failed(partition, error) from None
 
-    def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
+    def _failed(self, partition: Partition, error: RequestRefused | DiskFailed) -> RequestRefused:
         """Handle a failed append. Returns the refusal for its client."""
         if isinstance(error, DiskFailed):
             self._logs.failures.append_failed(self._replicas, partition, error)
-            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
+            return RequestRefused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
         if isinstance(error, NoRoom):
             self._no_room(partition)
         return error
@@ -111,10 +111,10 @@ class Appends:
         partition = self._replicas.get(topic, number)
         try:
             if partition is None:
-                raise Refused(self._lookups.absent(topic, number))
+                raise RequestRefused(self._availability.absent(topic, number))
             partition.admit(-1)
             appended = self.append(partition, data, client=False)
-        except Refused as refused:
+        except RequestRefused as refused:
             then(refused.code)
             return
         self.grown(partition)
@@ -159,5 +159,5 @@ class Appends:
             self._lifecycle.hurry(self._runtime.now)
 
 
-def _stops() -> Refused:
-    return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")
+def _stops() -> RequestRefused:
+    return RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")

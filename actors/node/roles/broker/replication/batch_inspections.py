@@ -15,7 +15,7 @@ from collections.abc import Generator
 from typing import Any
 
 from actors.broker.log.slices import BATCH_COST, Sliced, Step, Steps, compression_factor, cost
-from actors.broker.replication.admission import Refused, outgrown, refusal
+from actors.broker.replication.admission import RequestRefused, outgrown, refusal
 from actors.node.net.request_channel import RequestChannel
 from actors.node.runtime.runtime import Runtime
 from actors.settings.topics import TopicSettings
@@ -41,12 +41,12 @@ WAITING_BYTES_MAX = 64 << 20
 ROOM = ("room for recompressed batches",)
 """Waiting key: a recompressed batch is done."""
 
-Verdict = int | bytearray | Refused
+InspectionVerdict = int | bytearray | RequestRefused
 """The result of an inspection: the largest timestamp of the records, or the batch in the form that its topic wants, or
 why it is refused."""
 
 
-class Room:
+class InspectionRoom:
     """How much the batches of one request may still have in new forms, in bytes."""
 
     __slots__ = ("left",)
@@ -61,7 +61,9 @@ class Inspection:
 
     __slots__ = ("_codec", "_data", "_factor", "_recompression", "_records", "_room", "_settings", "_target", "verdict")
 
-    def __init__(self, data: Any, rules: Rules, settings: TopicSettings, target: Target | None, room: Room) -> None:
+    def __init__(
+        self, data: Any, rules: Rules, settings: TopicSettings, target: Target | None, room: InspectionRoom
+    ) -> None:
         """An inspection that has not begun. `target`: the form that the topic wants; None: the batch stays as it is."""
         self._data = data
         self._codec = data[CODEC_BYTE] & CODEC
@@ -76,7 +78,7 @@ class Inspection:
             self._factor = compression_factor(target.codec, target.level)
             self._recompression = Recompression(data, target)
             self._records = self._recompression.steps(data, rules)
-        self.verdict: Verdict | None = None
+        self.verdict: InspectionVerdict | None = None
 
     @property
     def in_turn(self) -> bool:
@@ -86,7 +88,7 @@ class Inspection:
     @property
     def form_bytes(self) -> int:
         """How many bytes the batch may have in its new form; 0: it has none."""
-        if self._target is None or isinstance(self.verdict, Refused):
+        if self._target is None or isinstance(self.verdict, RequestRefused):
             return 0
         return len(self.verdict) if isinstance(self.verdict, bytearray) else self._target.bytes_max
 
@@ -105,14 +107,14 @@ class Inspection:
                 break
             except TooLarge as error:
                 text = f"{error}: send fewer records in a batch"
-                self.verdict = Refused(ErrorCode.MESSAGE_TOO_LARGE, text)
+                self.verdict = RequestRefused(ErrorCode.MESSAGE_TOO_LARGE, text)
                 break
             except CorruptBatch as error:
                 self.verdict = refusal(error)
                 break
         return spent
 
-    def _end(self, latest: int) -> Verdict:
+    def _end(self, latest: int) -> InspectionVerdict:
         if self._recompression is None:
             return latest
         made, self._recompression = self._recompression.batch, None
@@ -121,7 +123,7 @@ class Inspection:
             text = (
                 f"recompressed, the batches of a request have more than {REQUEST_BYTES_MAX} bytes: send fewer at once"
             )
-            return Refused(ErrorCode.MESSAGE_TOO_LARGE, text)
+            return RequestRefused(ErrorCode.MESSAGE_TOO_LARGE, text)
         return made
 
     def steps(self) -> Steps[None]:

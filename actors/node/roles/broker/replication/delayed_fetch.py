@@ -23,11 +23,11 @@ from typing import Any
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.reads import Read
 from actors.broker.replication.partition import Cluster
-from actors.broker.replication.reading import RESTORER, Look, Reader, look, note_failure
+from actors.broker.replication.reading import RESTORER, PartitionRead, Reader, look, note_failure
 from actors.broker.replication.replicas import Replicas
-from actors.broker.replication.sessions import Entry, Key, Opened, Sessions, Wanted, Warm
+from actors.broker.replication.sessions import Key, Opened, SessionPartition, Sessions, Wanted, Warm
 from actors.node.net.connections import Connections
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
@@ -42,9 +42,9 @@ from fastpath.records.batch import CorruptBatch
 ANSWER_BYTES, PARTITION_BYTES = 16, 58
 """The size of an answer beside its partitions, and of a partition beside its records, about."""
 
-MayRead = Callable[[Entry], bool]
+MayRead = Callable[[SessionPartition], bool]
 """A function that says whether the fetcher may read a partition. It is asked at each look: rules may change."""
-Respond = Callable[["DelayedFetch", Sequence[Look], int], Generator[None, None, Any]]
+Respond = Callable[["DelayedFetch", Sequence[PartitionRead], int], Generator[None, None, Any]]
 """A function that makes the response of (the fetch, what was found, throttle time in ms), in slices."""
 
 
@@ -52,7 +52,15 @@ class Fetches:
     """The state that the fetches of a broker share."""
 
     __slots__ = (
-        "appends", "bytes_max", "cluster", "connections", "lookups", "quotas", "replicas", "runtime", "sessions",
+        "appends",
+        "availability",
+        "bytes_max",
+        "cluster",
+        "connections",
+        "quotas",
+        "replicas",
+        "runtime",
+        "sessions",
     )  # fmt: skip
 
     def __init__(
@@ -60,7 +68,7 @@ class Fetches:
         runtime: Runtime,
         connections: Connections,
         replicas: Replicas,
-        lookups: Lookups,
+        availability: Availability,
         appends: Appends,
         sessions: Sessions,
         quotas: ClientQuotas,
@@ -69,7 +77,7 @@ class Fetches:
         self.connections = connections
         self.replicas = replicas
         self.cluster: Cluster = replicas.cluster
-        self.lookups = lookups
+        self.availability = availability
         self.appends = appends
         self.sessions = sessions
         self.quotas = quotas
@@ -117,7 +125,7 @@ class DelayedFetch:
         self.session = session = opened.session
         self._epoch = session.epoch
         self._incremental = opened.incremental
-        self._found: dict[Entry, Warm] = {}
+        self._found: dict[SessionPartition, Warm] = {}
         """The batches that have been read for this answer by the time a job for another partition had to be waited
         for."""
         self._reader = reader
@@ -125,7 +133,7 @@ class DelayedFetch:
         self._charged = charged
         self._may_read = may_read
         self._respond = respond
-        self._sent: list[Entry] = []
+        self._sent: list[SessionPartition] = []
         """The entries that are dirty again behind the rest: until the fetcher names its new position, it may have
         thrown this away."""
         if bytes_max > fetches.bytes_max:
@@ -159,7 +167,7 @@ class DelayedFetch:
         """Whether the session has ended or gone on: then this request tells nothing of it."""
         return self.session.epoch != self._epoch
 
-    def told(self, looks: Iterable[Look]) -> list[Look]:
+    def told(self, looks: Iterable[PartitionRead]) -> list[PartitionRead]:
         """The looks that the response names, out of `looks`, a part of what was found. The session notes what is sent."""
         session, told, replica = self.session, [], self._reader.replica >= 0
         for found in looks:
@@ -221,11 +229,11 @@ class DelayedFetch:
     def _steps(self, expired: bool) -> Steps:
         """Look again, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
         session, fetches, replica = self.session, self._fetches, self._reader.replica >= 0
-        if not replica and not fetches.lookups.serving:
+        if not replica and not fetches.availability.serving:
             return Close("this broker is fenced")
         if session.epoch != self._epoch:
             return Done((yield from self._respond(self, (), 0)))
-        looks: list[Look] = []
+        looks: list[PartitionRead] = []
         clean = 0
         """How many looks were taken off the dirty entries."""
         total, urgent = 0, False
@@ -280,7 +288,7 @@ class DelayedFetch:
         room = accumulate(one.bytes_max for one in self.session.entries.values())
         return not any(most > total for most in room)
 
-    def _overhead(self, looks: Sequence[Look]) -> int:
+    def _overhead(self, looks: Sequence[PartitionRead]) -> int:
         """About how many bytes an answer has beside the records."""
         told = len(looks) if not self._incremental else sum(found.news for found in looks)
         return ANSWER_BYTES + PARTITION_BYTES * told
@@ -294,7 +302,7 @@ class DelayedFetch:
             fetches.replicas.end_sessions([session])
             session.id = 0
 
-    def _due_ms(self, over_rate: bool, looks: Iterable[Look]) -> int:
+    def _due_ms(self, over_rate: bool, looks: Iterable[PartitionRead]) -> int:
         """The time at which to answer at the latest: a follower that is held back need not wait longer than that
         lasts."""
         if not over_rate or not any(found.left_out for found in looks):
@@ -310,21 +318,21 @@ class DelayedFetch:
             return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
         return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
 
-    def _look(self, entry: Entry, bytes_max: int, first: bool, over_rate: bool) -> Look:
+    def _look(self, entry: SessionPartition, bytes_max: int, first: bool, over_rate: bool) -> PartitionRead:
         if self._may_read is not None and not self._may_read(entry):
-            return Look(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return PartitionRead(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         fetches = self._fetches
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
             entry.warm = entry.aborted = None  # it is of the topic that had the name before
             fetches.replicas.attach(entry)
             if entry.partition is None:
-                error = fetches.lookups.absent(entry.topic, entry.number)
-                leader = fetches.lookups.leader(entry.topic, entry.number)
-                return Look(entry, error, leader=leader.id, leader_epoch=leader.epoch)
+                error = fetches.availability.absent(entry.topic, entry.number)
+                leader = fetches.availability.leader(entry.topic, entry.number)
+                return PartitionRead(entry, error, leader=leader.id, leader_epoch=leader.epoch)
         return look(fetches.replicas, entry, self._reader, bytes_max, first=first, over_rate=over_rate)
 
-    def _read(self, cold: Look, looks: Sequence[Look], expired: bool, promised: int) -> Answer:
+    def _read(self, cold: PartitionRead, looks: Sequence[PartitionRead], expired: bool, promised: int) -> Answer:
         """Have a job read what the last look needs from the disk, then look again."""
         self._fetches.connections.promise(self._call.connection, promised)
         # Else the partitions before this one would be read again, and what of them is cold with a job again.
@@ -335,7 +343,7 @@ class DelayedFetch:
         seen = partial(note_failure, self._fetches.replicas, cold.entry.partition)
         return Later(cold.cold, self._warming(cold.entry, expired, promised), seen=seen)
 
-    def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
+    def _warming(self, entry: SessionPartition, expired: bool, promised: int) -> Callable[[Any], Answer]:
         """Take in what a cold read has brought, and look again. It counts unless the session has gone on, or the
         partition was deleted meanwhile, and another one has its name."""
         partition, offset, log_to = entry.partition, entry.fetch_offset, self._fetches.runtime.log

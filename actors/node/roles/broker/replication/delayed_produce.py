@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from actors.broker.log.log import Appended
 from actors.broker.replication.partition import Partition
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.runtime.answers import Answer, Close, Parked
 from actors.wire.errors import ErrorCode
 
@@ -49,18 +49,18 @@ def awaited(topic: bytes | str, partition: Partition, appended: Appended, acks: 
 class DelayedProduce:
     """A Produce request with partitions that are not committed yet."""
 
-    __slots__ = ("_deadline_ms", "_failed", "_lookups", "_respond", "_waiting")
+    __slots__ = ("_availability", "_deadline_ms", "_failed", "_respond", "_waiting")
 
     def __init__(
         self,
-        lookups: Lookups,
+        availability: Availability,
         waiting: list[tuple[Awaited, Any]],
         deadline_ms: int,
         respond: Callable[[list[tuple[Any, ErrorCode]]], Answer],
     ) -> None:
         """A request that waits. `waiting`: each partition with what the response has for it; `respond` is given that
         back with the error of those that failed."""
-        self._lookups = lookups
+        self._availability = availability
         self._waiting = waiting
         self._deadline_ms = deadline_ms
         self._respond = respond
@@ -68,12 +68,12 @@ class DelayedProduce:
 
     def again(self, expired: bool) -> Answer:
         """Answer when every partition has its verdict."""
-        if not self._lookups.serving:
+        if not self._availability.serving:
             return Close("this broker is fenced")
         waiting = []
         for one, data in self._waiting:
             partition = one.partition
-            verdict = self._lookups.absent(one.topic, partition.number) if partition.removed else one.verdict()
+            verdict = self._availability.absent(one.topic, partition.number) if partition.removed else one.verdict()
             if verdict is None and expired:
                 verdict = ErrorCode.REQUEST_TIMED_OUT
             if verdict is None:

@@ -23,7 +23,7 @@ class Leaderships(Protocol):
     def resigned(self, topic: str, partition: int) -> None: ...
 
 
-class Gathered:
+class PartitionEffects:
     """Effects of one broker's partitions."""
 
     def __init__(

@@ -17,29 +17,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.replication import admission
-from actors.broker.replication.admission import CODECS, TRANSACTIONAL, Claims, Refused
+from actors.broker.replication.admission import CODECS, TRANSACTIONAL, ProducedHeader, RequestRefused
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
 from actors.metadata.topic_names import INTERNAL_TOPICS
-from actors.node.roles.broker.availability import Lookups
+from actors.node.roles.broker.availability import Availability
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.roles.broker.replication.batch_inspections import (
     BATCH_COST_MAX,
     ROOM,
     Inspection,
+    InspectionRoom,
     Order,
-    Room,
     rest,
 )
 from actors.node.roles.broker.replication.transaction_verification import (
-    Check,
-    Client,
-    Question,
+    BatchToVerify,
+    ClientAbilities,
     TransactionVerification,
+    Verification,
 )
 from actors.node.runtime.answers import Answer, Close, Later, Parked
 from actors.node.runtime.runtime import Runtime
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
+from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on
 from actors.node.runtime.waiting import FAR_MS
 from actors.ports import WorkKind
 from actors.settings.topics import TopicSettings
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
 
     partition: Partition
     settings: TopicSettings
-    claims: Claims
+    claims: ProducedHeader
 
     def still_holds(self, replicas: Replicas, topic: bytes | str, number: int) -> bool:
         """Whether the replica and its topic's settings are the same. Leader and ISR are for `Partition.admit` to say."""
@@ -82,30 +82,30 @@ class Judged:
 
     def __init__(self) -> None:
         self.candidates: dict[int, Candidate] = {}
-        self.verdicts: dict[int, Inspection | Refused] = {}
+        self.verdicts: dict[int, Inspection | RequestRefused] = {}
         """The inspection of each batch that is or gets compressed, or why it was refused before. An inspection that could
         not be finished has no verdict."""
-        self.check: Check | None = None
+        self.check: Verification | None = None
         """The check that the coordinator was asked for; None: it was asked nothing."""
 
 
 class Produces:
     """The state that the Produce requests of a broker share."""
 
-    __slots__ = ("_appends", "_lookups", "_replicas", "_runtime", "order", "verification")
+    __slots__ = ("_appends", "_availability", "_replicas", "_runtime", "order", "verification")
 
     def __init__(
         self,
         runtime: Runtime,
         replicas: Replicas,
-        lookups: Lookups,
+        availability: Availability,
         appends: Appends,
         order: Order,
         verification: TransactionVerification,
     ) -> None:
         self._runtime = runtime
         self._replicas = replicas
-        self._lookups = lookups
+        self._availability = availability
         self._appends = appends
         self.order = order
         self.verification = verification
@@ -113,7 +113,7 @@ class Produces:
     @property
     def serving(self) -> bool:
         """Whether clients are served now."""
-        return self._lookups.serving
+        return self._availability.serving
 
     @property
     def recompresses(self) -> bool:
@@ -141,17 +141,17 @@ class Produces:
         version: int,
         topic: bytes | str,
         one: "ProduceRequest.PartitionProduceData",
-    ) -> tuple[Partition, Claims]:
+    ) -> tuple[Partition, ProducedHeader]:
         """The partition, if it may be appended to, and the claims of the batch, if it has the right form and size.
-        Raises Refused."""
+        Raises RequestRefused."""
         acks = request.acks
         if not -1 <= acks <= 1:
-            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            raise RequestRefused(ErrorCode.INVALID_REQUIRED_ACKS)
         partition: Partition | None = self._replicas.get(topic, one.index)
         if partition is None:
-            raise Refused(self._lookups.absent(topic, one.index))
+            raise RequestRefused(self._availability.absent(topic, one.index))
         if partition.topic in INTERNAL_TOPICS:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
+            raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
         claims = admission.check(one.records, partition.settings, version, request.transactional_id)
         partition.admit(acks)
         return partition, claims
@@ -163,7 +163,7 @@ class Produces:
         topic: bytes | str,
         one: "ProduceRequest.PartitionProduceData",
     ) -> Candidate:
-        """The batch as `admit` finds it, for an append that comes later. Raises Refused."""
+        """The batch as `admit` finds it, for an append that comes later. Raises RequestRefused."""
         partition, claims = self.admit(request, version, topic, one)
         return Candidate(partition, partition.settings, claims)
 
@@ -175,7 +175,7 @@ class Produces:
         one: "ProduceRequest.PartitionProduceData",
         judged: Judged | None,
     ) -> tuple[Partition, Appended]:
-        """Append one batch. `judged` None: nothing had to be known before. Raises Refused."""
+        """Append one batch. `judged` None: nothing had to be known before. Raises RequestRefused."""
         records, verdict = one.records, None
         candidate = judged.candidates.get(id(one)) if judged is not None else None
         if candidate is not None and candidate.still_holds(self._replicas, topic, one.index):
@@ -189,19 +189,19 @@ class Produces:
                 verdict = judged.verdicts.get(id(one))
             if verdict is not None or claims.attributes & CODECS:
                 records = admission.believe(records, verdict.verdict if isinstance(verdict, Inspection) else verdict)
-        except Refused as refused:
+        except RequestRefused as refused:
             raise _judged(refused, partition.log) from None
         if claims.attributes & TRANSACTIONAL:
             self._verified(request, version, one, partition, claims, judged)
         try:
             appended = self._appends.append(partition, records, client=True)
-        except Refused as refused:
+        except RequestRefused as refused:
             raise _judged(refused, partition.log) from None
         if not appended.duplicate:
             self._appends.grown(partition)
         return partition, appended
 
-    def inspection(self, candidate: Candidate, records: Any, room: Room) -> Inspection | None:
+    def inspection(self, candidate: Candidate, records: Any, room: InspectionRoom) -> Inspection | None:
         """The inspection of a batch that is or gets compressed, begun as far as the turn allows; None: it is neither."""
         settings, attributes = candidate.settings, candidate.claims.attributes
         target = admission.target(settings, attributes) if self.recompresses else None
@@ -219,15 +219,15 @@ class Produces:
         version: int,
         one: "ProduceRequest.PartitionProduceData",
         partition: Partition,
-        claims: Claims,
+        claims: ProducedHeader,
         judged: Judged | None,
     ) -> None:
-        """Check that a partition is in the transaction. Raises Refused if it is not. What the coordinator refuses is no
-        judgement of this log, save that another batch has to come first."""
+        """Check that a partition is in the transaction. Raises RequestRefused if it is not. What the coordinator refuses is
+        no judgement of this log, save that another batch has to come first."""
         check = judged.check if judged is not None else None
         try:
             self.verification.admit(question(one, partition, claims), check, client(version))
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 _judged(refused, partition.log)
             raise
@@ -289,8 +289,8 @@ class ProduceAttempt:
         finish."""
         produces, request, version, judged = self._produces, self._request, self._version, self._judged
         left: list[Inspection] = []
-        questions: list[Question] = []
-        room, recompresses, pace = Room(), produces.recompresses, Pace()
+        questions: list[BatchToVerify] = []
+        room, recompresses, pace = InspectionRoom(), produces.recompresses, SliceCount()
         for topic in request.topic_data:
             if not topic.partition_data and pace.over():
                 yield
@@ -303,7 +303,7 @@ class ProduceAttempt:
                     continue
                 try:
                     candidate = produces.candidate(request, version, name, one)
-                except Refused as refused:
+                except RequestRefused as refused:
                     if inspected:
                         judged.verdicts[id(one)] = refused
                     continue  # the append says why
@@ -343,17 +343,17 @@ class ProduceAttempt:
             self._produces.order.leave(self._connection, self)
 
 
-def question(one: "ProduceRequest.PartitionProduceData", partition: Partition, claims: Claims) -> Question:
+def question(one: "ProduceRequest.PartitionProduceData", partition: Partition, claims: ProducedHeader) -> BatchToVerify:
     """The question to the coordinator about a batch."""
-    return Question(id(one), partition, claims.producer_id, claims.producer_epoch, claims.base_sequence)
+    return BatchToVerify(id(one), partition, claims.producer_id, claims.producer_epoch, claims.base_sequence)
 
 
-def client(version: int) -> Client:
+def client(version: int) -> ClientAbilities:
     """The abilities of a client, by its version of Produce."""
-    return Client(adds=version >= ADDS_FROM, aborts=version >= ABORTABLE_FROM)
+    return ClientAbilities(adds=version >= ADDS_FROM, aborts=version >= ABORTABLE_FROM)
 
 
-def _judged(refused: Refused, log: PartitionLog) -> Refused:
+def _judged(refused: RequestRefused, log: PartitionLog) -> RequestRefused:
     """The refusal of a batch by its log, with the log's start. Any other refusal stays as it is."""
     if refused.code in JUDGED:
         refused.log_start_offset = log.log_start_offset

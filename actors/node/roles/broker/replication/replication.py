@@ -8,13 +8,13 @@ jobs and syncs.
 from typing import Any
 
 from actors.broker.lifecycle.lifecycle import Lifecycle
-from actors.broker.replication.fetchers import Cut, Fetcher, Outcome, Question
+from actors.broker.replication.fetchers import Fetcher, FetchInFlight, FetchOutcome, Truncation
 from actors.broker.replication.replicas import Replicas
 from actors.broker.replication.suspected_leaders import SuspectedLeaders
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
-from actors.node.roles.broker.replication.partition_effects import Gathered
+from actors.node.roles.broker.replication.partition_effects import PartitionEffects
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 
@@ -38,7 +38,7 @@ class Replication:
         logs: LogManager,
         lifecycle: Lifecycle,
         suspected_leaders: SuspectedLeaders,
-        gathered: Gathered,
+        partition_effects: PartitionEffects,
     ) -> None:
         self._runtime = runtime
         self._channels = channels
@@ -47,7 +47,7 @@ class Replication:
         self._logs = logs
         self._lifecycle = lifecycle
         self._suspected_leaders = suspected_leaders
-        self._gathered = gathered
+        self._partition_effects = partition_effects
         self._listener = runtime.config.inter_broker_listener
         self._timeout_ms = runtime.config.value("replica.socket.timeout.ms") + replicas.limits.wait_ms
         self._retry_ms: dict[int, int] = {}
@@ -67,7 +67,7 @@ class Replication:
 
     def _fetch(self, fetcher: Fetcher, now_ms: int) -> int:
         """Ask one broker for what is to be asked of it. Returns when there may be more."""
-        if self._logs.closing or not len(fetcher) or self._gathered.syncs_from(fetcher.source):
+        if self._logs.closing or not len(fetcher) or self._partition_effects.syncs_from(fetcher.source):
             return FAR_MS
         retry_ms = self._retry_ms.get(fetcher.source, 0)
         if now_ms < retry_ms:
@@ -87,7 +87,7 @@ class Replication:
             question = fetcher.ask(now_ms)
         return max(fetcher.deadline_ms(now_ms), self._retry_ms.get(fetcher.source, 0))
 
-    def _ask(self, fetcher: Fetcher, question: Question, address: tuple[str, int]) -> None:
+    def _ask(self, fetcher: Fetcher, question: FetchInFlight, address: tuple[str, int]) -> None:
         def answered(reply: Any) -> None:
             if self._logs.closing:
                 return  # the mark of a clean stop vouches for the logs as their last flush found them
@@ -111,7 +111,7 @@ class Replication:
             versions=self._cache.spoken(fetcher.source, FETCH_VERSIONS),
         )
 
-    def _take(self, fetcher: Fetcher, outcome: Outcome) -> None:
+    def _take(self, fetcher: Fetcher, outcome: FetchOutcome) -> None:
         for partition, error in outcome.failures:
             self._logs.failures.append_failed(self._replicas, partition, error)
         for disk, jobs in outcome.jobs.items():
@@ -119,15 +119,15 @@ class Replication:
         for partition in outcome.grown:
             self._logs.written.add(partition)
         self._replicas.replicated(outcome)
-        self._gathered.run()
+        self._partition_effects.run()
         for cut in outcome.cuts:
             self._prepare(fetcher, cut)
         if outcome.flush:
-            self._gathered.sync(list(outcome.flush), lambda: self._fetch(fetcher, self._runtime.now.mono_ms))
+            self._partition_effects.sync(list(outcome.flush), lambda: self._fetch(fetcher, self._runtime.now.mono_ms))
         else:
             self._fetch(fetcher, self._runtime.now.mono_ms)
 
-    def _prepare(self, fetcher: Fetcher, cut: Cut) -> None:
+    def _prepare(self, fetcher: Fetcher, cut: Truncation) -> None:
         def prepared(result: object) -> None:
             if not self._logs.closing:
                 self._take(fetcher, fetcher.cut(cut, result, self._runtime.now))

@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from actors.broker.coordinators.coordination import partition_of
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import Partition
 from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.state import TopicPartition
@@ -84,7 +84,7 @@ class OwnCoordinator(Protocol):
         ...
 
 
-class Client(NamedTuple):
+class ClientAbilities(NamedTuple):
     """The abilities of a client, by the version of its request."""
 
     adds: bool
@@ -93,7 +93,7 @@ class Client(NamedTuple):
     """Whether the client knows TRANSACTION_ABORTABLE (Produce 11, TxnOffsetCommit 4)."""
 
 
-class Question(NamedTuple):
+class BatchToVerify(NamedTuple):
     """A batch whose partition must be in a transaction. `id`: by which the caller finds the answer again."""
 
     id: int
@@ -104,7 +104,7 @@ class Question(NamedTuple):
     """The first sequence number of the batch; of offsets, which have none, 0."""
 
 
-class Check:
+class Verification:
     """The questions that were asked for one request. `refused`: by id of the question. `left`: questions without an
     answer."""
 
@@ -114,7 +114,7 @@ class Check:
         self.key = key
         """Waiting key: all questions are answered."""
         self.left = 0
-        self.refused: dict[int, Refused] = {}
+        self.refused: dict[int, RequestRefused] = {}
 
 
 _Guard = tuple[bytes, int, int]
@@ -127,7 +127,7 @@ class _Permission:
 
     __slots__ = ("adds", "epoch", "given", "leader_epoch", "sequence", "since_ms")
 
-    def __init__(self, question: Question, adds: bool, since_ms: int, before: "_Permission | None") -> None:
+    def __init__(self, question: BatchToVerify, adds: bool, since_ms: int, before: "_Permission | None") -> None:
         self.epoch = question.producer_epoch
         self.adds = adds
         self.given = False
@@ -137,18 +137,18 @@ class _Permission:
         if before is not None and before.epoch == self.epoch:
             self.sequence = min(self.sequence, before.sequence)
 
-    def holds(self, question: Question) -> bool:
+    def holds(self, question: BatchToVerify) -> bool:
         """Whether the permission was given for this batch, in the present leadership."""
         asked = question.producer_epoch, question.partition.leader_epoch
         return self.given and (self.epoch, self.leader_epoch) == asked
 
 
-class _Ask(NamedTuple):
+class _VerificationRequest(NamedTuple):
     """One question on its way to a coordinator."""
 
-    check: Check
-    question: Question
-    client: Client
+    check: Verification
+    question: BatchToVerify
+    client: ClientAbilities
     transactional_id: str
     until_ms: int
     retry_ms: int
@@ -159,7 +159,7 @@ class _Ask(NamedTuple):
         return self.transactional_id, self.question.producer_id, self.question.producer_epoch, self.client.adds
 
 
-_Queue = OrderedDict[str, deque[_Ask]]
+_Queue = OrderedDict[str, deque[_VerificationRequest]]
 """The questions for one coordinator, by transactional id. Invariant: no id is without a question, and all of an id are
 about one transaction."""
 
@@ -187,16 +187,18 @@ class TransactionVerification:
         self._asked: set[int] = set()
         """Brokers with a request under way."""
 
-    def begin(self, transactional_id: str, client: Client, questions: Sequence[Question]) -> Check | None:
-        """Ask the coordinator about partitions; None: nothing is to be asked. `Check.key` is signalled when
-        `Check.left` has become 0."""
+    def begin(
+        self, transactional_id: str, client: ClientAbilities, questions: Sequence[BatchToVerify]
+    ) -> Verification | None:
+        """Ask the coordinator about partitions; None: nothing is to be asked. `Verification.key` is signalled when
+        `Verification.left` has become 0."""
         wanted = [one for one in questions if self._needed(one, client)]
         if not wanted:
             return None
         now_ms = self._runtime.now.mono_ms
         self._forget(now_ms)
         self._next_key += 1
-        check = Check(("verified", self._next_key))
+        check = Verification(("verified", self._next_key))
         check.left = len(wanted)
         for question in wanted:
             before = self._permissions.get(_guard(question))
@@ -206,12 +208,16 @@ class TransactionVerification:
                 continue
             self._permissions[_guard(question)] = _Permission(question, client.adds, now_ms, before)
             self._permissions.move_to_end(_guard(question))
-            self._place(_Ask(check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS))
+            self._place(
+                _VerificationRequest(
+                    check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS
+                )
+            )
         self._send()
         return check
 
-    def admit(self, question: Question, check: Check | None, client: Client) -> None:
-        """Use the permission of a batch, right before it is appended. Raises Refused if there is none."""
+    def admit(self, question: BatchToVerify, check: Verification | None, client: ClientAbilities) -> None:
+        """Use the permission of a batch, right before it is appended. Raises RequestRefused if there is none."""
         if check is not None and (refused := check.refused.get(question.id)) is not None:
             raise refused
         if not self._needed(question, client):
@@ -221,7 +227,7 @@ class TransactionVerification:
             _check_order(question, client, permission)
         self._permissions.pop(_guard(question), None)
         if permission is None or not permission.holds(question):
-            raise Refused(
+            raise RequestRefused(
                 ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction has ended since its coordinator was asked: ask again"
             )
 
@@ -236,7 +242,7 @@ class TransactionVerification:
 
     # ---- inside
 
-    def _needed(self, question: Question, client: Client) -> bool:
+    def _needed(self, question: BatchToVerify, client: ClientAbilities) -> bool:
         if not (client.adds or self._cache.value("transaction.partition.verification.enable")):
             return False
         producer = question.partition.log.producers.by_id.get(question.producer_id)
@@ -249,7 +255,7 @@ class TransactionVerification:
                 return
             del self._permissions[guard]
 
-    def _place(self, ask: _Ask) -> None:
+    def _place(self, ask: _VerificationRequest) -> None:
         image = self._cache.image
         topic = image.topic(TRANSACTIONS_TOPIC)
         count = len(image.topic_partitions(topic)) if topic >= 0 else 0
@@ -260,7 +266,7 @@ class TransactionVerification:
         else:
             self._enqueue(self._queues.setdefault(leader, OrderedDict()), ask)
 
-    def _enqueue(self, queue: _Queue, ask: _Ask) -> None:
+    def _enqueue(self, queue: _Queue, ask: _VerificationRequest) -> None:
         """Add a question for a coordinator to those about the same transaction."""
         present = queue.get(ask.transactional_id)
         if present is None:
@@ -281,7 +287,7 @@ class TransactionVerification:
             if not fenced:
                 self._drop(one)
 
-    def _ask_own(self, asks: Sequence[_Ask]) -> None:
+    def _ask_own(self, asks: Sequence[_VerificationRequest]) -> None:
         """Put questions to this broker's own coordinator."""
         first, machine = asks[0], self._transactions.machine
         id, producer = first.transactional_id, (first.question.producer_id, first.question.producer_epoch)
@@ -308,9 +314,9 @@ class TransactionVerification:
         for broker in [one for one in self._queues if one not in self._asked]:
             self._ask(broker)
 
-    def _take(self, broker: int) -> dict[str, list[_Ask]]:
+    def _take(self, broker: int) -> dict[str, list[_VerificationRequest]]:
         """The questions for the next request to a broker, by transactional id, oldest first."""
-        queue, taken, room = self._queues[broker], dict[str, list[_Ask]](), QUESTIONS_A_REQUEST
+        queue, taken, room = self._queues[broker], dict[str, list[_VerificationRequest]](), QUESTIONS_A_REQUEST
         while queue and room:
             id, asks = queue.popitem(last=False)
             taken[id] = [asks.popleft() for _ in range(min(room, len(asks)))]
@@ -352,7 +358,7 @@ class TransactionVerification:
             versions=self._cache.spoken(broker, VERSIONS),
         )
 
-    def _answered(self, ask: _Ask, code: ErrorCode) -> None:
+    def _answered(self, ask: _VerificationRequest, code: ErrorCode) -> None:
         now_ms = self._runtime.now.mono_ms
         retry_ms = min(ask.retry_ms, self._retry_ms)
         if ask.client.adds and code is ErrorCode.CONCURRENT_TRANSACTIONS and now_ms + retry_ms <= ask.until_ms:
@@ -361,11 +367,11 @@ class TransactionVerification:
         else:
             self._answer(ask, code)
 
-    def _again(self, ask: _Ask) -> None:
+    def _again(self, ask: _VerificationRequest) -> None:
         self._place(ask)
         self._send()
 
-    def _answer(self, ask: _Ask, code: ErrorCode) -> None:
+    def _answer(self, ask: _VerificationRequest, code: ErrorCode) -> None:
         permission = self._permissions.get(_guard(ask.question))
         if code is not ErrorCode.NONE:
             ask.check.refused[ask.question.id] = _refused(code, ask.client)
@@ -377,43 +383,43 @@ class TransactionVerification:
         if not ask.check.left:
             self._runtime.waiting.signal(ask.check.key)
 
-    def _drop(self, ask: _Ask) -> None:
+    def _drop(self, ask: _VerificationRequest) -> None:
         """Forget what was asked for a batch that was refused for good."""
         permission = self._permissions.get(_guard(ask.question))
         if permission is not None and permission.epoch == ask.question.producer_epoch and not permission.given:
             del self._permissions[_guard(ask.question)]
 
 
-def _guard(question: Question) -> _Guard:
+def _guard(question: BatchToVerify) -> _Guard:
     return question.partition.topic_id, question.partition.number, question.producer_id
 
 
-def _check_order(question: Question, client: Client, permission: _Permission) -> None:
-    """Check that no other batch has to come before. Raises Refused if one has."""
+def _check_order(question: BatchToVerify, client: ClientAbilities, permission: _Permission) -> None:
+    """Check that no other batch has to come before. Raises RequestRefused if one has."""
     unknown = question.producer_id not in question.partition.log.producers.by_id
     first = 0 if client.adds and unknown else permission.sequence
     if question.sequence > first:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {question.producer_id} opens a transaction with sequence {question.sequence}, expected {first}",
         )
 
 
-def _refused(code: ErrorCode, client: Client) -> Refused:
+def _refused(code: ErrorCode, client: ClientAbilities) -> RequestRefused:
     """The answer to a client whose batch is not appended."""
     if code is ErrorCode.PRODUCER_FENCED:
-        return Refused(ErrorCode.INVALID_PRODUCER_EPOCH, "a newer producer has taken over that transactional id")
+        return RequestRefused(ErrorCode.INVALID_PRODUCER_EPOCH, "a newer producer has taken over that transactional id")
     if code is ErrorCode.TRANSACTION_ABORTABLE and not client.aborts:
-        return Refused(ErrorCode.INVALID_TXN_STATE, "the partition is not in the transaction")
+        return RequestRefused(ErrorCode.INVALID_TXN_STATE, "the partition is not in the transaction")
     if code in TRANSIENT and not (client.adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
-        return Refused(
+        return RequestRefused(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"the coordinator cannot say now whether the partition is in the transaction: {code.name}",
         )
-    return Refused(code)
+    return RequestRefused(code)
 
 
-def _request(taken: dict[str, list[_Ask]]) -> "AddPartitionsToTxnRequest":
+def _request(taken: dict[str, list[_VerificationRequest]]) -> "AddPartitionsToTxnRequest":
     kind = message("AddPartitionsToTxnRequest")
     transactions = []
     for id, asks in taken.items():
@@ -437,7 +443,7 @@ def _request(taken: dict[str, list[_Ask]]) -> "AddPartitionsToTxnRequest":
     return kind(transactions=transactions)
 
 
-def _codes(reply: "AddPartitionsToTxnResponse | ChannelError") -> Callable[[_Ask], ErrorCode]:
+def _codes(reply: "AddPartitionsToTxnResponse | ChannelError") -> Callable[[_VerificationRequest], ErrorCode]:
     """The error of each question in an answer."""
     if isinstance(reply, ChannelError) and reply.reason == "unsupported":
         return lambda ask: ErrorCode.UNSUPPORTED_VERSION if ask.client.adds else ErrorCode.NONE
@@ -452,7 +458,7 @@ def _codes(reply: "AddPartitionsToTxnResponse | ChannelError") -> Callable[[_Ask
         for part in topic.results_by_partition
     }
 
-    def code(ask: _Ask) -> ErrorCode:
+    def code(ask: _VerificationRequest) -> ErrorCode:
         partition = ask.question.partition
         place = ask.transactional_id, (partition.topic, partition.number)
         return CODES.get(found.get(place, -1), ErrorCode.UNKNOWN_SERVER_ERROR)

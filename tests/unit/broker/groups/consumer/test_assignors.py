@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.groups.consumer.assignors import ASSIGNORS, AssignmentOrder, Targets, Wish
+from actors.broker.groups.consumer.assignors import ASSIGNORS, ConsumerGroupSpec, Targets, Wish
 
 T, U = b"t" * 16, b"u" * 16
 
 
 def order(
     members: dict[str, frozenset[bytes]], sizes: dict[bytes, int], before: Targets | None = None
-) -> AssignmentOrder:
-    return AssignmentOrder({id: Wish(None, topics) for id, topics in members.items()}, sizes, before or {})
+) -> ConsumerGroupSpec:
+    return ConsumerGroupSpec({id: Wish(None, topics) for id, topics in members.items()}, sizes, before or {})
 
 
-def alike(count: int, sizes: dict[bytes, int], before: Targets | None = None) -> AssignmentOrder:
+def alike(count: int, sizes: dict[bytes, int], before: Targets | None = None) -> ConsumerGroupSpec:
     return order({f"m{n:04}": frozenset(sizes) for n in range(count)}, sizes, before)
 
 
@@ -32,7 +32,7 @@ def moves(before: Targets, after: Targets) -> int:
     )
 
 
-def check(asked: AssignmentOrder, targets: Targets) -> None:
+def check(asked: ConsumerGroupSpec, targets: Targets) -> None:
     """Each partition of a topic with a subscriber is given once, to a subscriber."""
     assert targets.keys() == asked.members.keys()
     given_out = [
@@ -93,7 +93,7 @@ def test_uniform_moves_no_more_than_fairness_asks_for(first: int, then: int, siz
 
 def test_range_gives_ranges_in_the_order_of_instances_then_members() -> None:
     members = {"a": Wish(None, frozenset((T, U))), "z": Wish("1", frozenset((T,))), "b": Wish(None, frozenset((T, U)))}
-    targets = ASSIGNORS["range"](AssignmentOrder(members, {T: 5, U: 3}, {}))
+    targets = ASSIGNORS["range"](ConsumerGroupSpec(members, {T: 5, U: 3}, {}))
     assert targets["z"] == {T: frozenset((0, 1))}
     assert targets["a"] == {T: frozenset((2, 3)), U: frozenset((0, 1))}
     assert targets["b"] == {T: frozenset((4,)), U: frozenset((2,))}

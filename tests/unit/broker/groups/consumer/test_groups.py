@@ -6,8 +6,14 @@ import tracemalloc
 import pytest
 
 from actors.broker.groups.classic.records import group_record
-from actors.broker.groups.consumer.next_heartbeat import AFTER_MS, BEATS_A_SECOND, LEAST_MS, Step, next_heartbeat_ms
-from actors.broker.groups.consumer.records import GROUP, Key, record
+from actors.broker.groups.consumer.next_heartbeat import (
+    AFTER_MS,
+    BEATS_A_SECOND,
+    LEAST_MS,
+    HeartbeatInputs,
+    next_heartbeat_ms,
+)
+from actors.broker.groups.consumer.records import GROUP, RecordKey, record
 from actors.broker.groups.consumer.state import MemberState
 from actors.broker.groups.records import CommittedOffset
 from actors.ports import Now
@@ -78,9 +84,11 @@ def test_a_member_for_which_nothing_is_to_come_asks_as_often_as_the_group_is_set
 
 def test_the_members_of_a_large_group_together_ask_no_more_often_than_a_coordinator_can_bear() -> None:
     for members in (1, 100, 1_000, 5_000):
-        soon_ms = next_heartbeat_ms(HEARTBEAT_MS, 0, Step(members, wanted=True, age_ms=0, has=False, waits=False))
+        soon_ms = next_heartbeat_ms(
+            HEARTBEAT_MS, 0, HeartbeatInputs(members, wanted=True, age_ms=0, has=False, waits=False)
+        )
         assert soon_ms < HEARTBEAT_MS and members / soon_ms * 1000 <= BEATS_A_SECOND
-    crowd = Step(100_000, wanted=True, age_ms=0, has=True, waits=True)
+    crowd = HeartbeatInputs(100_000, wanted=True, age_ms=0, has=True, waits=True)
     assert next_heartbeat_ms(HEARTBEAT_MS, 0, crowd) == HEARTBEAT_MS
 
 
@@ -436,7 +444,7 @@ def test_an_expression_that_is_none_or_explodes_is_refused(regex: str) -> None:
 def test_a_later_version_of_one_record_makes_the_group_foreign() -> None:
     world = World(t=1)
     world.join("a", "t")
-    key = record(world.group(), Key(GROUP))[0]
+    key = record(world.group(), RecordKey(GROUP))[0]
     world.log.append((key, b"\0\7later"))
     other = World(t=1)
     told = other.machine

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.consumer import reconciliation, records
-from actors.broker.groups.consumer.requests import Beat
+from actors.broker.groups.consumer.requests import ConsumerBeat
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups import histories
@@ -60,7 +60,7 @@ class Process:
             verdict = world.answers.get(self.ticket)
             if verdict is None:
                 return
-            assert isinstance(verdict, Beat)
+            assert isinstance(verdict, ConsumerBeat)
             self.ticket = 0
             self.hear(verdict)
         self.asked_ms = self.now_ms
@@ -74,7 +74,7 @@ class Process:
         else:
             self.hear(verdict)  # type: ignore[arg-type]
 
-    def hear(self, beat: Beat) -> None:
+    def hear(self, beat: ConsumerBeat) -> None:
         if beat.error is ErrorCode.NONE:
             self.epoch, self.heard_ms, self.whole = beat.epoch, self.asked_ms, False
             given = self.history.world.assigned(beat)

@@ -8,7 +8,7 @@ import pytest
 from actors.broker.groups import embedded
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic_requests import Joined, Synced
-from actors.broker.groups.consumer.requests import Beat
+from actors.broker.groups.consumer.requests import ConsumerBeat
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import World, assignment_bytes, subscription_bytes
 
@@ -304,7 +304,7 @@ class Client:
         told = ("t",) if self.epoch == 0 else None
         ticket = self.world.beat(self.name, self.epoch, owned, told, rebalance_ms=60_000 if self.epoch == 0 else -1)
         answer = self.world.answers[ticket]
-        assert isinstance(answer, Beat)
+        assert isinstance(answer, ConsumerBeat)
         if answer.error is not ErrorCode.NONE:
             self.lose()
             return

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.broker.groups.consumer.records import CURRENT, KEYS, VALUES, Key, keys, read, record, replay
+from actors.broker.groups.consumer.records import CURRENT, KEYS, VALUES, RecordKey, keys, read, record, replay
 from actors.broker.groups.consumer.state import ConsumerGroup, Current, Member, MemberState, Resolved, Subscription
 from actors.wire.errors import WireError
 
@@ -116,4 +116,4 @@ def test_members_that_are_left_of_a_torn_write_hold_each_partition_once() -> Non
 
 def test_all_kinds_have_a_key() -> None:
     assert set(VALUES) < set(KEYS)
-    assert Key(5, "m") == (5, "m")
+    assert RecordKey(5, "m") == (5, "m")

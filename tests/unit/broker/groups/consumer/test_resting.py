@@ -8,7 +8,7 @@ import pytest
 
 from actors.broker.groups.consumer import state
 from actors.broker.groups.consumer.groups import REST_BEATS
-from actors.broker.groups.consumer.resting import MEMBERS_MAX, Said
+from actors.broker.groups.consumer.resting import MEMBERS_MAX, RepeatedWords
 from actors.broker.groups.consumer.state import OF_MEMBERS, ConsumerGroup
 from actors.broker.groups.kind import Committer
 from actors.broker.groups.member_groups import MEMBER, MEMBERS, GroupConfig
@@ -101,8 +101,8 @@ def test_a_member_that_comes_from_elsewhere_is_not_only_heard() -> None:
     world = settled("a", "b")
     group = world.group()
     assert group.rest is not None
-    assert not group.rest.heard("a", Said(None, "client", "/10.0.0.9"), 1)
-    assert group.rest.heard("a", Said(None, "client", "/127.0.0.1"), 1)
+    assert not group.rest.heard("a", RepeatedWords(None, "client", "/10.0.0.9"), 1)
+    assert group.rest.heard("a", RepeatedWords(None, "client", "/127.0.0.1"), 1)
 
 
 def test_a_silent_member_of_a_group_at_rest_is_taken_out_when_its_session_ends() -> None:

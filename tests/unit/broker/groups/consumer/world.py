@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.migration import Migration, MigrationPolicy
-from actors.broker.groups.consumer.requests import Beat, Request
+from actors.broker.groups.consumer.requests import ConsumerBeat, ConsumerHeartbeat
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import GroupSettings
@@ -82,7 +82,7 @@ class World:
         self.topics = Topics(**sizes)
         config = GroupConfig(SESSION_MS, HEARTBEAT_MS, interval_ms)
         self.settings = GroupSettings(
-            1, Policy(0, classic_max), 100, 60_000, 64, 1_000_000,
+            1, GroupPolicy(0, classic_max), 100, 60_000, 64, 1_000_000,
             consumer.ConsumerGroupSettings(
                 size_max, ("uniform", "range"), 600_000, lambda group: config,
                 Migration(MigrationPolicy[policy.upper()], classic_max),
@@ -95,7 +95,7 @@ class World:
         self.written: list[Record] = []
         """What was written since a test has looked."""
         self.held = self.idle = False
-        self.answers: dict[int, Beat | Joined | Synced] = {}
+        self.answers: dict[int, ConsumerBeat | Joined | Synced] = {}
         self.visible = {"*"}
         self._ticket = 0
         self.machine.gained(0, 1)
@@ -121,7 +121,7 @@ class World:
         """A heartbeat; its ticket."""
         self._ticket += 1
         visible = self.visible
-        request = Request(
+        request = ConsumerHeartbeat(
             group, member, epoch, instance, rack, rebalance_ms, topics, regex, assignor,
             None if owned is None else {self.topics.id(name): frozenset(part) for name, part in owned.items()},
             "client", "/127.0.0.1", f"fresh{self._ticket}", version,
@@ -131,17 +131,17 @@ class World:
         self.drain()
         return self._ticket
 
-    def join(self, member: str, *topics: str, **more: object) -> Beat:
+    def join(self, member: str, *topics: str, **more: object) -> ConsumerBeat:
         """A member's first heartbeat, and its answer."""
         ticket = self.beat(member, 0, {}, topics, **{"rebalance_ms": 60_000, **more})  # type: ignore[arg-type]
         return self.answer(ticket)
 
-    def answer(self, ticket: int) -> Beat:
+    def answer(self, ticket: int) -> ConsumerBeat:
         found = self.answers[ticket]
-        assert isinstance(found, Beat)
+        assert isinstance(found, ConsumerBeat)
         return found
 
-    def assigned(self, beat: Beat) -> Owned | None:
+    def assigned(self, beat: ConsumerBeat) -> Owned | None:
         """What an answer gives, by name."""
         if beat.assigned is None:
             return None

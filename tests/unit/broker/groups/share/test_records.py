@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.broker.groups.share.records import NAMES, Key, keys, read, record, replay
+from actors.broker.groups.share.records import NAMES, RecordKey, keys, read, record, replay
 from actors.broker.groups.share.state import Begun, ShareGroup, Subscription
 from actors.wire.errors import WireError
 
@@ -86,4 +86,4 @@ def test_no_epoch_is_behind_one_that_was_given_out() -> None:
 def test_a_target_without_its_member_is_left_out() -> None:
     group = replayed("target", "target-epoch")
     group.index()
-    assert group.targets == {} and Key(13, "m") not in keys(group)
+    assert group.targets == {} and RecordKey(13, "m") not in keys(group)

@@ -12,9 +12,9 @@ import pytest
 
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.streams.answers import Tasks
-from actors.broker.groups.streams.assignor import AssignmentOrder, Place, Targets, sticky
+from actors.broker.groups.streams.assignor import AssignedMember, StreamsGroupSpec, Targets, sticky
 from actors.broker.groups.streams.partitioning import partition
-from actors.broker.groups.streams.reconciliation import Fenced, Question, reconcile
+from actors.broker.groups.streams.reconciliation import Fenced, StreamsMemberToReconcile, reconcile
 from actors.broker.groups.streams.state import Current, MemberState, OwnedTasks
 from actors.broker.groups.streams.topology import Copartition, Subtopology, Topic, Topology
 
@@ -57,7 +57,9 @@ def test_a_member_comes_where_kafka_brings_it(case: list[Any]) -> None:
             return free and "p" not in (process("standby", one, number), process("warmup", one, number))
         return all(process(other, one, number) != "p" for other in OwnedTasks._fields)
 
-    question = Question(member, target_epoch, tasks(target), None if owned is None else tasks(owned), available)
+    question = StreamsMemberToReconcile(
+        member, target_epoch, tasks(target), None if owned is None else tasks(owned), available
+    )
     if expected == "fenced":
         with pytest.raises(Fenced):
             reconcile(question)
@@ -114,8 +116,10 @@ def kept(targets: Targets, members: dict[str, Any]) -> int:
 @pytest.mark.parametrize("case", cases("assignor.txt"))
 def test_tasks_are_spread_and_kept_as_kafka_does(case: list[Any]) -> None:
     counts, stateful, standby, members, expected = case
-    places = {id: Place(at, Tasks(sets(active), sets(standbys))) for id, (at, active, standbys) in members.items()}
-    found = sticky(AssignmentOrder(places, counts, frozenset(stateful), standby))
+    places = {
+        id: AssignedMember(at, Tasks(sets(active), sets(standbys))) for id, (at, active, standbys) in members.items()
+    }
+    found = sticky(StreamsGroupSpec(places, counts, frozenset(stateful), standby))
     kafkas = {id: Tasks(sets(active), sets(standbys)) for id, (active, standbys) in expected.items()}
     assert found.keys() == members.keys()
     assert most(found) <= most(kafkas)

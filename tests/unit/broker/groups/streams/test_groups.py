@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.streams import partitioning
-from actors.broker.groups.streams.answers import Beat
+from actors.broker.groups.streams.answers import StreamsBeat
 from actors.broker.groups.streams.partitioning import TASKS_MAX, partition
 from actors.broker.groups.streams.topology import Topology
 from actors.wire.errors import ErrorCode
@@ -110,7 +110,7 @@ def test_whatever_members_do_a_task_is_active_at_one_and_in_the_end_each_is_run(
     epochs: dict[str, int] = {}
     has: dict[str, tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]] = {}
 
-    def hear(id: str, beat: Beat) -> None:
+    def hear(id: str, beat: StreamsBeat) -> None:
         if beat.error is not ErrorCode.NONE:
             epochs.pop(id, None)
             has.pop(id, None)

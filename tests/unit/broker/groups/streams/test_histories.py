@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.streams import records
-from actors.broker.groups.streams.answers import Beat, Tasks
+from actors.broker.groups.streams.answers import StreamsBeat, Tasks
 from actors.broker.groups.streams.state import OwnedTasks, StreamsGroup
 from actors.broker.groups.streams.topology import Topology
 from actors.wire.errors import ErrorCode
@@ -82,7 +82,7 @@ class Process:
             self.hear(verdict)
 
     def hear(self, beat: Any) -> None:
-        assert isinstance(beat, Beat)
+        assert isinstance(beat, StreamsBeat)
         if beat.error is ErrorCode.NONE:
             self.epoch, self.heard_ms, self.whole = beat.epoch, self.asked_ms, False
             self.tasks = self.tasks if beat.tasks is None else beat.tasks

@@ -1,15 +1,15 @@
 """A coordinator of streams groups with a clock, a log and topics that a test moves."""
 
 from actors.broker.coordinators.coordination import Record
-from actors.broker.groups.classic.rebalance import Policy
+from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic_requests import Joined, JoinRequest
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import GroupSettings
 from actors.broker.groups.member_groups import GroupConfig
 from actors.broker.groups.streams import groups as streams
-from actors.broker.groups.streams.answers import Beat, Endpoint
-from actors.broker.groups.streams.requests import Request
+from actors.broker.groups.streams.answers import Endpoint, StreamsBeat
+from actors.broker.groups.streams.requests import StreamsHeartbeat
 from actors.broker.groups.streams.state import StreamsGroup
 from actors.broker.groups.streams.topology import Copartition, Subtopology, Topic, Topology
 from actors.ports import Now
@@ -51,7 +51,7 @@ class World:
         config = GroupConfig(SESSION_MS, HEARTBEAT_MS, interval_ms)
         self.settings = GroupSettings(
             partitions=1,
-            policy=Policy(0, 10),
+            policy=GroupPolicy(0, 10),
             session_ms_min=100,
             session_ms_max=60_000,
             metadata_bytes_max=64,
@@ -66,7 +66,7 @@ class World:
         self.written: list[Record] = []
         """What was written since a test has looked."""
         self.held = self.idle = False
-        self.answers: dict[int, Beat | Joined] = {}
+        self.answers: dict[int, StreamsBeat | Joined] = {}
         self._ticket = 0
         self.machine.gained(0, 1)
         self.machine.loaded(0, 1, self.now)
@@ -92,7 +92,7 @@ class World:
         """A heartbeat; its ticket. `owned`: by role."""
         self._ticket += 1
         has = [None if owned is None else list(owned.get(role, {}).items()) for role in ("active", "standby", "warmup")]
-        request = Request(
+        request = StreamsHeartbeat(
             group, member, epoch, endpoint_epoch, None, None, rebalance_ms, topology, *has, process, endpoint, tags,
             False, shutdown, "client", "/127.0.0.1",
         )._replace(**other)  # type: ignore[arg-type]  # fmt: skip
@@ -100,14 +100,14 @@ class World:
         self.drain()
         return self._ticket
 
-    def join(self, member: str, topology: Topology = COUNTS, **more: object) -> Beat:
+    def join(self, member: str, topology: Topology = COUNTS, **more: object) -> StreamsBeat:
         """A member's first heartbeat, and its answer. It is a process of its own."""
         given = {"rebalance_ms": 60_000, "process": f"process-{member}", **more}
         return self.answer(self.beat(member, 0, {}, topology, **given))  # type: ignore[arg-type]
 
-    def answer(self, ticket: int) -> Beat:
+    def answer(self, ticket: int) -> StreamsBeat:
         found = self.answers[ticket]
-        assert isinstance(found, Beat)
+        assert isinstance(found, StreamsBeat)
         return found
 
     def join_classic(self) -> Joined:

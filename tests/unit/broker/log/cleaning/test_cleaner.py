@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.cleaning.cleaner import Cleaned, DamagedSegment, Durable, Limits, LogCleaning, Retired, Slice
+from actors.broker.log.cleaning.cleaner import (
+    Cleaned,
+    CleaningLimits,
+    CleaningSlice,
+    DamagedSegment,
+    Durable,
+    LogCleaning,
+    Retired,
+)
 from actors.broker.log.cleaning.dirty_logs import Cleanable, cleanable, due, groups
 from actors.broker.log.cleaning.replacing import SegmentsChanged
 from actors.broker.log.cutting import fits, prepare_cut, truncate_to
@@ -21,7 +29,7 @@ from tests.unit.broker.log import logs
 from tests.unit.broker.log.logs import content, flush, put, reopen
 
 NOW = 1_700_000_000_000
-LIMITS = Limits(1 << 16, 0.9, 4096)
+LIMITS = CleaningLimits(1 << 16, 0.9, 4096)
 COMPACT = {"cleanup_policy": ("compact",), "segment_bytes": 600, "index_interval_bytes": 100}
 
 
@@ -56,7 +64,7 @@ def latest(log: PartitionLog) -> dict[bytes, tuple[int, bytes | None]]:
     }
 
 
-def steps(log: PartitionLog, now_ms: int = NOW, limits: Limits = LIMITS, upper: int | None = None) -> Any:
+def steps(log: PartitionLog, now_ms: int = NOW, limits: CleaningLimits = LIMITS, upper: int | None = None) -> Any:
     log.checkpointed_offset = log.log_end_offset
     found = cleanable(log, log.log_end_offset if upper is None else upper, now_ms)
     return LogCleaning(log, found, limits, bytes(16), now_ms)
@@ -89,7 +97,7 @@ def drive(cleaning: LogCleaning, log: PartitionLog) -> Iterator[Any]:
             yield end.value
             return
         result = None
-        if isinstance(wish, Slice):
+        if isinstance(wish, CleaningSlice):
             result = wish.job()
         elif isinstance(wish, Durable):
             log.disk.sync(Sync(0, wish.files, []))
@@ -100,7 +108,7 @@ def drive(cleaning: LogCleaning, log: PartitionLog) -> Iterator[Any]:
         yield wish
 
 
-def clean(log: PartitionLog, now_ms: int = NOW, limits: Limits = LIMITS, upper: int | None = None) -> Cleaned:
+def clean(log: PartitionLog, now_ms: int = NOW, limits: CleaningLimits = LIMITS, upper: int | None = None) -> Cleaned:
     done = list(drive(steps(log, now_ms, limits, upper), log))[-1]
     assert isinstance(done, Cleaned)
     log.check()
@@ -254,7 +262,7 @@ def test_records_that_come_back_have_their_epochs_again() -> None:
 def test_a_small_map_cleans_as_far_as_it_reaches() -> None:
     log = filled(keys=30, min_cleanable_dirty_ratio=0.0)
     wanted = latest(log)
-    small = Limits(24 * 12, 0.9, 4096)
+    small = CleaningLimits(24 * 12, 0.9, 4096)
     ends = []
     while due(log, cleanable(log, 60, NOW)):
         ends.append(clean(log, limits=small).end_offset)

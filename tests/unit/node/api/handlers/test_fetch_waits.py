@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication.sessions import Entry
+from actors.broker.replication.sessions import SessionPartition
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -112,9 +112,9 @@ def test_who_can_have_more_bytes_waits_for_them() -> None:
 def test_what_an_answer_can_have_is_not_summed_up_over_a_session_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = filled(0, partitions=200)
     looked = []
-    whole = Entry.bytes_max
+    whole = SessionPartition.bytes_max
     count = property(lambda entry: (looked.append(entry), whole.__get__(entry))[1], whole.__set__)  # type: ignore[attr-defined]
-    monkeypatch.setattr(Entry, "bytes_max", count)
+    monkeypatch.setattr(SessionPartition, "bytes_max", count)
     opened = ask(lab, 0, min_bytes=0, numbers=tuple(range(200)), session=True)
     assert opened.done and opened.reply.session_id
     kind = message("FetchRequest")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, Rejected, Said
+from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, ExchangeStep, Rejected
 from actors.node.api.handlers.sasl_authenticate import sasl_authenticate
 from actors.node.net.connections import Connection
 from actors.node.runtime.answers import Done, Last, Later, Parked
@@ -20,10 +20,10 @@ ALICE = Accepted(b"", "User:alice", 5000)
 class Exchange:
     """Says the same to everything, or raises it."""
 
-    def __init__(self, said: Said | Rejected) -> None:
+    def __init__(self, said: ExchangeStep | Rejected) -> None:
         self.said = said
 
-    def respond(self, token: bytes) -> Said:
+    def respond(self, token: bytes) -> ExchangeStep:
         if isinstance(self.said, Rejected):
             raise self.said
         return self.said
@@ -32,7 +32,7 @@ class Exchange:
 class Scene:
     """One connection in a login."""
 
-    def __init__(self, said: Said | Rejected) -> None:
+    def __init__(self, said: ExchangeStep | Rejected) -> None:
         self.connection = Connection(1, Listener.CLIENT, "L", "h")
         self.connection.mechanism = "M"
         self.known: list[tuple[str, int, bool]] = []
@@ -47,7 +47,7 @@ class Scene:
         self.context: Any = SimpleNamespace(requests=requests, logins=logins, runtime=runtime)
         self.begin(said)
 
-    def begin(self, said: Said | Rejected) -> None:
+    def begin(self, said: ExchangeStep | Rejected) -> None:
         self.connection.exchange = Exchange(said)
 
     def _identified(self, connection: Connection, principal: str, expires_ms: int, by_token: bool) -> None:

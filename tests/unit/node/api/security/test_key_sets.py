@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-from actors.authentication.oauthbearer import Verdict
+from actors.authentication.oauthbearer import TokenVerdict
 from actors.node.api.security.key_sets import ASKED_EVERY_MS, KeySets
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
@@ -65,12 +65,12 @@ def scene() -> Scene:
 
 
 def refused(found: Any) -> str:
-    assert isinstance(found, Verdict)
+    assert isinstance(found, TokenVerdict)
     return found.refused
 
 
 def test_a_login_waits_for_the_first_keys_and_is_good_until_its_token_ends(scene: Scene) -> None:
-    assert not isinstance(scene.sets.check(token("one")), Verdict)
+    assert not isinstance(scene.sets.check(token("one")), TokenVerdict)
     assert scene.asked() == 1
     scene.answer(published("one"))
     found = scene.sets.at_last(token("one"))
@@ -81,14 +81,14 @@ def test_an_unknown_key_asks_for_a_fresh_set_and_all_strangers_together_rarely(s
     scene.answer(published("one"))
     scene.at(50)
     waits = scene.sets.check(token("two"))
-    assert not isinstance(waits, Verdict) and scene.asked() == 1
+    assert not isinstance(waits, TokenVerdict) and scene.asked() == 1
     assert scene.sets.check(token("two")) == waits and scene.asked() == 1  # one fetch for all who wait
     scene.answer(published("one"))
     assert "unknown key 'two'" in scene.sets.at_last(token("two")).refused
     scene.at(50 + ASKED_EVERY_MS - 1)
     assert "unknown key 'two'" in refused(scene.sets.check(token("two"))) and scene.asked() == 0
     scene.at(50 + ASKED_EVERY_MS)
-    assert not isinstance(scene.sets.check(token("two")), Verdict)
+    assert not isinstance(scene.sets.check(token("two")), TokenVerdict)
     scene.answer(published("two"))
     assert scene.sets.at_last(token("two")).subject == "alice"
     assert "unknown key 'one'" in scene.sets.at_last(token("one")).refused  # what is not published any more is gone

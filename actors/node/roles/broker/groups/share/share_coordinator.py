@@ -11,8 +11,8 @@ from typing import Any
 from actors.broker.groups.share.persistence.share_coordinator import (
     ShareStateCoordinator,
     ShareStateSettings,
+    ShareStateVerdict,
     Told,
-    Verdict,
 )
 from actors.broker.replication.partition import Partition
 from actors.broker.replication.replicas import Replicas
@@ -55,16 +55,16 @@ class ShareCoordinator(CoordinatorHost[ShareStateCoordinator]):
 
     # ---- requests
 
-    def answer(self, asks: Sequence[Callable[[Told], None]], reply: Callable[[list[Verdict]], Any]) -> Answer:
+    def answer(self, asks: Sequence[Callable[[Told], None]], reply: Callable[[list[ShareStateVerdict]], Any]) -> Answer:
         """Begin each of several requests, and answer when all have ended, with their verdicts in the same order."""
-        verdicts = [Verdict(ErrorCode.NONE)] * len(asks)
+        verdicts = [ShareStateVerdict(ErrorCode.NONE)] * len(asks)
         left = len(asks)
 
         def start(then: Callable[[ErrorCode], None]) -> None:
             for number, ask in enumerate(asks):
                 ask(lambda verdict, number=number: ended(number, verdict, then))  # type: ignore[misc]
 
-        def ended(number: int, verdict: Verdict, then: Callable[[ErrorCode], None]) -> None:
+        def ended(number: int, verdict: ShareStateVerdict, then: Callable[[ErrorCode], None]) -> None:
             nonlocal left
             verdicts[number] = verdict
             left -= 1

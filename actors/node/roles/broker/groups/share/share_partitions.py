@@ -25,7 +25,7 @@ from actors.broker.groups.share.delivery.share_sessions import (
     ENTRIES_MAX,
     ENTRY_BYTES,
     Named,
-    Owner,
+    SessionOwner,
     ShareSession,
     ShareSessions,
 )
@@ -89,7 +89,7 @@ class SharePartitions:
             runtime.ledger.account("ShareSessions", ENTRIES_MAX * ENTRY_BYTES),
         )
         self._held: dict[SharePartitionKey, LedSharePartition] = {}
-        self._connections: dict[int, set[Owner]] = {}
+        self._connections: dict[int, set[SessionOwner]] = {}
         self._locks: list[tuple[int, int, LedSharePartition]] = []
         """The times when locks may end; the number keeps the order of arrival."""
         self._sequence = 0
@@ -106,8 +106,8 @@ class SharePartitions:
 
     # ---- sessions
 
-    def begin(self, owner: Owner, connection: int, principal: str) -> ShareSession:
-        """Begin a new session in the place of an old one; what its member had acquired it keeps. Raises Refused."""
+    def begin(self, owner: SessionOwner, connection: int, principal: str) -> ShareSession:
+        """Begin a new session in the place of an old one; what its member had acquired it keeps. Raises RequestRefused."""
         old = self.sessions.by_owner.get(owner)
         if old is not None and self._end(old):
             for held in self._of(old):

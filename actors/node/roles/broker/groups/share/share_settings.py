@@ -6,7 +6,7 @@ asked for each time, since they may change while the group is there."""
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.broker.groups.share.delivery.share_partition import Limits
+from actors.broker.groups.share.delivery.share_partition import ShareLimits
 from actors.settings.groups import OffsetReset, offset_reset
 
 SettingsOf = Callable[[str], Mapping[str, Any]]
@@ -20,10 +20,10 @@ class ShareSettings:
     def __init__(self, settings_of: SettingsOf) -> None:
         self._settings_of = settings_of
 
-    def limits(self, group: str) -> Limits:
+    def limits(self, group: str) -> ShareLimits:
         """The bounds of a group's records in flight."""
         of = self._settings_of(group)
-        return Limits(
+        return ShareLimits(
             lock_duration_ms=of["share.record.lock.duration.ms"],
             delivery_limit=of["share.delivery.count.limit"],
             in_flight_max=of["share.partition.max.record.locks"],

@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch, Event
-from actors.broker.groups.share.delivery.acquisition import Ask, Extent
+from actors.broker.groups.share.delivery.acquisition import AcquisitionRequest, Extent
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState
-from actors.broker.groups.share.delivery.in_flight import Change, StateBatch
-from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
+from actors.broker.groups.share.delivery.in_flight import DeliveryChange, StateBatch
+from actors.broker.groups.share.delivery.share_partition import ShareLimits, SharePartition
 from actors.broker.groups.share.persistence import share_coordinator
-from actors.broker.groups.share.persistence.share_coordinator import Verdict
+from actors.broker.groups.share.persistence.share_coordinator import ShareStateVerdict
 from actors.broker.groups.share.persistence.share_state import Batch
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups import histories
 from tests.unit.broker.groups.histories import found, seeds
 from tests.unit.broker.groups.share.persistence.world import FAILED, KEY, World
 
 LOCK_MS = 30_000
-LIMITS = Limits(LOCK_MS, 4, 40, True, False)
+LIMITS = ShareLimits(LOCK_MS, 4, 40, True, False)
 DONE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 EVENTS = (Event.ACCEPT, Event.ACCEPT, Event.REJECT, Event.RELEASE)
 MEMBERS = "abc"
@@ -40,13 +40,13 @@ class Leader:
     def __init__(self, history: "History", epoch: int) -> None:
         self.history, self.epoch = history, epoch
         self.share = SharePartition(KEY, epoch)
-        self.told: list[tuple[Change, int, int, Event]] = []
+        self.told: list[tuple[DeliveryChange, int, int, Event]] = []
         """What members have said and were not answered yet."""
-        self.sent: list[Verdict] | None = None
+        self.sent: list[ShareStateVerdict] | None = None
         """Where the verdict on the write that is under way comes to."""
         self.unsure = False
         """A write has failed, which the coordinator may know all the same: what a member was refused may be done."""
-        self.reading: list[Verdict] | None = history.world.read(epoch)
+        self.reading: list[ShareStateVerdict] | None = history.world.read(epoch)
 
     def hear(self) -> None:
         """What the coordinator has said counts."""
@@ -82,7 +82,7 @@ class Leader:
             return
         offset = share.next_offset()
         extents = [one for one in history.extents if one.last >= offset]
-        ask = Ask(member, records, 500, history.draw.random() < 0.5, history.now_ms + LOCK_MS, 4, 40)
+        ask = AcquisitionRequest(member, records, 500, history.draw.random() < 0.5, history.now_ms + LOCK_MS, 4, 40)
         for first, last, _ in share.acquire(ask, offset, extents, ()):
             again = history.done & set(range(first, last + 1))
             assert not again, f"{sorted(again)} were done, and are given out by the leader of epoch {self.epoch}"
@@ -105,7 +105,7 @@ class Leader:
         try:
             batches = [AcknowledgementBatch(first, last, [event.value])]
             change = self.share.acknowledge(member, batches, self.history.now_ms, LIMITS)
-        except Refused:
+        except RequestRefused:
             return
         assert change is not None
         self.told.append((change, first, last, event))
@@ -253,7 +253,7 @@ class History(histories.History):
         self.world.machine.writes.clear()
         self.world.load()
         self.failed = False
-        away = Verdict(ErrorCode.NOT_COORDINATOR)
+        away = ShareStateVerdict(ErrorCode.NOT_COORDINATOR)
         for one in self.processes:
             if one.sent is not None and not one.sent:
                 one.sent.append(away)

@@ -7,12 +7,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch, check_form
-from actors.broker.groups.share.delivery.acquisition import Acquired, Ask, Extent
+from actors.broker.groups.share.delivery.acquisition import Acquired, AcquisitionRequest, Extent
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState, Event
-from actors.broker.groups.share.delivery.in_flight import Change, StateBatch
+from actors.broker.groups.share.delivery.in_flight import DeliveryChange, StateBatch
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.delivery.share_partition import Limits, SharePartition
-from actors.broker.replication.admission import Refused
+from actors.broker.groups.share.delivery.share_partition import ShareLimits, SharePartition
+from actors.broker.replication.admission import RequestRefused
 from actors.wire.errors import ErrorCode
 from tests.reference.share_partition import SlowSharePartition
 
@@ -27,7 +27,7 @@ class Scene:
         self, *, records: int = 100, start: int = 0, limit: int = 5, in_flight: int = 2000, **more: Any
     ) -> None:
         self.log = more.pop("log", [Extent(first, first + 9) for first in range(0, records, 10)])
-        self.limits = Limits(LOCK_MS, limit, in_flight, more.pop("renewals", True), False)
+        self.limits = ShareLimits(LOCK_MS, limit, in_flight, more.pop("renewals", True), False)
         self.now_ms = 0
         self.share = SharePartition(SharePartitionKey("g", b"t" * 16, 0), 1)
         self.share.load(start, 0, more.pop("stored", ()))
@@ -47,12 +47,14 @@ class Scene:
         offset = self.share.next_offset()
         extents = [one for one in self.log if one.last >= offset and one.first <= upto]
         limits = self.limits
-        ask = Ask(member, records, batch, strict, self.now_ms + LOCK_MS, limits.delivery_limit, limits.in_flight_max)
+        ask = AcquisitionRequest(
+            member, records, batch, strict, self.now_ms + LOCK_MS, limits.delivery_limit, limits.in_flight_max
+        )
         acquired = self.share.acquire(ask, offset, extents, ())
         self.window.check()
         return acquired
 
-    def say(self, event: Event, first: int, last: int, member: str = "m") -> Change | None:
+    def say(self, event: Event, first: int, last: int, member: str = "m") -> DeliveryChange | None:
         batch = AcknowledgementBatch(first, last, [event.value])
         change = self.share.acknowledge(member, [batch], self.now_ms, self.limits)
         self.window.check()
@@ -70,7 +72,7 @@ class Scene:
         return self.write()
 
     def refused(self, event: Event, first: int, last: int, member: str = "m") -> ErrorCode:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             self.say(event, first, last, member)
         return refused.value.code
 
@@ -289,7 +291,7 @@ def test_a_state_that_makes_no_sense_is_refused(stored: list[tuple[int, int, int
 
 def test_aborted_transactions_go_to_nobody() -> None:
     scene = Scene(records=30)
-    ask = Ask("a", 100, 100, False, LOCK_MS, 5, 2000)
+    ask = AcquisitionRequest("a", 100, 100, False, LOCK_MS, 5, 2000)
     acquired = scene.share.acquire(ask, 0, scene.log, [Extent(0, 9), Extent(15, 16)])
     assert acquired == [Acquired(10, 14, 1), Acquired(17, 29, 1)]
     assert scene.window.start == 10
@@ -300,7 +302,7 @@ def test_aborted_transactions_go_to_nobody() -> None:
 
 def test_only_aborted_records_do_not_fill_the_window() -> None:
     scene = Scene(records=30, in_flight=20)
-    ask = Ask("a", 100, 100, False, LOCK_MS, 5, 20)
+    ask = AcquisitionRequest("a", 100, 100, False, LOCK_MS, 5, 20)
     assert scene.share.acquire(ask, 0, scene.log[:2], [Extent(0, 19)]) == []
     assert scene.fetch("b") == [Acquired(20, 29, 1)]
 
@@ -309,7 +311,7 @@ def test_all_batches_of_a_request_hold_or_none() -> None:
     scene = Scene()
     scene.fetch("a", 10)
     batches = [AcknowledgementBatch(0, 4, [1]), AcknowledgementBatch(5, 10, [1])]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         scene.share.acknowledge("a", batches, 0, scene.limits)
     assert refused.value.code == ErrorCode.INVALID_REQUEST  # 10 is behind what was acquired
     assert scene.share.idle and scene.say(Event.ACCEPT, 0, 9, "a") is not None
@@ -336,7 +338,7 @@ def test_one_type_for_each_record() -> None:
     ],
 )
 def test_batches_that_make_no_sense(batches: list[Any], renewing: bool) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         check_form([AcknowledgementBatch(*one) for one in batches], renewals=True, renewing=renewing)
     assert refused.value.code == ErrorCode.INVALID_REQUEST
 
@@ -397,7 +399,7 @@ def test_it_does_what_the_slow_twin_allows(steps: list[Any], sizes: list[int], l
         log.append(Extent(end, end + size - 1))
         end += size
     scene, slow = Scene(log=log, limit=limit, in_flight=in_flight), SlowSharePartition(0, limit)
-    told: list[tuple[Change, list[tuple[int, int, str]]]] = []
+    told: list[tuple[DeliveryChange, list[tuple[int, int, str]]]] = []
 
     def fetch(member: str, records: int, *, strict: bool) -> None:
         before = scene.window.start
@@ -432,7 +434,7 @@ def test_it_does_what_the_slow_twin_allows(steps: list[Any], sizes: list[int], l
             may = slow.may_acknowledge(member, first, last)
             try:
                 change = scene.say(event, first, last, member)
-            except Refused:
+            except RequestRefused:
                 assert not may
                 continue
             assert may

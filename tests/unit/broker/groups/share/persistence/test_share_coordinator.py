@@ -6,8 +6,8 @@ import pytest
 
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_coordinator import COLD_A_TICK, UNINITIALIZED, Verdict
-from actors.broker.groups.share.persistence.share_state import Batch, State, Update
+from actors.broker.groups.share.persistence.share_coordinator import COLD_A_TICK, UNINITIALIZED, ShareStateVerdict
+from actors.broker.groups.share.persistence.share_state import Batch, ShareState, Update
 from actors.broker.groups.share.persistence.share_state_records import read, record
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -32,11 +32,11 @@ def test_nothing_is_answered_before_it_is_committed() -> None:
     world = World()
     told = world.initialize(start=7)
     assert not told
-    assert kinds(world.settle()) == ["State"] and told == [Verdict(NONE)]
+    assert kinds(world.settle()) == ["ShareState"] and told == [ShareStateVerdict(NONE)]
     written, seen = world.write(ACKED), world.read()
     assert not written and not seen, "a read waits for the write before it"
     world.settle()
-    assert written == [Verdict(NONE)] and seen[0].state.batches == ()
+    assert written == [ShareStateVerdict(NONE)] and seen[0].state.batches == ()
     assert world.state().start_offset == 7
 
 
@@ -52,8 +52,10 @@ def test_what_was_not_begun_can_neither_be_read_nor_written() -> None:
     world = World()
     for told in (world.read(), world.write(ACKED)):
         assert told[0].error is ErrorCode.INVALID_REQUEST and "uninitialized" in (told[0].message or "")
-    assert world.summary() == [Verdict(NONE, None, UNINITIALIZED)]
-    assert world.delete() == [Verdict(NONE)] and not world.machine.writes, "nothing is there, nothing is written"
+    assert world.summary() == [ShareStateVerdict(NONE, None, UNINITIALIZED)]
+    assert world.delete() == [ShareStateVerdict(NONE)] and not world.machine.writes, (
+        "nothing is there, nothing is written"
+    )
 
 
 def test_a_leader_that_reads_fences_the_leaders_before_it() -> None:
@@ -93,7 +95,7 @@ def test_every_so_many_updates_there_is_a_snapshot() -> None:
     for number in range(9):
         world.write([Batch(2 * number, 2 * number, 2, 1)])
         found += kinds(world.settle())
-    assert found == ["Update", "Update", "Update", "State"] * 2 + ["Update"]
+    assert found == ["Update", "Update", "Update", "ShareState"] * 2 + ["Update"]
     before = world.state()
     assert len(before.batches) == 9 and before.snapshot_epoch == 2
     world.load()
@@ -103,7 +105,7 @@ def test_every_so_many_updates_there_is_a_snapshot() -> None:
 def test_without_updates_between_them_every_write_is_a_snapshot() -> None:
     world = begun(updates=0)
     world.write(ACKED)
-    assert kinds(world.settle()) == ["State"]
+    assert kinds(world.settle()) == ["ShareState"]
 
 
 def test_after_a_write_that_failed_memory_and_log_agree_again() -> None:
@@ -112,7 +114,7 @@ def test_after_a_write_that_failed_memory_and_log_agree_again() -> None:
     world.settle(FAILED, appended=False)
     assert told[0].error is FAILED
     told = world.read()
-    assert kinds(world.settle()) == ["State"], "the log may be without it: nobody is told before it has all"
+    assert kinds(world.settle()) == ["ShareState"], "the log may be without it: nobody is told before it has all"
     assert told[0].state.batches == tuple(ACKED)
     world.load()
     assert world.state().batches == tuple(ACKED)
@@ -123,7 +125,7 @@ def test_a_write_behind_one_that_failed_is_a_snapshot() -> None:
     world.write(ACKED)
     world.settle(FAILED, appended=False)
     world.write([Batch(9, 9, 4, 1)])
-    assert kinds(world.settle()) == ["State"]
+    assert kinds(world.settle()) == ["ShareState"]
     world.load()
     assert world.state().batches == (*ACKED, Batch(9, 9, 4, 1))
 
@@ -135,7 +137,7 @@ def test_a_removal_that_failed_is_written_again() -> None:
     assert told[0].error is FAILED
     assert world.read()[0].error is ErrorCode.INVALID_REQUEST
     told = world.delete()
-    assert kinds(world.settle()) == ["removal"] and told == [Verdict(NONE)]
+    assert kinds(world.settle()) == ["removal"] and told == [ShareStateVerdict(NONE)]
     world.load()
     assert not world.machine.shards[0].entries
 
@@ -146,7 +148,7 @@ def test_a_second_removal_waits_for_the_first() -> None:
     told = world.delete()
     assert not told and len(world.machine.writes) == 1
     world.settle()
-    assert told == [Verdict(NONE)] and not world.machine.shards[0].entries
+    assert told == [ShareStateVerdict(NONE)] and not world.machine.shards[0].entries
 
 
 def test_who_waits_hears_that_the_leadership_is_over() -> None:
@@ -175,7 +177,7 @@ def test_who_waits_hears_that_the_leadership_is_over() -> None:
     ],
 )
 def test_what_no_leader_writes_is_refused_and_not_written(
-    begin: Callable[[World], list[Verdict]], code: ErrorCode
+    begin: Callable[[World], list[ShareStateVerdict]], code: ErrorCode
 ) -> None:
     world = begun()
     (told,) = begin(world)
@@ -209,7 +211,7 @@ def test_what_later_software_has_written_is_neither_told_nor_replaced() -> None:
         assert told[0].error is ErrorCode.UNSUPPORTED_VERSION and "version 1" in (told[0].message or "")
     assert not world.machine.writes
     assert world.machine.redundant() == [(0, 0)], "its snapshot stays"
-    world.log.append(record(KEY, State(9, 0, 0, 8, 0, 1, 1, ())))
+    world.log.append(record(KEY, ShareState(9, 0, 0, 8, 0, 1, 1, ())))
     world.load()
     assert world.state().start_offset == 8, "a snapshot that can be read takes its place"
 
@@ -261,12 +263,12 @@ def test_who_is_not_written_gets_a_new_snapshot_while_others_are() -> None:
     world.initialize(other)
     world.settle()
     world.machine.tick(world.now)
-    assert kinds(world.settle()) == ["State"]
+    assert kinds(world.settle()) == ["ShareState"]
     assert world.state().written_ms == 3_000 and world.state().created_ms == 1_000
     assert world.machine.redundant() == [(0, 1)]
     world.now = Now(9_000, 10_000)
     world.machine.tick(world.now)
-    assert kinds(world.settle()) == ["State", "State"], "one of them was written since"
+    assert kinds(world.settle()) == ["ShareState", "ShareState"], "one of them was written since"
     world.now = Now(19_000, 20_000)
     world.machine.tick(world.now)
     assert world.settle() == [], "nothing goes on: new snapshots would help nobody"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.broker.groups.share.persistence.share_state import (
     NO_OFFSET,
     Batch,
-    State,
+    ShareState,
     Update,
     check,
     combine,
@@ -31,7 +31,7 @@ BATCHES = st.lists(
     ),
     max_size=8,
 )
-STATE = State(7, 3, 12, 10, 4, 1, 2, (Batch(10, 14, 0, 1), Batch(15, 15, 2, 2)))
+STATE = ShareState(7, 3, 12, 10, 4, 1, 2, (Batch(10, 14, 0, 1), Batch(15, 15, 2, 2)))
 
 
 def batches(text: str) -> list[Batch]:
@@ -48,7 +48,7 @@ def by_offset(found: list[Batch] | tuple[Batch, ...], start: int = NO_OFFSET) ->
 
 
 def sound(found: tuple[Batch, ...], start: int) -> None:
-    check(State(0, 0, 0, start, 0, 0, 0, found))
+    check(ShareState(0, 0, 0, start, 0, 0, 0, found))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row[:3]))
@@ -94,14 +94,16 @@ def test_an_update_changes_what_it_names() -> None:
 
 def test_a_snapshot_replaces_everything_and_a_removal_leaves_nothing() -> None:
     fresh = initial(STATE, 4, 100, Now(5, 9))
-    assert fresh == State(8, 4, 0, 100, 0, 9, 9, ())
-    assert initial(None, 1, NO_OFFSET, Now(5, 9)) == State(0, 1, 0, NO_OFFSET, -1, 9, 9, ())
+    assert fresh == ShareState(8, 4, 0, 100, 0, 9, 9, ())
+    assert initial(None, 1, NO_OFFSET, Now(5, 9)) == ShareState(0, 1, 0, NO_OFFSET, -1, 9, 9, ())
     assert replayed(STATE, fresh) == fresh
     assert replayed(STATE, None) is None
 
 
 def test_an_update_whose_snapshot_is_gone_is_what_is_known() -> None:
-    assert replayed(None, Update(7, 2, 3, 1, (Batch(3, 3, 2, 1),))) == State(7, 0, 2, 3, 1, 0, 0, (Batch(3, 3, 2, 1),))
+    assert replayed(None, Update(7, 2, 3, 1, (Batch(3, 3, 2, 1),))) == ShareState(
+        7, 0, 2, 3, 1, 0, 0, (Batch(3, 3, 2, 1),)
+    )
 
 
 def test_a_snapshot_says_what_the_update_would_have_made() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_state import Batch, State, Update
+from actors.broker.groups.share.persistence.share_state import Batch, ShareState, Update
 from actors.broker.groups.share.persistence.share_state_records import StateLine, read, record
 from actors.wire.errors import WireError
 
@@ -15,10 +15,11 @@ TOPIC = bytes(range(16))
 BATCHES = (Batch(10, 14, 0, 1), Batch(15, 15, 2, 2), Batch(17, 400, 4, 5))
 EXPECTED = {
     "first-snapshot": StateLine(
-        SharePartitionKey("group", TOPIC, 0), State(0, 1, 0, -1, -1, 1700000000000, 1700000000000, ())
+        SharePartitionKey("group", TOPIC, 0), ShareState(0, 1, 0, -1, -1, 1700000000000, 1700000000000, ())
     ),
     "snapshot": StateLine(
-        SharePartitionKey("ü世", TOPIC, 2147483647), State(7, 3, 12, 10, 385, 1700000000000, 1700000000005, BATCHES)
+        SharePartitionKey("ü世", TOPIC, 2147483647),
+        ShareState(7, 3, 12, 10, 385, 1700000000000, 1700000000005, BATCHES),
     ),
     "update": StateLine(SharePartitionKey("ü世", TOPIC, 3), Update(7, 12, 10, 385, BATCHES)),
     "small-update": StateLine(SharePartitionKey("a:b", TOPIC, 3), Update(7, 12, -1, -1, ())),
@@ -67,7 +68,7 @@ def test_only_a_snapshot_is_ever_removed() -> None:
 
 def test_a_snapshot_whose_batches_overlap_is_read_in_order() -> None:
     key = SharePartitionKey("g", TOPIC, 0)
-    odd = State(0, 0, 0, 5, 0, 1, 1, (Batch(9, 12, 0, 1), Batch(3, 9, 2, 1)))
+    odd = ShareState(0, 0, 0, 5, 0, 1, 1, (Batch(9, 12, 0, 1), Batch(3, 9, 2, 1)))
     line = read(*record(key, odd))
-    assert line is not None and isinstance(line.record, State)
+    assert line is not None and isinstance(line.record, ShareState)
     assert line.record.batches == (Batch(5, 9, 2, 1), Batch(10, 12, 0, 1))

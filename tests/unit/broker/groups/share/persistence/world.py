@@ -4,8 +4,12 @@ from collections.abc import Callable
 
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.persistence.share_coordinator import ShareStateCoordinator, ShareStateSettings, Verdict
-from actors.broker.groups.share.persistence.share_state import Batch, State
+from actors.broker.groups.share.persistence.share_coordinator import (
+    ShareStateCoordinator,
+    ShareStateSettings,
+    ShareStateVerdict,
+)
+from actors.broker.groups.share.persistence.share_state import Batch, ShareState
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
@@ -57,15 +61,15 @@ class World:
                 self.check()
         return found
 
-    def ask(self, begin: Callable[..., None], *arguments: object) -> list[Verdict]:
-        told: list[Verdict] = []
+    def ask(self, begin: Callable[..., None], *arguments: object) -> list[ShareStateVerdict]:
+        told: list[ShareStateVerdict] = []
         begin(*arguments, told.append)
         return told
 
-    def initialize(self, key: SharePartitionKey = KEY, state_epoch: int = 0, start: int = 0) -> list[Verdict]:
+    def initialize(self, key: SharePartitionKey = KEY, state_epoch: int = 0, start: int = 0) -> list[ShareStateVerdict]:
         return self.ask(lambda then: self.machine.initialize(key, state_epoch, start, then, self.now))
 
-    def read(self, leader_epoch: int = -1, key: SharePartitionKey = KEY) -> list[Verdict]:
+    def read(self, leader_epoch: int = -1, key: SharePartitionKey = KEY) -> list[ShareStateVerdict]:
         return self.ask(lambda then: self.machine.read(key, leader_epoch, then, self.now))
 
     def write(
@@ -75,18 +79,18 @@ class World:
         leader_epoch: int = -1,
         state_epoch: int = -1,
         key: SharePartitionKey = KEY,
-    ) -> list[Verdict]:
+    ) -> list[ShareStateVerdict]:
         return self.ask(
             lambda then: self.machine.write(key, state_epoch, leader_epoch, start, 1, batches, then, self.now)
         )
 
-    def delete(self, key: SharePartitionKey = KEY) -> list[Verdict]:
+    def delete(self, key: SharePartitionKey = KEY) -> list[ShareStateVerdict]:
         return self.ask(lambda then: self.machine.delete(key, then))
 
-    def summary(self, key: SharePartitionKey = KEY) -> list[Verdict]:
+    def summary(self, key: SharePartitionKey = KEY) -> list[ShareStateVerdict]:
         return self.ask(lambda then: self.machine.summary(key, then))
 
-    def state(self) -> State:
+    def state(self) -> ShareState:
         told = self.read()
         self.settle()
         assert told[0].error is NONE

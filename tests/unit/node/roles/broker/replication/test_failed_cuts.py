@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from actors.broker.log.log import Unsettled
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.partition import Assignment, Cluster, Partition
 from actors.ports import DiskFailed, DiskFull
 from actors.wire.errors import ErrorCode
@@ -69,7 +69,7 @@ def test_a_leader_takes_nothing_behind_a_cut_that_is_not_durable() -> None:
     end, size = log.log_end_offset, log.size
     batches = [build(producer_id=7, producer_epoch=0, base_sequence=number) for number in range(3)]
     for data in batches:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             partition.append(bytearray(data), 1_000, client=True)
         assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR and "send it again" in str(refused.value)
     assert (log.log_end_offset, log.size) == (end, size)
@@ -92,7 +92,7 @@ def test_what_is_refused_until_a_cut_is_durable_is_kept_nowhere() -> None:
     for number in range(50):
         data = Batch(build(producer_id=number))
         sent.append(weakref.ref(data))
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             partition.append(data, 1_000, client=True)
         del data
     assert sum(one() is not None for one in sent) <= 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication.reading import Slice, read_internal
+from actors.broker.replication.reading import OwnRead, read_internal
 from actors.ports import DiskFailed
 from fastpath.records import batch
 from tests.unit.node.roles.broker.lab import Lab
@@ -23,7 +23,7 @@ def filled() -> tuple[Any, Any]:
     return lab.broker(1).replicas, lab.partition(1)
 
 
-def bases(found: Slice) -> list[int]:
+def bases(found: OwnRead) -> list[int]:
     return [header.base_offset for header in batch.headers(found.records)]
 
 

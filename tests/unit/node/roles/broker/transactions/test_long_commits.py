@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.metadata import ops
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.wire.errors import ErrorCode
@@ -285,7 +285,7 @@ def test_a_leader_writes_nothing_of_its_own_with_an_older_epoch() -> None:
     builder = batch.Builder(attributes=0x10, producer_id=client.id, producer_epoch=client.epoch - 1)
     builder.append(b"k", b"v")
     before = lab.partition(LEADER, 0).log.log_end_offset
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         leader.appends.append(lab.partition(LEADER, 0), builder.build(), client=False)
     assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
     assert lab.partition(LEADER, 0).log.log_end_offset == before

@@ -5,10 +5,9 @@ from contextlib import nullcontext
 import pytest
 
 from actors.broker.log.aborted_transactions import aborted_transactions
-from actors.broker.replication.admission import Refused
+from actors.broker.replication.admission import RequestRefused
 from actors.metadata import ops
-from actors.node.roles.broker.replication.transaction_verification import Client as Knows
-from actors.node.roles.broker.replication.transaction_verification import Question
+from actors.node.roles.broker.replication.transaction_verification import BatchToVerify, ClientAbilities
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.node.roles.broker.lab import Lab
@@ -174,12 +173,12 @@ def test_a_permission_does_not_outlive_a_leadership(moves: int) -> None:
     producer.init()
     producer.add(0)
     partition, verification = lab.partition(LEADER), lab.broker(LEADER).verification
-    question = Question(0, partition, producer.id, producer.epoch)
-    check = verification.begin(producer.transactional_id, Knows(adds=False, aborts=False), [question])
+    question = BatchToVerify(0, partition, producer.id, producer.epoch)
+    check = verification.begin(producer.transactional_id, ClientAbilities(adds=False, aborts=False), [question])
     lab.settle()
     partition.leader_epoch += 2 * moves
-    with pytest.raises(Refused, match="ask again") if moves else nullcontext():
-        verification.admit(question, check, Knows(adds=False, aborts=False))
+    with pytest.raises(RequestRefused, match="ask again") if moves else nullcontext():
+        verification.admit(question, check, ClientAbilities(adds=False, aborts=False))
 
 
 def test_requests_of_a_connection_wait_behind_one_that_is_verified() -> None:

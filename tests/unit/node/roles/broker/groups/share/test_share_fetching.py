@@ -6,8 +6,8 @@ import pytest
 
 from actors.broker.groups.share.delivery import share_sessions
 from actors.broker.groups.share.delivery.keys import SharePartitionKey
-from actors.broker.groups.share.delivery.share_sessions import EPOCH_MAX, Owner, ShareSessions
-from actors.broker.replication.admission import Refused
+from actors.broker.groups.share.delivery.share_sessions import EPOCH_MAX, SessionOwner, ShareSessions
+from actors.broker.replication.admission import RequestRefused
 from actors.broker.replication.reading import look
 from actors.metadata import ops
 from actors.metadata.features import SHARE_VERSION
@@ -542,15 +542,15 @@ def test_partitions_of_all_sessions_are_limited(monkeypatch: pytest.MonkeyPatch)
     """A member may name a quarter of a million partitions, and so may the next one."""
     monkeypatch.setattr(share_sessions, "ENTRIES_MAX", 3)
     found = ShareSessions(10)
-    first = found.begin(Owner("g", "a"), 1)
+    first = found.begin(SessionOwner("g", "a"), 1)
     assert found.add(first, [(TOPIC_ID, 0), (TOPIC_ID, 1), (TOPIC_ID, 1)]) == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
-    second = found.begin(Owner("g", "b"), 1)
-    with pytest.raises(Refused) as refused:
+    second = found.begin(SessionOwner("g", "b"), 1)
+    with pytest.raises(RequestRefused) as refused:
         found.add(second, [(TOPIC_ID, 0), (TOPIC_ID, 7)])
     assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED and not second.partitions
     assert found.add(second, [(TOPIC_ID, 0)]) == [(TOPIC_ID, 0)]
-    with pytest.raises(Refused):
-        found.begin(Owner("g", "c"), 1)
+    with pytest.raises(RequestRefused):
+        found.begin(SessionOwner("g", "c"), 1)
     found.end(first)
     assert found.add(second, [(TOPIC_ID, 8), (TOPIC_ID, 9)]) and found.uses.keys() == {
         SharePartitionKey("g", TOPIC_ID, number) for number in (0, 8, 9)
@@ -617,11 +617,11 @@ def test_a_group_that_is_none_or_has_not_begun_gets_nothing_and_leaves_nothing()
 
 def test_the_epoch_of_a_share_session_behind_the_last_one_is_the_first() -> None:
     found = ShareSessions(10)
-    owner = Owner("g", "m")
+    owner = SessionOwner("g", "m")
     session = found.begin(owner, 1)
     session.epoch = EPOCH_MAX
     for epoch in (EPOCH_MAX, 1, 2):
         assert found.follow(owner, epoch) is session
     assert session.epoch == 3
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         found.follow(owner, EPOCH_MAX)
