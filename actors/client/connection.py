@@ -182,7 +182,7 @@ class Connection:
         self._send(None, name, version, body, now_us + self._config.request_timeout_ms * 1000, now_us, True)
 
     def _answer(self, frame: memoryview, now_us: int) -> Answer | None:
-        number = int.from_bytes(frame[:4], "big", signed=True)
+        number = framing.correlation_id(frame)
         if not self.under_way:
             raise NoKafka(f"{self.server} sent an answer that nobody had asked for")
         sent = self.under_way.popleft()
@@ -192,7 +192,7 @@ class Connection:
             )
         version = sent.version
         try:
-            if sent.name == "ApiVersions" and int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
+            if sent.name == "ApiVersions" and framing.leading_error(frame) == ErrorCode.UNSUPPORTED_VERSION:
                 version = 0
             found = framing.decode_response(sent.name, version, frame)
         except WireError as error:

@@ -33,6 +33,8 @@ from fastpath.messages.headers import plain_request_header
 
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
+CORRELATION_BYTES = 4
+"""The correlation id, with which each response begins."""
 HEADER_TAGS_MAX = 256
 STRING_BYTES_MAX = 0x7FFF
 MESSAGE = "error_message"
@@ -162,7 +164,7 @@ def encode_response(name: str, version: int, correlation_id: int, body: Any) -> 
     An error message that repeats text of a request may exceed the length of a string. Then all long error messages are
     cut."""
     found = type(body).__schema__.head
-    prefix = correlation_id.to_bytes(4, "big", signed=True)
+    prefix = correlation_id.to_bytes(CORRELATION_BYTES, "big", signed=True)
     if found.flexible.first <= version <= found.flexible.last and found.number != API_VERSIONS:
         prefix += b"\0"
     try:
@@ -187,24 +189,31 @@ def _cut_messages(value: Message) -> None:
 
 def correlation_id(frame: Buffer) -> int:
     """The correlation id of a response. Raises WireError."""
-    if len(frame) < 4:
+    if len(frame) < CORRELATION_BYTES:
         raise WireError("ResponseHeader.correlation_id", "cut short", 0)
-    return int.from_bytes(frame[:4], "big", signed=True)
+    return int.from_bytes(frame[:CORRELATION_BYTES], "big", signed=True)
+
+
+def leading_error(frame: Buffer) -> int:
+    """The error code at the head of a response whose header has no tagged fields, as an ApiVersions has; 0 if the frame
+    ends before it."""
+    code = frame[CORRELATION_BYTES : CORRELATION_BYTES + 2]
+    return int.from_bytes(code, "big", signed=True)
 
 
 def response_header(frame: Buffer, name: str, version: int) -> tuple[int, int]:
     """(correlation id, position of the message) of a response to `name`. Raises WireError."""
     found = correlation_id(frame)
     if rpc(name).response_header(version):
-        return found, _skip_tags(memoryview(frame), 4, "ResponseHeader")
-    return found, 4
+        return found, _skip_tags(memoryview(frame), CORRELATION_BYTES, "ResponseHeader")
+    return found, CORRELATION_BYTES
 
 
 def decode_response(name: str, version: int, frame: Buffer) -> Any:
     """The response in a frame without its length. Raises WireError, also for bytes left over."""
     kind, tagged = _response(name, version)
-    if tagged and len(frame) > 4 and frame[4] == 0:  # no tags, as nearly always
-        position = 5
+    if tagged and len(frame) > CORRELATION_BYTES and frame[CORRELATION_BYTES] == 0:  # no tags, as nearly always
+        position = CORRELATION_BYTES + 1
     else:
         _, position = response_header(frame, name, version)
     return decode_exact(kind, version, frame, position)

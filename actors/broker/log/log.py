@@ -45,6 +45,7 @@ from actors.broker.log.times import (
 )
 from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File
 from actors.settings.topics import TopicSettings
+from actors.wire import batch_header
 from fastpath.records.batch import HEADER_SIZE, Header, verify
 
 HINTS_MAX = 16
@@ -260,7 +261,7 @@ class PartitionLog:
         what is before. Then it begins again at that offset, and its start follows the leader's once the batch is there.
         Raises CorruptBatch.
         """
-        base_offset = int.from_bytes(data[:8], "big", signed=True)
+        base_offset = batch_header.base_offset(data)
         if base_offset >= self.log_end_offset or (self.size > 0 and leader_log_start <= base_offset):
             return None
         first = verify(data)
@@ -279,7 +280,8 @@ class PartitionLog:
         view = memoryview(data)
         position, expected = 0, self.log_end_offset
         while position + HEADER_SIZE <= len(view):
-            if position + 12 + int.from_bytes(view[position + 8 : position + 12], "big") > len(view):
+            rest = view[position:]
+            if not batch_header.SIZE_BYTES <= batch_header.batch_size(rest) <= len(rest):
                 break
             header = verify(view, position)
             if header.base_offset < expected:

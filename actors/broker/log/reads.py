@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker.log.segment import Chunk, Segment
+from actors.wire.batch_header import COUNT
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch, headers
 
 
@@ -57,6 +58,6 @@ def check_end(segments: Sequence[Segment], chunk: Chunk, upper_offset: int) -> N
 
 def only_empty(data: memoryview) -> bool:
     """Whether there are batches, and no record in any of them. Raises CorruptBatch."""
-    if len(data) < HEADER_SIZE or any(data[57:61]):  # the first batch's count: nearly always the answer
+    if len(data) < HEADER_SIZE or any(data[COUNT]):  # the first batch's count: nearly always the answer
         return False
     return not any(header.count for header in headers(data))

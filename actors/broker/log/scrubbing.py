@@ -31,6 +31,7 @@ from actors.broker.log.producers.producers import CorruptSnapshot, Producers
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex, check, entries
 from actors.broker.log.segment import INDEX, LOG, TIME_INDEX
 from actors.ports import Disk, File
+from actors.wire import batch_header
 from fastpath.records.batch import HEADER_SIZE
 from fastpath.records.indexes import SegmentIndex
 from fastpath.records.scan import resync, scan
@@ -181,8 +182,12 @@ class SegmentScrub:
             return None
         if len(rest) < HEADER_SIZE:
             return HEADER_SIZE
-        size = int.from_bytes(rest[8:12], "big", signed=True) + 12
-        if rest[16] == 2 and HEADER_SIZE <= size <= min(left, BATCH_BYTES_MAX) and size > len(rest):
+        size = batch_header.batch_size(rest)
+        if (
+            rest[batch_header.MAGIC_AT] == batch_header.MAGIC
+            and HEADER_SIZE <= size <= min(left, BATCH_BYTES_MAX)
+            and size > len(rest)
+        ):
             return size
         return None
 
@@ -268,7 +273,7 @@ class SegmentScrub:
     def _candidates(self, data: memoryview) -> Iterator[int]:
         """The positions at which a sound batch may begin: behind the damaged one, if its length is right, else
         anywhere."""
-        size = int.from_bytes(data[8:12], "big", signed=True) + 12
+        size = batch_header.batch_size(data)
         if HEADER_SIZE <= size < len(data):
             yield size
         at = 1

@@ -19,6 +19,7 @@ from actors.broker.log.directories.renames import Pair, present, rename_all
 from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX, TransactionIndex
 from actors.broker.log.producers.transactions import NO_LIMIT as NO_LIMIT
 from actors.ports import Disk, DiskFailed, DiskFull, File
+from actors.wire import batch_header
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch, columns
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
@@ -274,7 +275,7 @@ class Segment:
             if len(index.offsets):
                 offset, position = index.offsets.entry(len(index.offsets) - 1)
                 head = self.log.read_cold(position, HEADER_SIZE)
-                if len(head) == HEADER_SIZE and _int(head[:8]) + _int(head[23:27]) == offset:
+                if len(head) == HEADER_SIZE and batch_header.last_offset(head) == offset:
                     index.truncate(offset + 1)
                     return index, position
         return SegmentIndex(self.base_offset, self.interval_bytes), 0
@@ -316,7 +317,7 @@ class Segment:
             if len(entry) == 8:
                 last, position = self.base_offset + _int(entry[:4]), _int(entry[4:])
                 head = self.log.read_cold(position, HEADER_SIZE) if 0 <= position < self.log.size else memoryview(b"")
-                if len(head) < HEADER_SIZE or _int(head[:8]) + _int(head[23:27]) != last:
+                if len(head) < HEADER_SIZE or batch_header.last_offset(head) != last:
                     position = 0
         end, epoch, wanted = self.base_offset, -1, SCAN_BYTES
         while position < self.log.size:
@@ -338,7 +339,7 @@ class Segment:
         Blocking, once."""
         if self.first_timestamp is None and self.log.size >= HEADER_SIZE:
             head = self.log.read_cold(0, HEADER_SIZE)
-            self.first_timestamp = _int(head[35:43])
+            self.first_timestamp = batch_header.max_timestamp(head)
 
     def max_timestamp(self, *, cold: bool = False) -> int | None:
         """Largest timestamp in the segment, ms, -1 when it has none; None: not in memory."""

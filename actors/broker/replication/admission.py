@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 from actors.ports import Buffer
 from actors.settings.tables.log import AS_PRODUCED
 from actors.settings.topics import TopicSettings
+from actors.wire import batch_header
+from actors.wire.batch_header import MAGIC, SIZE_BYTES
 from actors.wire.errors import ErrorCode
 from fastpath.records import batch
 from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, CorruptBatch, Header, InvalidRecord, InvalidRecords
@@ -32,11 +34,9 @@ from fastpath.records.inspection import AFTER, BEFORE, Rules, record_errors
 from fastpath.records.recompression import Target
 
 APPEND_TIME = "LogAppendTime"
-SIZE_BYTES = 12
 """Base offset and length: the bytes that the batch's length does not count."""
 SHORTEST = 14
 """The smallest length that a batch of any format has."""
-MAGIC = 2
 FORMER_MAGIC = (0, 1)
 ZSTD_FROM = 7
 CODECS, TRANSACTIONAL = 0x07, 0x10
@@ -79,7 +79,7 @@ class ProducedHeader(NamedTuple):
 
 def compressed(records: Any) -> bool:
     """Whether a produced batch is compressed, according to its header. False for bytes that are too short."""
-    return records is not None and len(records) >= HEADER_SIZE and records[22] & CODECS != 0
+    return records is not None and len(records) >= HEADER_SIZE and records[batch_header.CODEC_AT] & CODECS != 0
 
 
 def check(records: Any, settings: TopicSettings, version: int, transactional_id: str | None) -> ProducedHeader:
@@ -116,8 +116,8 @@ def _form_error(records: Any, claims: ProducedHeader | None) -> ErrorCode:
     if claims is None or claims.length + SIZE_BYTES > len(records):
         return ErrorCode.INVALID_RECORD
     behind = records[claims.length + SIZE_BYTES :] if claims.length >= SHORTEST else b""
-    length = int.from_bytes(behind[8:SIZE_BYTES], "big", signed=True) if len(behind) >= SIZE_BYTES else -1
-    another = SHORTEST <= length <= len(behind) - SIZE_BYTES
+    size = batch_header.batch_size(behind) if len(behind) >= SIZE_BYTES else -1
+    another = SIZE_BYTES + SHORTEST <= size <= len(behind)
     return ErrorCode.INVALID_RECORD if another else ErrorCode.CORRUPT_MESSAGE
 
 

@@ -30,6 +30,8 @@ from typing import NamedTuple
 
 from actors.node.quorum.files import AHEAD, DELETED, DamagedFile, segment_name, segment_of
 from actors.ports import Batch, Buffer, Disk, File
+from actors.wire import batch_header
+from actors.wire.batch_header import MAGIC, MAGIC_AT, SIZE_BYTES
 from fastpath.records import batch as batches
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 
@@ -256,7 +258,7 @@ class MetadataLog:
         if not found:
             whole = batches.headers(data)
             cut_at = whole[-1].position + whole[-1].size if whole else 0
-            data = self._bytes(segment, position, cut_at + max(_claimed(data, cut_at), size))
+            data = self._bytes(segment, position, cut_at + max(batch_header.batch_size(data[cut_at:]), size))
             if data is None:
                 return None
             found = _cut(data, offset, bytes_max)
@@ -305,9 +307,9 @@ class MetadataLog:
             data = segment.file.read_cold(position, READ_BYTES + HEADER_SIZE)
             found = batches.headers(data)
             if not found:
-                if int.from_bytes(data[:8], "big") >= offset:
+                if not 0 <= batch_header.base_offset(data) < offset:
                     return position
-                position += _claimed(data, 0)
+                position += batch_header.batch_size(data)
                 continue
             for header in found:
                 if header.base_offset >= offset:
@@ -358,7 +360,7 @@ class MetadataLog:
             data = file.read_cold(position, READ_BYTES)
             place, bad = self._check_chunk(segment, position, data, seen)
             if bad is None and place == 0:
-                data = file.read_cold(position, _claimed(data, 0))
+                data = file.read_cold(position, batch_header.batch_size(data))
                 place, bad = self._check_chunk(segment, position, data, seen)
             position += place
             if bad is not None:
@@ -375,7 +377,7 @@ class MetadataLog:
             try:
                 header = batches.verify(data, place)
             except CorruptBatch as error:
-                cut_here = len(data) - place < HEADER_SIZE or _claimed(data, place) > len(data) - place
+                cut_here = len(data) - place < HEADER_SIZE or batch_header.batch_size(data[place:]) > len(data) - place
                 if cut_here and not whole_file and _plausible(data, place, self.end_offset):
                     return place, None
                 return place, error.reason
@@ -408,24 +410,19 @@ class MetadataLog:
         return f"{file.path}: cut a torn tail of {size} bytes at byte {position}, offset {self.end_offset} ({reason})"
 
 
-def _claimed(data: memoryview, place: int) -> int:
-    """How many bytes the batch at `place` says it has."""
-    return 12 + int.from_bytes(data[place + 8 : place + 12], "big", signed=True)
-
-
 def _plausible(data: memoryview, place: int, offset: int) -> bool:
     """Whether what is there of a header could begin the batch of that offset."""
-    there = len(data) - place
-    return there < 17 or (int.from_bytes(data[place : place + 8], "big") == offset and data[place + 16] == 2)
+    head = data[place:]
+    return len(head) <= MAGIC_AT or (batch_header.base_offset(head) == offset and head[MAGIC_AT] == MAGIC)
 
 
 def _sound_after(rest: Buffer, offset: int) -> int | None:
     """The position of the first sound batch, beyond the damage at 0, that holds a later offset."""
     data = bytes(rest)
-    place = data.find(b"\x02", 17)
+    place = data.find(MAGIC, MAGIC_AT + 1)
     while place >= 0:
-        begin = place - 16
-        if begin > 0 and 0 <= int.from_bytes(data[begin : begin + 8], "big") - offset < 1 << 32:
+        begin = place - MAGIC_AT
+        if begin > 0 and 0 <= batch_header.base_offset(data[begin : begin + SIZE_BYTES]) - offset < 1 << 32:
             try:
                 batches.verify(data, begin)
                 return begin

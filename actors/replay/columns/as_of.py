@@ -32,6 +32,7 @@ from actors.replay.logs import files
 from actors.replay.logs.chunks import CODEC, CONTROL, BatchRun, ChunkReading, batches
 from actors.replay.logs.copies import metadata_log
 from actors.replay.logs.files import Checkpoint, CorruptLog, Headers, NothingToRead, Partition, mapped, repeated
+from actors.wire.batch_header import COUNT, LAST_OFFSET_DELTA, LENGTH, SIZE_BYTES
 from fastpath.bytes.varint import VarintError, decode_varint
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 
@@ -323,9 +324,9 @@ def shortened(piece: memoryview, count: int) -> bytes:
         size, at = decode_varint(piece, at)
         at += size
     cut = bytearray(piece[:at])
-    cut[8:12] = (at - 12).to_bytes(4, "big")
-    cut[23:27] = (count - 1).to_bytes(4, "big")
-    cut[57:61] = count.to_bytes(4, "big")
+    cut[LENGTH] = (at - SIZE_BYTES).to_bytes(4, "big")
+    cut[LAST_OFFSET_DELTA] = (count - 1).to_bytes(4, "big")
+    cut[COUNT] = count.to_bytes(4, "big")
     return bytes(cut)
 
 

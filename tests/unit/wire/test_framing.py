@@ -143,3 +143,10 @@ def test_a_plain_header_is_read_as_any_other(data: st.DataObject) -> None:
             header, position = framing._decode_request_header(frame)
             tagged = position > 10 + max(size, 0) and frame[10 + max(size, 0)] != 0
             assert tagged or not (header.client_id or "").isascii(), "it is plain"
+
+
+def test_the_leading_error_of_a_response_lies_behind_its_correlation_id() -> None:
+    frame = framing.encode_response("ApiVersions", 0, 7, message("ApiVersionsResponse")(error_code=35))
+    frame = b"".join(bytes(part) for part in frame)[4:]
+    assert framing.correlation_id(frame) == 7 and framing.leading_error(frame) == 35
+    assert framing.leading_error(frame[:4]) == 0

@@ -27,6 +27,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers.transaction_index import Aborted as Entry
 from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
 from actors.ports import Directory, File
+from actors.wire import batch_header
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.cleaner import Aborted, Cleaner, LastBatch, Transactions, fill
 from fastpath.records.offset_map import OffsetMap
@@ -34,7 +35,6 @@ from fastpath.records.offset_map import OffsetMap
 OUTPUT_BYTES_MAX = 100 << 20
 """The most bytes that a compressed batch may hold when it is opened, unless max.message.bytes is more."""
 SLICE_BYTES_MIN = 4096
-BATCH_HEAD = 12
 
 
 class DamagedSegment(ValueError):
@@ -228,7 +228,7 @@ class LogCleaning:
                 assert isinstance(step, tuple)
                 left, stop = step
                 if len(left):
-                    first_timestamp = int.from_bytes(left[35:43], "big", signed=True)
+                    first_timestamp = batch_header.max_timestamp(left)
                     cleaned.append(left, first_timestamp, group.segments[-1].appended_ms)
                 for one in transactions.take_kept():
                     cleaned.aborted.append(self._entries[one.last_offset])
@@ -286,11 +286,11 @@ class LogCleaning:
     def _read(self, segment: Segment, position: int) -> memoryview:
         """A piece of a segment from `position`, with one whole batch at least."""
         data = segment.log.read_cold(position, self._slice_bytes)
-        if len(data) >= BATCH_HEAD:
-            size = int.from_bytes(data[8:12], "big") + BATCH_HEAD
+        if len(data) >= batch_header.SIZE_BYTES:
+            size = batch_header.batch_size(data)
             if size > len(data):
                 data = segment.log.read_cold(position, min(size, segment.size - position))
-            if size <= len(data):
+            if batch_header.SIZE_BYTES <= size <= len(data):
                 return data
         raise DamagedSegment(f"{segment.log.path} ends inside the batch at byte {position}")
 

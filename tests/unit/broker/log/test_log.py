@@ -156,6 +156,19 @@ def test_fetched_batches_keep_their_offsets_and_epochs() -> None:
     assert (follower.epochs.epochs, follower.epochs.starts) == ([1, 4], [0, 4])
 
 
+@pytest.mark.parametrize("length", [b"\xff\xff\xff\xff", b"\x80\x00\x00\x00", b"\x7f\xff\xff\xff"])
+def test_a_fetched_batch_whose_length_cannot_be_is_left_out_with_what_follows(length: bytes) -> None:
+    leader, follower = new(), new()
+    for _ in range(3):
+        put(leader, build(2), epoch=1)
+    data = bytearray(content(leader))
+    size = len(data) // 3
+    data[size + 8 : size + 12] = length
+    appended = follower.append_fetched(data, 0)
+    assert appended is not None and appended.last_offset == 1
+    assert follower.append_fetched(data[size:], 0) is None
+
+
 def test_fetched_batches_with_a_wrong_byte_are_refused_whole() -> None:
     leader, follower = new(), new()
     put(leader, build(2))

@@ -51,6 +51,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File, Now, WorkKind
+from actors.wire.batch_header import CHECKED, CHECKSUM
 from actors.wire.messages import message
 from fastpath.records.batch import CorruptBatch, Header, verify
 from fastpath.records.indexes import SegmentIndex
@@ -646,7 +647,7 @@ def _first(log: PartitionLog, reply: Any, offset: int) -> tuple[Header, memoryvi
 def _same(stored: Buffer, data: Buffer) -> bool:
     """Whether the damaged bytes were a given batch: they have its checksum, or all that the checksum is of."""
     old, new = bytes(stored), bytes(data)
-    return len(old) == len(new) and (old[17:21] == new[17:21] or old[21:] == new[21:])
+    return len(old) == len(new) and (old[CHECKSUM] == new[CHECKSUM] or old[CHECKED] == new[CHECKED])
 
 
 def _differs(stored: Buffer, data: Buffer) -> Array:

@@ -460,6 +460,16 @@ def test_damage_ends_it_with_file_and_position(place: int) -> None:
         list(drive(steps(log), log))
 
 
+@pytest.mark.parametrize("bit", [0x80, 0x40])
+def test_a_batch_whose_length_cannot_be_ends_it(bit: int) -> None:
+    """Read as a signed number the first one is below the size of any batch, the second one beyond the file's."""
+    log = filled()
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.corrupt(log.segments[0].path(".log"), 8, bit)
+    with pytest.raises(DamagedSegment, match=rf"{log.segments[0].path('.log')} ends inside the batch at byte 0"):
+        list(drive(steps(log), log))
+
+
 def test_readers_of_an_old_segment_go_on() -> None:
     log = filled()
     before = content(log)
