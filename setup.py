@@ -33,6 +33,7 @@ MEMORYVIEWS = "fastpath.cython_utility"
 QUIET = {
     MEMORYVIEWS: "runs when a buffer is opened and closed, not per item",
     "fastpath.arrow.partition_columns": "runs once a table that somebody asks for",
+    "fastpath.arrow.partition_moves": "a pass over what has changed, with a probe of a table for each",
     "fastpath.bytes.byte_builder": "grows memory; what is hot is inline in its .pxd",
     "fastpath.bytes.frame_pool": "takes a buffer and gives it back; no loop over bytes",
     "fastpath.bytes.mapped_file": "maps a file; its pages are read elsewhere",

@@ -43,6 +43,7 @@ from actors.metadata.ops import (
     records,
 )
 from fastpath.image.blocks import Block
+from fastpath.image.broker_counts import Counts
 from fastpath.image.columns import Columns
 from fastpath.image.copy_on_write import PagedList, PagedMap
 from fastpath.image.views import View
@@ -166,6 +167,31 @@ class Image(Columns):
         """(offset, table, key, old value), ascending"""
         self._transaction = -1
         """the offset at which an open metadata transaction began; -1: none is open"""
+
+    @classmethod
+    def thawed(cls, pin: Pin, counts: Counts) -> "Image":
+        """An image with the state of a pin, to replay on from there; the pin stays as it is. `counts`: a copy of the
+        counters when it was made. It is for readers of metadata and decides nothing: access rules and tokens are among its
+        entities, but `rules` and `tokens` have only those that are replayed into it."""
+        image = cls()
+        image.thaw(pin.columns, counts)
+        image.next_offset = pin.next_offset
+        image.names = pin.names.thawed(image.generations)
+        image.configs = pin.configs.thawed(image.generations)
+        image.entities = pin.entities.thawed(image.generations)
+        image._of_kind = dict(Counter(kind for table in (pin.entities, pin.configs) for (kind, _), _ in table.items()))
+        for topic_id, row in pin.topics():
+            name, deleting = pin.names.get(row)
+            image._by_id[topic_id] = image._by_name[name] = row
+            if "." in name:
+                folded = name.replace(".", "_")
+                image._dotted[folded] = (*image.dotted(folded), name)
+            if deleting:
+                image._hidden[row] = True
+        image._brokers, image._features = dict(pin.brokers), dict(pin.features)
+        if pin.producer_ids is not None:
+            image._producer_ids[0] = pin.producer_ids
+        return image
 
     # ---- readers
 
@@ -488,7 +514,7 @@ class Image(Columns):
                     rows.append(topic)
                     block.append(self.topic_id(topic) or b"", self.number(row), extra=Extra(None, None, None, (), ()))
         changed = [self._by_id[topic_id] for topic_id in block.topic_ids()]
-        return Delta(partitions=self.apply(offset, changed, block)) if rows else Delta()
+        return Delta(partitions=self.apply(offset, changed, block, one_record=True)) if rows else Delta()
 
     def _transaction_edge(self, offset: int, op: Transaction) -> Delta:
         if (op.edge == "begin") == (self._transaction >= 0):

@@ -9,6 +9,7 @@
     replay.schema(table, family, columns)                                   -> pyarrow.Schema of what read gives
     replay.state(path, as_of=None, tables=None)                             -> {name: pyarrow.Table}
     replay.changes(path, since=None, until=None, kinds=...)                 -> Iterator[pyarrow.RecordBatch]
+    replay.History(path)                                                    a metadata log over time: any moment, at once
 
 `table` is `records` for a metadata log (common columns, and a struct for each record type) and `log` for topics (the
 columns of Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`,
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from actors.replay.columns.tables import TABLES, state
     from actors.replay.logs.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
     from actors.replay.source import Source, Split, open, read, schema
+    from actors.replay.timeline.history import History
 
 _WHERE = {
     "CorruptLog": "logs.files",
     "Damage": "logs.files",
     "FamilyUnknown": "logs.files",
     "FileTruncated": "logs.files",
+    "History": "timeline.history",
     "NothingToRead": "logs.files",
     "Source": "source",
     "Split": "source",
@@ -51,6 +54,7 @@ __all__ = [
     "Damage",
     "FamilyUnknown",
     "FileTruncated",
+    "History",
     "NothingToRead",
     "Source",
     "Split",

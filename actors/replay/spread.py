@@ -31,7 +31,7 @@ from actors.metadata.image import Image
 from actors.ports import Batch
 from actors.replay.checkpoint import LEVEL, Compacted
 from actors.replay.columns.arrow import varied
-from actors.replay.columns.as_of import QuorumRecords
+from actors.replay.columns.moment import QuorumRecords
 from actors.replay.logs import files
 from actors.replay.logs.chunks import CONTROL, ChunkReading, batches, chunks
 from actors.replay.logs.copies import metadata_log

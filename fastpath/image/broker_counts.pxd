@@ -14,3 +14,4 @@ cdef class Counts:
     cdef readonly uint32_t used         # places that are not empty
 
     cdef Count* of(self, int32_t broker) except NULL
+    cpdef Counts copy(self)

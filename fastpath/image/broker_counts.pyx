@@ -5,6 +5,7 @@ costs one probe, whatever the number of partitions.
 """
 
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 
 cdef Count* empty(uint32_t size) except NULL:
@@ -78,3 +79,12 @@ cdef class Counts:
             if place.broker >= 0 and (place.replicas or place.led or place.in_isr):
                 found[place.broker] = (place.replicas, place.led, place.in_isr)
         return found
+
+    cpdef Counts copy(self):
+        """The counters as they are now, to keep or to write on."""
+        cdef Counts copy = Counts.__new__(Counts)
+        copy.places = empty(self.mask + 1)
+        memcpy(copy.places, self.places, (self.mask + 1) * sizeof(Count))
+        copy.mask = self.mask
+        copy.used = self.used
+        return copy

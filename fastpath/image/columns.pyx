@@ -21,7 +21,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fastpath.image.blocks cimport UNCHANGED, Row
-from fastpath.image.broker_counts cimport Count
+from fastpath.image.broker_counts cimport Count, Counts
 from fastpath.image.interned_lists cimport Lists, Uuids
 from fastpath.image.copy_on_write cimport PagedList
 from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Extent, Table, extents_of, find
@@ -117,6 +117,28 @@ cdef class Columns(View):
         copy.chains = self.chains.frozen()
         copy.topic_ids = self.topic_ids.frozen()
         return copy
+
+    def thaw(self, View view, Counts counts):
+        """Begin, instead of empty, with the state of a view and the counters that belong to it. Chunks are shared until they
+        are written. The rows that are free in it are not used again."""
+        cdef Chunk chunk
+        cdef long newest = 0
+        assert self.row_end == 0, "only new columns are thawed into"
+        for chunk in view.chunks:
+            newest = max(newest, chunk.stamp)
+        self.generations.current = newest
+        self.generations.take()
+        self.chunks = list(view.chunks)
+        self.table = <Table**>realloc(self.table, (len(self.chunks) + 1) * sizeof(void*))
+        if self.table == NULL:
+            raise MemoryError
+        memcpy(self.table, view.table, len(self.chunks) * sizeof(void*))
+        self.row_end = view.row_end
+        self.lists = view.lists.thawed()
+        self.directory_ids = view.directory_ids.thawed()
+        self.chains = view.chains.thawed(self.generations)
+        self.topic_ids = view.topic_ids.thawed(self.generations)
+        self.counters = counts.copy()
 
     # ---- writing one row
 
@@ -435,8 +457,9 @@ cdef class Columns(View):
             self.row_end += count
         return pieces
 
-    def apply(self, int64_t offset, list topics, Block block):
-        """Change partitions. `topics` holds the topic row of each of the block's topic ids. Returns the rows.
+    def apply(self, int64_t offset, list topics, Block block, bint one_record=False):
+        """Change partitions. `topics` holds the topic row of each of the block's topic ids. Row i of the block is the record at
+        offset + i; with `one_record` all rows are the one at `offset`. Returns the partitions' rows.
 
         Given lists and the leader replace what was. An epoch that is given is absolute. The two are independent: where the
         leader epoch is not given it rises by one if a leader is named, where the partition epoch is not given it rises by one.
@@ -458,7 +481,7 @@ cdef class Columns(View):
                     raise ValueError(f"a change of partition {block.rows[i].number}, which does not exist")
                 load(self.chunk_of(row), row & (CHUNK - 1), &old)
                 rare = self.merge(block, i, &old, self.rare_at(row), &new)
-                self.write(row, &new, rare, offset + i)
+                self.write(row, &new, rare, offset if one_record else offset + i)
                 room[i] = row
         except BaseException:
             self.undo(offset)

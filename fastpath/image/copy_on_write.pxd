@@ -19,6 +19,7 @@ cdef class PagedList:
     cpdef int put(self, Py_ssize_t index, object value) except -1
     cpdef Py_ssize_t append(self, object value) except -1
     cpdef PagedList frozen(self)
+    cpdef PagedList thawed(self, Generations generations)
 
 
 cdef class PagedMap:
@@ -30,3 +31,4 @@ cdef class PagedMap:
     cpdef object get(self, object key)
     cpdef int put(self, object key, object value) except -1
     cpdef PagedMap frozen(self)
+    cpdef PagedMap thawed(self, Generations generations)

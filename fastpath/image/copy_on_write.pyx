@@ -85,6 +85,21 @@ cdef class PagedList:
         copy.size = self.size
         return copy
 
+    cpdef PagedList thawed(self, Generations generations):
+        """A list that can be written, over the pages of this frozen one. `generations`: the owner's, of which one is
+        taken, so that each page is copied before its first write."""
+        cdef PagedList copy = PagedList.__new__(PagedList)
+        copy.pages = list(self.pages)
+        copy.stamps = [0] * len(self.pages)
+        copy.generations = generations
+        copy.size = self.size
+        return copy
+
+    def differing(self, PagedList older):
+        """How many pages are not those of a frozen copy that was made earlier."""
+        cdef Py_ssize_t i, known = len(older.pages)
+        return sum([i >= known or self.pages[i] is not older.pages[i] for i in range(len(self.pages))])
+
 
 cdef class PagedMap:
     """A dictionary in 1,024 shards. `put(key, None)` removes a key. The order of iteration has no meaning."""
@@ -140,3 +155,21 @@ cdef class PagedMap:
         copy.generations = None
         copy.size = self.size
         return copy
+
+    cpdef PagedMap thawed(self, Generations generations):
+        """A map that can be written, over the shards of this frozen one; as `PagedList.thawed`."""
+        cdef PagedMap copy = PagedMap.__new__(PagedMap)
+        copy.shards = list(self.shards)
+        copy.stamps = [0] * SHARDS
+        copy.generations = generations
+        copy.size = self.size
+        return copy
+
+    def differing(self, PagedMap older):
+        """How many entries lie in shards that are not those of a frozen copy that was made earlier."""
+        cdef Py_ssize_t i
+        found = 0
+        for i in range(SHARDS):
+            if self.shards[i] is not None and self.shards[i] is not older.shards[i]:
+                found += len(<dict>self.shards[i])
+        return found

@@ -21,6 +21,8 @@ cdef class Lists:
     cdef uint32_t intern(self, const int32_t* values, Py_ssize_t size) except? 0xFFFFFFFF
     cdef int _grow(self) except -1
     cpdef Lists frozen(self)
+    cpdef Lists thawed(self)
+    cdef int _index(self, uint32_t mask) except -1
 
     cdef inline const int32_t* at(self, uint32_t number) noexcept nogil:
         """The list: its length, then its values."""
@@ -37,6 +39,8 @@ cdef class Uuids:
     cdef int32_t intern(self, const uint8_t* value) except -1
     cdef int _grow(self) except -1
     cpdef Uuids frozen(self)
+    cpdef Uuids thawed(self)
+    cdef int _index(self, uint32_t mask) except -1
 
     cdef inline const uint8_t* at(self, int32_t number) noexcept nogil:
         return self.data + 16 * <Py_ssize_t>number

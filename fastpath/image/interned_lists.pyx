@@ -97,19 +97,26 @@ cdef class Lists:
         return number
 
     cdef int _grow(self) except -1:
-        cdef uint32_t mask = self.mask * 2 + 1
+        return self._index(self.mask * 2 + 1)
+
+    cdef int _index(self, uint32_t mask) except -1:
+        """Put every list into new buckets: a power of two, less one."""
         cdef uint32_t* buckets = <uint32_t*>calloc(<size_t>mask + 1, sizeof(uint32_t))
-        cdef uint32_t i, bucket
+        cdef uint32_t number = 1, bucket
         cdef const int32_t* known
         if buckets == NULL:
             raise MemoryError
-        for i in range(self.mask + 1):
-            if self.buckets[i] != 0:
-                known = self.at(self.buckets[i])
+        with nogil:
+            while number < self.end:
+                known = self.at(number)
+                if known[0] < 0:
+                    number = (number | (SLAB - 1)) + 1
+                    continue
                 bucket = hash_of(known + 1, known[0]) & mask
                 while buckets[bucket] != 0:
                     bucket = (bucket + 1) & mask
-                buckets[bucket] = self.buckets[i]
+                buckets[bucket] = number
+                number += 1 + <uint32_t>known[0]
         free(self.buckets)
         self.buckets = buckets
         self.mask = mask
@@ -125,6 +132,20 @@ cdef class Lists:
         memcpy(copy.table, self.table, len(copy.slabs) * sizeof(int32_t*))
         copy.end = self.end
         copy.count = self.count
+        return copy
+
+    cpdef Lists thawed(self):
+        """A pool that can grow, with the lists of this frozen one under the same numbers. It shares all slabs but the
+        last, into which the pool that was frozen may still write."""
+        cdef Lists copy = self.frozen()
+        cdef Slab last = Slab()
+        cdef uint32_t mask = 63
+        memcpy(last.values, (<Slab>copy.slabs[len(copy.slabs) - 1]).values, SLAB * sizeof(int32_t))
+        copy.slabs[len(copy.slabs) - 1] = last
+        copy.table[len(copy.slabs) - 1] = last.values
+        while mask < 2 * copy.count:
+            mask = 2 * mask + 1
+        copy._index(mask)
         return copy
 
     def number(self, values):
@@ -188,17 +209,21 @@ cdef class Uuids:
         return <int32_t>(self.count - 1)
 
     cdef int _grow(self) except -1:
-        cdef uint32_t mask = self.mask * 2 + 1
-        cdef uint32_t* buckets = <uint32_t*>calloc(<size_t>mask + 1, sizeof(uint32_t))
         cdef uint8_t* data = <uint8_t*>realloc(self.data, self.room * 32)
+        if data == NULL:
+            raise MemoryError
+        self.data = data
+        self._index(self.mask * 2 + 1)
+        self.room *= 2
+        return 0
+
+    cdef int _index(self, uint32_t mask) except -1:
+        """Put every uuid into new buckets: a power of two, less one."""
+        cdef uint32_t* buckets = <uint32_t*>calloc(<size_t>mask + 1, sizeof(uint32_t))
         cdef uint32_t bucket
         cdef Py_ssize_t i
-        if data != NULL:
-            self.data = data
-        if buckets == NULL or data == NULL:
-            free(buckets)
+        if buckets == NULL:
             raise MemoryError
-        self.room *= 2
         for i in range(self.count):
             bucket = hash_of_uuid(self.at(<int32_t>i)) & mask
             while buckets[bucket] != 0:
@@ -217,6 +242,19 @@ cdef class Uuids:
             raise MemoryError
         memcpy(copy.data, self.data, self.count * 16)
         copy.count = copy.room = self.count
+        return copy
+
+    cpdef Uuids thawed(self):
+        """A pool that can grow, with the uuids of this frozen one under the same numbers."""
+        cdef Uuids copy = self.frozen()
+        cdef uint32_t mask = 63
+        copy.room = max(copy.room, 32)
+        copy.data = <uint8_t*>realloc(copy.data, copy.room * 16)
+        if copy.data == NULL:
+            raise MemoryError
+        while mask < 2 * copy.count:
+            mask = 2 * mask + 1
+        copy._index(mask)
         return copy
 
     def number(self, bytes value):

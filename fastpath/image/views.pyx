@@ -248,3 +248,19 @@ cdef class View:
                 if broker in replicas and (what == 2 or high >> replicas.index(broker) & 1):
                     found.append((index << CHUNK_BITS) + at)
         return found
+
+    def differing(self, View older):
+        """(chunks, rare fields in them) that are not those of a view that was made earlier of the same columns."""
+        cdef Py_ssize_t i, known = len(older.chunks), chunks = 0, rare = 0
+        cdef Chunk chunk
+        for i in range(len(self.chunks)):
+            chunk = <Chunk>self.chunks[i]
+            if i >= known or chunk is not older.chunks[i]:
+                chunks += 1
+                rare += 0 if chunk.rare is None else len(chunk.rare)
+        return chunks, rare
+
+    @property
+    def chunk_count(self):
+        """How many chunks there are."""
+        return len(self.chunks)

@@ -28,6 +28,7 @@ from actors.metadata.image import Image
 from actors.metadata.ops import NOTHING, Block, CorruptMetadata, Extra, Op, PartitionsChanged, PartitionsSet
 from actors.metadata.snapshot import load
 from actors.ports import Batch, Buffer
+from actors.replay.columns.moment import Moment, QuorumRecords
 from actors.replay.logs import files
 from actors.replay.logs.chunks import CODEC, CONTROL, BatchRun, ChunkReading, batches
 from actors.replay.logs.copies import metadata_log
@@ -37,22 +38,12 @@ from fastpath.bytes.varint import VarintError, decode_varint
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 
 RUN_RECORDS = 50_000
-"""About how many records of batches are read as one."""
+
+LogPiece = tuple[Path, memoryview, int]
+"""A file of a log, its bytes, and the position of the first batch in it that is wanted."""
 
 AsOf = int | datetime.datetime | None
 """An offset (exclusive), a time (inclusive), None: the end of the log."""
-
-
-class QuorumRecords(NamedTuple):
-    """What the control records say about the quorum."""
-
-    leader_id: int = -1
-    epoch: int = 0
-    """The leader epoch of the last batch."""
-    timestamp_ms: int = 0
-    """The time of the last batch, in ms."""
-    voters: Voters | None = None
-    kraft_version: int = 0
 
 
 class Met(NamedTuple):
@@ -80,6 +71,8 @@ class Replay:
         self.until = until
         self.image = Image()
         self.quorum = QuorumRecords()
+        self.run_records = RUN_RECORDS
+        """About how many records of batches are read as one."""
         self._data: dict[Path, memoryview] = {}
 
     def open(self) -> "Replay":
@@ -97,6 +90,10 @@ class Replay:
         if self.quorum.leader_id < 0:
             self.quorum = self.quorum._replace(leader_id=files.leader_of(self.log, self.quorum.epoch))
         return self
+
+    def moment(self) -> Moment:
+        """What was replayed."""
+        return Moment.of(self.image, self.quorum)
 
     def close(self) -> None:
         """Undo the changes of a transaction that is still open."""
@@ -121,6 +118,12 @@ class Replay:
     def batches(self) -> Iterator[Met]:
         """Load the checkpoint, then yield every batch behind it. The caller must replay each before it asks for the
         next."""
+        start = self.begin()
+        yield from self.read(self.pieces(start), start)
+
+    def begin(self) -> int:
+        """Load the checkpoint, if there is one. Returns the offset from which on the log is needed. Raises NothingToRead if
+        the log does not reach back that far."""
         if not self._data:
             self.open()
         loaded = self._load()
@@ -137,12 +140,20 @@ class Replay:
                 f"{self.log.segments[0].path.parent} begins at offset {self.log.segments[0].base_offset} and no "
                 f"checkpoint there says what was before: ask for a later moment, or give a directory that has one."
             )
-        for segment in self.log.segments:
-            if 0 <= segment.next_offset <= start:
-                continue
-            for found in batches(segment.path, self.reading, data=self._data[segment.path]):
+        return start
+
+    def pieces(self, start: int) -> list[LogPiece]:
+        """The files that have records from an offset on."""
+        segments = [one for one in self.log.segments if not 0 <= one.next_offset <= start]
+        return [(one.path, self._data[one.path], 0) for one in segments]
+
+    def read(self, pieces: Iterable[LogPiece], start: int) -> Iterator[Met]:
+        """Yield every batch of these files from offset `start` on, up to `until`. The caller must replay each before it asks
+        for the next."""
+        for path, data, position in pieces:
+            for found in batches(path, self.reading, position, data=data):
                 within = self._until(found.headers)
-                yield from self.more(segment.path, found._replace(headers=found.headers[within]), start)
+                yield from self.more(path, found._replace(headers=found.headers[within]), start)
                 if not within.all():
                     return
 
@@ -163,7 +174,7 @@ class Replay:
         if self.reading.damage == "skip":
             alone[:] = True
         ends = headers["position"] + headers["size"]
-        sizes = np.cumsum(headers["count"], dtype=np.int64) // RUN_RECORDS
+        sizes = np.cumsum(headers["count"], dtype=np.int64) // self.run_records
         apart = (
             alone[:-1]
             | alone[1:]

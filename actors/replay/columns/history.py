@@ -22,7 +22,7 @@ one never appear.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,7 +103,8 @@ def changes(
             return log._replace(checkpoints=_needed(log.checkpoints, log.segments[0].base_offset))
         return log
 
-    return _batches(opened(listed, family, reading or ChunkReading(), until), since, frozenset(kinds))
+    found = opened(listed, family, reading or ChunkReading(), until)
+    return gathered(found, found.batches(), since, kinds)
 
 
 def known(kinds: Sequence[str]) -> None:
@@ -120,9 +121,10 @@ def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:
     return tuple(sorted(reaching, key=lambda one: one.end_offset)[:1])
 
 
-def _batches(found: Replay, since: AsOf, kinds: frozenset[str]) -> Iterator[pa.RecordBatch]:
+def gathered(found: Replay, batches: Iterable[Met], since: AsOf, kinds: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The changes of these kinds from `since` on that batches make which are replayed here."""
     gathering = Gathering(found, since, kinds)
-    for met in found.batches():
+    for met in batches:
         gathering.take(met)
         if gathering.records >= RECORDS_MAX:
             yield from gathering.told()
@@ -133,8 +135,16 @@ def _batches(found: Replay, since: AsOf, kinds: frozenset[str]) -> Iterator[pa.R
 class Gathering:
     """The changes that batches make to an image while they are replayed into it."""
 
-    def __init__(self, found: Replay, since: AsOf = None, kinds: Sequence[str] | frozenset[str] = KINDS) -> None:
-        """`found`: whose batches are given to `take`. `since`, `kinds`: which changes are told."""
+    def __init__(
+        self,
+        found: Replay,
+        since: AsOf = None,
+        kinds: Sequence[str] | frozenset[str] = KINDS,
+        look: "Mapping[type, Look] | None" = None,
+    ) -> None:
+        """`found`: whose batches are given to `take`. `since`, `kinds`: which changes are told. `look`: in the
+        place of LOOK."""
+        self._look = LOOK if look is None else look
         self.records = 0
         """How many records were taken since changes were told."""
         self._found = found
@@ -163,6 +173,13 @@ class Gathering:
             )
             self._forget()
 
+    def drained(self) -> tuple[list[Change], Any, Any]:
+        """The changes since the last call that are not of partitions, and the first offset and the time in ms (int64) of
+        each batch since then. No metadata transaction may be open."""
+        found = self._few, np.concatenate(self._starts), np.concatenate(self._times)
+        self._forget()
+        return found
+
     def skip(self) -> None:
         """Leave out the changes since the last call, but those of a metadata transaction that is open."""
         began = self._found.image.open_transaction
@@ -187,12 +204,12 @@ class Gathering:
         ops, quiet = met.ops, met._replace(ops=[])
         plain: list[tuple[int, Op]] = []
         for offset, op in ops:
-            if type(op) not in LOOK:
+            if type(op) not in self._look:
                 plain.append((offset, op))
                 continue
             found.replay_ops(met, plain)
             plain = []
-            before = LOOK[type(op)](image, op)
+            before = self._look[type(op)](image, op)
             if isinstance(op, TopicGone):
                 row = image.topic_row(op.id)
                 if row >= 0:
@@ -201,7 +218,7 @@ class Gathering:
             found.replay_ops(met, [(offset, op)])
             if isinstance(op, Transaction) and op.edge == "abort":
                 self._few = [one for one in self._few if one.offset < began]
-            after = LOOK[type(op)](image, op)
+            after = self._look[type(op)](image, op)
             self._few += [
                 change._replace(offset=offset, new=then.new)
                 for change, then in zip(before, after, strict=True)
@@ -256,7 +273,9 @@ def _feature(image: Image, op: Any) -> list[Change]:
     return [_both("feature", str(level) if level else None, name=op.name)]
 
 
-LOOK: dict[type, Any] = {
+Look = Callable[[Image, Any], list[Change]]
+
+LOOK: dict[type, Look] = {
     BrokerSet: _broker,
     BrokerChanged: _broker,
     BrokerGone: _broker,

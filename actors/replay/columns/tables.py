@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from actors.metadata.image import Image
 from actors.metadata.ops import NO_UUID
 from actors.replay.columns.arrow import lists, plain, sizes, texts
-from actors.replay.columns.as_of import AsOf, QuorumRecords, Replay, replay
+from actors.replay.columns.as_of import AsOf, Replay, replay
+from actors.replay.columns.moment import Moment
 from actors.replay.logs.chunks import ChunkReading
 from actors.replay.logs.files import Damage
 from actors.settings.secret import shown
@@ -133,13 +133,14 @@ PERMISSIONS = {2: "deny", 3: "allow"}
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
-def table(name: str, of: Replay) -> pa.Table:
-    """One table of replayed metadata. Raises ValueError for a name that does not exist."""
+def table(name: str, of: Replay | Moment) -> pa.Table:
+    """One table of the metadata at a moment. Raises ValueError for a name that does not exist."""
     if name not in SCHEMAS:
         raise ValueError(f"there is no table {name!r} of a moment, only {', '.join(TABLES)}")
+    moment = of if isinstance(of, Moment) else of.moment()
     if name == "partitions":
-        return partitions(of.image)
-    return pa.Table.from_pylist(ROWS[name](of.image, of.quorum), SCHEMAS[name])
+        return partitions(moment)
+    return pa.Table.from_pylist(ROWS[name](moment), SCHEMAS[name])
 
 
 def state(
@@ -155,7 +156,7 @@ def state(
 
     `as_of`: an offset (exclusive), a time (inclusive), or None: now. Raises NothingToRead, CorruptLog, FamilyUnknown.
     """
-    found = replay(path, as_of, family, ChunkReading.of(verify, on_damage))
+    found = replay(path, as_of, family, ChunkReading.of(verify, on_damage)).moment()
     return {name: table(name, found) for name in (TABLES if tables is None else tables)}
 
 
@@ -171,28 +172,31 @@ def _named(numbers: Mapping[int, str], number: int) -> str:
 # ---- partitions ---------------------------------------------------------------------------------------------------
 
 
-def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" = None) -> pa.Table:
-    """Partitions by topic and number; or the given rows of the image, in their order."""
-    topics = list(image.topics())
-    rows = partition_columns.rows_of(image, topics) if rows is None else rows
-    found = partition_columns.partitions(image, rows)
+def partitions(moment: Moment, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" = None) -> pa.Table:
+    """Partitions by topic and number; or the given rows of the moment, in their order."""
+    columns = moment.columns
+    rows = moment.rows if rows is None else rows
+    found = partition_columns.partitions(columns, rows)
     count = len(rows)
-    places = np.zeros(len(image.names), dtype=np.int32)
-    places[topics] = np.arange(len(topics), dtype=np.int32)
+    places = np.zeros(moment.topic_rows_end, dtype=np.int32)
+    places[found["topic"]] = 1
+    touched = np.flatnonzero(places)
+    places[touched] = np.arange(len(touched), dtype=np.int32)
     place = plain(places[found["topic"]])
-    names = texts([image.topic_name(topic) for topic in topics])
-    ids = texts([uuid(image.topic_id(topic) or NO_UUID) for topic in topics])
-    rare = {int(at): image.extra(int(rows[at])) for at in found["rare"]}
+    names = texts([moment.topic_name(topic) for topic in touched.tolist()])
+    ids = texts([uuid(columns.topic_id(topic) or NO_UUID) for topic in touched.tolist()])
+    rare = {int(at): columns.extra(int(rows[at])) for at in found["rare"]}
     isr = ids_of(*found["isr"])
-    if any(len(image.replicas(int(rows[at]))) > 32 for at in rare):
-        isr = pa.array([image.isr(int(row)) for row in rows], IDS)
+    if any(len(columns.replicas(int(rows[at]))) > 32 for at in rare):
+        isr = pa.array([columns.isr(int(row)) for row in rows], IDS)
     replicas = ids_of(*found["replicas"])
     short = sizes(isr) < np.diff(found["replicas"][0])
     recovering = np.zeros(count, dtype=bool)
     recovering[[at for at, extra in rare.items() if extra.recovery]] = True
-    directory_ids = texts([uuid(image.directory_ids.value(i)) for i in range(len(image.directory_ids))])
+    known = columns.directory_ids
+    directory_ids = texts([uuid(known.value(i)) for i in range(len(known))])
     offsets, numbers = found["directories"]
-    columns = {
+    made = {
         "topic": names.take(place),
         "partition": plain(found["number"]),
         "leader": _id(found["leader"]),
@@ -210,7 +214,7 @@ def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" 
         },
     }
     schema = SCHEMAS["partitions"]
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return pa.Table.from_arrays([made[name] for name in schema.names], schema=schema)
 
 
 def ids_of(offsets: Any, values: Any) -> pa.Array:
@@ -237,15 +241,15 @@ def _sparse(count: int, some: Mapping[int, Sequence[int]]) -> pa.Array:
 Rows = list[dict[str, Any]]
 
 
-def _topics(image: Image, _: QuorumRecords) -> Rows:
+def _topics(moment: Moment) -> Rows:
     return [
         {
-            "topic": image.names.get(row).name,
+            "topic": moment.topic_name(row),
             "topic_id": uuid(topic_id),
-            "partitions": image.partition_count(row),
-            "deleting": image.names.get(row).deleting,
+            "partitions": moment.columns.partition_count(row),
+            "deleting": moment.topic(row).deleting,
         }
-        for topic_id, row in sorted(image.topic_rows(), key=lambda one: image.names.get(one[1]).name)
+        for topic_id, row in sorted(moment.topic_rows, key=lambda one: moment.topic_name(one[1]))
     ]
 
 
@@ -256,10 +260,10 @@ def _endpoints(endpoints: Sequence[Sequence[Any]]) -> Rows:
     ]
 
 
-def _brokers(image: Image, _: QuorumRecords) -> Rows:
+def _brokers(moment: Moment) -> Rows:
     rows = []
-    for one in image.brokers():
-        replicas, led, in_isr = image.counts(one.id)
+    for one in moment.brokers():
+        replicas, led, in_isr = moment.counts(one.id)
         rows.append(
             {
                 "broker": one.id,
@@ -280,7 +284,7 @@ def _brokers(image: Image, _: QuorumRecords) -> Rows:
     return rows
 
 
-def _configs(image: Image, _: QuorumRecords) -> Rows:
+def _configs(moment: Moment) -> Rows:
     return [
         {
             "resource_type": _named(CONFIG_RESOURCES, type_),
@@ -288,18 +292,18 @@ def _configs(image: Image, _: QuorumRecords) -> Rows:
             "name": name,
             "value": shown(name, values[name]),
         }
-        for (type_, resource), values in sorted(image.configs.items())
+        for (type_, resource), values in sorted(moment.configs.items())
         for name in sorted(values)
     ]
 
 
-def _features(image: Image, _: QuorumRecords) -> Rows:
-    return [{"feature": name, "level": level} for name, level in sorted(image.features().items())]
+def _features(moment: Moment) -> Rows:
+    return [{"feature": name, "level": level} for name, level in sorted(moment.features.items())]
 
 
-def _acls(image: Image, _: QuorumRecords) -> Rows:
+def _acls(moment: Moment) -> Rows:
     rows = []
-    for op in [*image.entities_of("acl"), *image.entities_of("acl_id")]:
+    for op in [*moment.entities_of("acl"), *moment.entities_of("acl_id")]:
         fields: dict[str, Any] = dict(op.fields)
         rows.append(
             {
@@ -316,25 +320,25 @@ def _acls(image: Image, _: QuorumRecords) -> Rows:
     return rows
 
 
-def _quotas(image: Image, _: QuorumRecords) -> Rows:
+def _quotas(moment: Moment) -> Rows:
     rows = []
-    for op in image.entities_of("quota"):
+    for op in moment.entities_of("quota"):
         fields: dict[str, Any] = dict(op.fields)
         entity = [{"type": type_, "name": name} for type_, name in fields["entity"]]
         rows.append({"entity": entity, "quota": fields["key"], "value": fields["value"]})
     return rows
 
 
-def _scram(image: Image, _: QuorumRecords) -> Rows:
-    found: list[dict[str, Any]] = [dict(op.fields) for op in image.entities_of("scram")]
+def _scram(moment: Moment) -> Rows:
+    found: list[dict[str, Any]] = [dict(op.fields) for op in moment.entities_of("scram")]
     return [
         {"user": one["name"], "mechanism": _named(MECHANISMS, one["mechanism"]), "iterations": one["iterations"]}
         for one in found
     ]
 
 
-def _tokens(image: Image, _: QuorumRecords) -> Rows:
-    found: list[dict[str, Any]] = [dict(op.fields) for op in image.entities_of("token")]
+def _tokens(moment: Moment) -> Rows:
+    found: list[dict[str, Any]] = [dict(op.fields) for op in moment.entities_of("token")]
     return [
         {
             "token": one["token_id"],
@@ -349,9 +353,10 @@ def _tokens(image: Image, _: QuorumRecords) -> Rows:
     ]
 
 
-def _controllers(image: Image, quorum: QuorumRecords) -> Rows:
+def _controllers(moment: Moment) -> Rows:
+    quorum = moment.quorum
     voters = {voter.id: voter for voter in quorum.voters.voters} if quorum.voters else {}
-    found: list[dict[str, Any]] = [dict(op.fields) for op in image.entities_of("controller")]
+    found: list[dict[str, Any]] = [dict(op.fields) for op in moment.entities_of("controller")]
     registered = {one["controller_id"]: one for one in found}
     rows = []
     for number in sorted({*voters, *registered, *([quorum.leader_id] if quorum.leader_id >= 0 else [])}):
@@ -370,14 +375,14 @@ def _controllers(image: Image, quorum: QuorumRecords) -> Rows:
     return rows
 
 
-def _producer_ids(image: Image, _: QuorumRecords) -> Rows:
-    op = image.producer_ids
+def _producer_ids(moment: Moment) -> Rows:
+    op = moment.pin.producer_ids
     if op is None:
         return []
     return [{"broker": op.broker_id, "broker_epoch": op.broker_epoch, "next_producer_id": op.next_producer_id}]
 
 
-ROWS: Mapping[str, Callable[[Image, QuorumRecords], Rows]] = {
+ROWS: Mapping[str, Callable[[Moment], Rows]] = {
     "topics": _topics,
     "brokers": _brokers,
     "configs": _configs,

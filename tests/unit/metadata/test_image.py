@@ -8,7 +8,9 @@ from actors.metadata.ops import (
     BrokerSet,
     ConfigSet,
     CorruptMetadata,
+    ElrCleared,
     EndPoint,
+    Extra,
     FeatureSet,
     PartitionsChanged,
     PartitionsSet,
@@ -197,3 +199,54 @@ def test_who_is_asked_for_and_never_was_takes_no_place():
     for broker in range(1, 1_000):
         assert image.counts(broker) == (0, 0, 0)
     assert image.counters.used == 0
+
+
+def test_eligible_leaders_are_forgotten_by_one_record():
+    """The change of many partitions by one record is undone and committed with that record, not with those behind it."""
+    elr = Extra(None, None, None, (3,), ())
+    image = image_of(*topic(), *(PartitionsChanged.one(T, n, extra=elr) for n in range(3)))
+    image.replay(7, ElrCleared(""))
+    image.replay(8, ConfigSet(2, "t", "x", "1"))
+    image.undo(8)
+    assert [image.elr(row) for row in image.topic_partitions(image.topic("t"))] == [(), (), ()]
+    image.undo(7)
+    assert [image.elr(row) for row in image.topic_partitions(image.topic("t"))] == [(3,), (3,), (3,)]
+    image.check()
+
+
+def thawed(image):
+    """A copy of an image to replay on, and the pin that it began with."""
+    pin = image.pin()
+    return Image.thawed(pin, image.counters.copy()), pin
+
+
+def test_a_thawed_image_goes_on_as_its_own_and_leaves_the_pin_alone():
+    image = image_of(FeatureSet("f", 2), BrokerSet(1, 1, endpoints=LISTENER), *topic("a.b"), *topic("u", U, 5000))
+    image.replay(image.next_offset, ConfigSet(2, "u", "retention.ms", "1"))
+    image.commit(image.next_offset)
+    copy, pin = thawed(image)
+    copy.check()
+    before = states(image, "u"), image.counters.all(), image.next_offset
+    for op in (
+        PartitionsChanged.one(U, 4999, [1], 1, 1),
+        PartitionsSet.one(U, 7000, [9, 8, 7], [9], 9, 0, 0),
+        ConfigSet(2, "u", "retention.ms", None),
+        TopicGone(T),
+        *topic("a_b", bytes(16), 3),
+        BrokerGone(1),
+    ):
+        copy.replay(copy.next_offset, op)
+    copy.check()
+    assert (states(image, "u"), image.counters.all(), image.next_offset) == before
+    assert image.topic("a.b") >= 0 and copy.topic("a.b") == -1 and copy.dotted("a_b") == ()
+    assert copy.counts(9) == (1, 1, 1) and image.counts(9) == (0, 0, 0) and copy.broker(1) is None
+    assert pin.columns.partition(image.topic("u"), 7000) == -1 and dict(pin.configs.items()) != dict(
+        copy.configs.items()
+    )
+    image.replay(image.next_offset, PartitionsSet.one(U, 7000, [3, 2, 1], [3], 3, 0, 0))
+    row = copy.partition(copy.topic("u"), 7000)
+    assert copy.replicas(row) == (9, 8, 7), "lists that both have added since are not the same memory"
+    copy.undo(before[2])
+    assert (states(copy, "u"), copy.counters.all(), copy.next_offset) == before
+    image.check()
+    copy.check()

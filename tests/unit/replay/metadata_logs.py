@@ -59,7 +59,11 @@ def write(directory: Path, found: Sequence[Batch], name: str = DRAFTS) -> Path:
     return folder
 
 
-def released(records: Sequence[tuple[int, int, str, dict[str, object]]], offset: int = 0, time: int = 1000) -> Batch:
+Record = tuple[int, int, str, dict[str, object]]
+"""Type, version, name and fields."""
+
+
+def released(records: Sequence[Record], offset: int = 0, time: int = 1000) -> Batch:
     """One batch of (type, version, name, fields) in released Kafka's frame."""
     out = BatchWriter(offset, 1, time)
     for type_, version, name, fields in records:

@@ -1,0 +1,1 @@
+"""A metadata log over time: any moment of it, what changed, and when."""

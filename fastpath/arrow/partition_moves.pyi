@@ -1,0 +1,12 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpath.image.columns import Columns
+
+LEADER: int
+SMALLER: int
+LARGER: int
+REPLICAS: int
+
+class Moves:
+    def of(self, columns: Columns) -> tuple[NDArray[np.int64], NDArray[np.uint8]]: ...
