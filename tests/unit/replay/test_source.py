@@ -209,9 +209,9 @@ def test_a_log_that_is_truncated_while_it_is_read_ends_there_and_a_split_says_so
 import os
 from pathlib import Path
 from actors import replay
-from actors.replay.logs.chunks import Reading, batches
+from actors.replay.logs.chunks import ChunkReading, batches
 path = Path({str(folder)!r}, "{0:020}.log")
-several = batches(path, Reading(chunk_bytes=1))
+several = batches(path, ChunkReading(chunk_bytes=1))
 next(several)
 split, *others = replay.open(path, "log").splits(1)
 rows = [batch.num_rows for batch in replay.read(split)]
