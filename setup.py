@@ -37,6 +37,7 @@ QUIET = {
     "fastpath.bytes.byte_builder": "grows memory; what is hot is inline in its .pxd",
     "fastpath.bytes.frame_pool": "takes a buffer and gives it back; no loop over bytes",
     "fastpath.bytes.mapped_file": "maps a file; its pages are read elsewhere",
+    "fastpath.bytes.open_buffer": "opens and closes buffers; no loop over bytes",
     "fastpath.flusher": "waits for the disk",
     "fastpath.image.blocks": "copies rows one by one; the loops over blocks are in columns and read_records",
     "fastpath.image.broker_counts": "one probe of a small table",

@@ -14,11 +14,11 @@ the run, and nothing is returned.
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
+from fastpath.bytes.open_buffer cimport opened
 from fastpath.bytes.endian cimport load_int16, load_int32, load_int64, load_uint16, load_uint32
 from fastpath.records.batch cimport BatchHeader, RecordView, read_record
 from fastpath.records.header cimport CONTROL, LOG_APPEND_TIME
@@ -554,7 +554,6 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
     offsets or None, validity bytes or None)}. They hold only slots and columns that have rows. A control record of type
     n is in slot CONTROL_SLOT + n. The memory belongs to `rooms` and goes back there. Raises BadRecord.
     """
-    cdef Py_buffer view
     cdef BatchHeader* h
     cdef RecordView record
     cdef Column* columns
@@ -576,16 +575,16 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
         rooms = Rooms()
     places = 4 * SLOTS + 3 * program.columns
     rooms.fit(places)
+    buffer = opened(data)
     columns = <Column*>calloc(program.columns + 1, sizeof(Column))
     if columns == NULL:
         raise MemoryError
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
         for place in range(places):
             rooms.take(place, growth_at(columns, rows, place))
-        bytes_ = <const uint8_t*>view.buf
+        bytes_ = buffer.data
         for batch in range(batches):
-            if not 0 <= starts[batch] <= ends[batch] <= view.len:
+            if not 0 <= starts[batch] <= ends[batch] <= buffer.size:
                 raise ValueError("a batch outside the buffer")
         with nogil:
             for batch in range(batches):
@@ -668,7 +667,6 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
         for place in range(places):
             rooms.give(place, growth_at(columns, rows, place))
         free(columns)
-        PyBuffer_Release(&view)
 
 
 cdef tuple taken_rows(Rows* rows, Rooms rooms, int place):

@@ -7,10 +7,10 @@ them). Only the requested columns are built.
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from fastpath.bytes.open_buffer cimport opened
 from fastpath.records.batch cimport BatchHeader, RecordView, read_bytes, read_record
 from fastpath.records.header cimport LOG_APPEND_TIME
 from fastpath.records.faults cimport FINE, Fault
@@ -103,7 +103,6 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
     data, value offsets, value data, absent bytes). Their memory, except that of headers, belongs to `rooms` and goes
     back there. Raises CorruptBatch (`position`: index of the batch) for invalid records, even if the CRC is right.
     """
-    cdef Py_buffer view
     cdef BatchHeader* h
     cdef RecordView record
     cdef Varied key, value
@@ -123,87 +122,84 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
     if rooms is not None:
         rooms.fit(PLACES)
     h = <BatchHeader*>&raw[0]
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        bytes_ = <const uint8_t*>view.buf
-        for batch in range(batches):
-            if not 0 <= starts[batch] <= ends[batch] <= view.len:
-                raise ValueError("a batch outside the buffer")
-            if h[batch].count > (ends[batch] - starts[batch]) // 7 + 1:     # the shortest record has 7 bytes
-                raise CorruptBatch(batch, "more records than the batch has bytes for")
-            rows += h[batch].count
-            room += ends[batch] - starts[batch]
-        if room > 0x7FFFFFFF:
-            raise ValueError("more bytes than 32-bit offsets reach")
-        offset_array = array_for(rooms, OFFSETS, rows if want & WANT_OFFSET else 0, np.int64)
-        timestamp_array = array_for(rooms, TIMES, rows if want & WANT_TIMESTAMP else 0, np.int64)
-        type_array = array_for(rooms, TYPES, rows if want & WANT_TYPE else 0, np.int32)
-        key_columns = columns_for(rooms, KEYS, rows, room, want & WANT_KEY)
-        value_columns = columns_for(rooms, VALUES, rows, room, want & WANT_VALUE)
-        offset_column, timestamp_column, type_column = offset_array, timestamp_array, type_array
-        key_offsets, key_data, key_valid = key_columns
-        value_offsets, value_data, value_valid = value_columns
-        key.offsets, key.data, key.valid, key.used, key.nulls = &key_offsets[0], &key_data[0], &key_valid[0], 0, 0
-        value.offsets, value.data, value.valid, value.used, value.nulls = (
-            &value_offsets[0], &value_data[0], &value_valid[0], 0, 0
-        )
-        empty(&named)
-        with nogil:
-            if want & WANT_HEADERS:
-                memory = push_int32(&named.ends, 0) and push_int32(&named.name_ends, 0) and push_int32(&named.value_ends, 0)
-            batch = 0
-            while batch < batches and memory and fault == FINE:
-                at, stop = starts[batch], ends[batch]
-                append_time = h[batch].attributes & LOG_APPEND_TIME != 0
-                for i in range(h[batch].count):
-                    fault = read_record(bytes_, at, stop, &record)
-                    if fault != FINE:
-                        break
-                    at = record.end
-                    if want & WANT_OFFSET:
-                        offset_column[row] = h[batch].base_offset + record.offset_delta
-                    if want & WANT_TIMESTAMP:
-                        time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
-                        timestamp_column[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
-                    if want & WANT_TYPE:
-                        type_column[row] = append_time
-                    if want & WANT_KEY:
-                        put(&key, row, bytes_ + record.key, record.key_size)
-                    if want & WANT_VALUE:
-                        put(&value, row, bytes_ + record.value, record.value_size)
-                    if want & WANT_HEADERS and not put_headers(&named, bytes_, &record):
-                        memory = False
-                        break
-                    row += 1
-                if fault != FINE or not memory:
-                    break
-                if at != stop:
-                    fault = Fault.TOO_LONG
-                    break
-                batch += 1
-        if not memory:
-            release(&named)
-            raise MemoryError
-        if fault != FINE:
-            release(&named)
-            reason = "bytes behind the last record" if fault == Fault.TOO_LONG else "a record's lengths make no sense"
-            raise CorruptBatch(batch, reason)
-        found = {}
-        if want & WANT_OFFSET:
-            found["offset"] = offset_array
-        if want & WANT_TIMESTAMP:
-            found["timestamp"] = timestamp_array
-        if want & WANT_TYPE:
-            found["timestamp_type"] = type_array
-        if want & WANT_KEY:
-            found["key"] = key_columns[0], key_columns[1][:key.used], key_columns[2], key.nulls
-        if want & WANT_VALUE:
-            found["value"] = value_columns[0], value_columns[1][:value.used], value_columns[2], value.nulls
+    buffer = opened(data)
+    bytes_ = buffer.data
+    for batch in range(batches):
+        if not 0 <= starts[batch] <= ends[batch] <= buffer.size:
+            raise ValueError("a batch outside the buffer")
+        if h[batch].count > (ends[batch] - starts[batch]) // 7 + 1:     # the shortest record has 7 bytes
+            raise CorruptBatch(batch, "more records than the batch has bytes for")
+        rows += h[batch].count
+        room += ends[batch] - starts[batch]
+    if room > 0x7FFFFFFF:
+        raise ValueError("more bytes than 32-bit offsets reach")
+    offset_array = array_for(rooms, OFFSETS, rows if want & WANT_OFFSET else 0, np.int64)
+    timestamp_array = array_for(rooms, TIMES, rows if want & WANT_TIMESTAMP else 0, np.int64)
+    type_array = array_for(rooms, TYPES, rows if want & WANT_TYPE else 0, np.int32)
+    key_columns = columns_for(rooms, KEYS, rows, room, want & WANT_KEY)
+    value_columns = columns_for(rooms, VALUES, rows, room, want & WANT_VALUE)
+    offset_column, timestamp_column, type_column = offset_array, timestamp_array, type_array
+    key_offsets, key_data, key_valid = key_columns
+    value_offsets, value_data, value_valid = value_columns
+    key.offsets, key.data, key.valid, key.used, key.nulls = &key_offsets[0], &key_data[0], &key_valid[0], 0, 0
+    value.offsets, value.data, value.valid, value.used, value.nulls = (
+        &value_offsets[0], &value_data[0], &value_valid[0], 0, 0
+    )
+    empty(&named)
+    with nogil:
         if want & WANT_HEADERS:
-            found["headers"] = taken(&named)
-        return found
-    finally:
-        PyBuffer_Release(&view)
+            memory = push_int32(&named.ends, 0) and push_int32(&named.name_ends, 0) and push_int32(&named.value_ends, 0)
+        batch = 0
+        while batch < batches and memory and fault == FINE:
+            at, stop = starts[batch], ends[batch]
+            append_time = h[batch].attributes & LOG_APPEND_TIME != 0
+            for i in range(h[batch].count):
+                fault = read_record(bytes_, at, stop, &record)
+                if fault != FINE:
+                    break
+                at = record.end
+                if want & WANT_OFFSET:
+                    offset_column[row] = h[batch].base_offset + record.offset_delta
+                if want & WANT_TIMESTAMP:
+                    time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
+                    timestamp_column[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
+                if want & WANT_TYPE:
+                    type_column[row] = append_time
+                if want & WANT_KEY:
+                    put(&key, row, bytes_ + record.key, record.key_size)
+                if want & WANT_VALUE:
+                    put(&value, row, bytes_ + record.value, record.value_size)
+                if want & WANT_HEADERS and not put_headers(&named, bytes_, &record):
+                    memory = False
+                    break
+                row += 1
+            if fault != FINE or not memory:
+                break
+            if at != stop:
+                fault = Fault.TOO_LONG
+                break
+            batch += 1
+    if not memory:
+        release(&named)
+        raise MemoryError
+    if fault != FINE:
+        release(&named)
+        reason = "bytes behind the last record" if fault == Fault.TOO_LONG else "a record's lengths make no sense"
+        raise CorruptBatch(batch, reason)
+    found = {}
+    if want & WANT_OFFSET:
+        found["offset"] = offset_array
+    if want & WANT_TIMESTAMP:
+        found["timestamp"] = timestamp_array
+    if want & WANT_TYPE:
+        found["timestamp_type"] = type_array
+    if want & WANT_KEY:
+        found["key"] = key_columns[0], key_columns[1][:key.used], key_columns[2], key.nulls
+    if want & WANT_VALUE:
+        found["value"] = value_columns[0], value_columns[1][:value.used], value_columns[2], value.nulls
+    if want & WANT_HEADERS:
+        found["headers"] = taken(&named)
+    return found
 
 
 cdef tuple columns_for(Rooms rooms, int place, int64_t rows, int64_t room, bint wanted):

@@ -4,18 +4,21 @@ This file alone decides what is refused when a message is encoded, and when byte
 REFERENCE_SIZE bytes go into the list of parts by reference.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject
 from libc.stdint cimport int16_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from fastpath.bytes.endian cimport store_int16, store_int64, store_uint32
+from fastpath.bytes.open_buffer cimport OpenBuffer, opened
 from fastpath.messages.capi cimport *
 from fastpath.messages.plan cimport *
 from fastpath.messages.layout cimport at_default, at_defaults, slot_of
 
 REFERENCE_SIZE = 4096
 cdef Py_ssize_t reference_size = REFERENCE_SIZE
+
+cdef enum:
+    NO_LENGTH = -1      # in place of a code: what is written has no length in front
 
 
 cdef struct Writer:
@@ -152,31 +155,41 @@ cdef bint write_text(Writer* w, int code, PyObject* value) noexcept:
     return True
 
 
-cdef bint write_raw(Writer* w, PyObject* value) noexcept:
-    """Write the bytes of a buffer, without a length. Large ones go by reference if there are parts."""
-    cdef Py_buffer buffer
-    cdef bint done
-    if PyBytes_Check(value):
-        if w.parts != NULL and PyBytes_GET_SIZE(value) >= reference_size:
-            return refer(w, value, PyBytes_GET_SIZE(value))
-        if not room(w, PyBytes_GET_SIZE(value)):
-            return False
-        memcpy(w.data + w.pos, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
-        w.pos += PyBytes_GET_SIZE(value)
-        return True
+cdef bint write_bytes(Writer* w, PyObject* value, const void* data, Py_ssize_t size, bint referable) noexcept:
+    """Write the bytes of `value`, without a length. Large ones go by reference if there are parts."""
+    if w.parts != NULL and referable and size >= reference_size:
+        return refer(w, value, size)
+    if not room(w, size):
+        return False
+    memcpy(w.data + w.pos, data, size)
+    w.pos += size
+    return True
+
+
+cdef bint write_open(Writer* w, int code, PyObject* value) noexcept:
+    """Write a buffer that is not `bytes`; code NO_LENGTH: without its length. A part has items of one byte."""
+    cdef OpenBuffer buffer
     try:
-        PyObject_GetBuffer(<object>value, &buffer, PyBUF_SIMPLE)
+        buffer = opened(<object>value)
     except (TypeError, BufferError):
         return wrong(w, "not a contiguous buffer")
-    if w.parts != NULL and buffer.len >= reference_size and buffer.itemsize == 1:
-        done = refer(w, value, buffer.len)
-    else:
-        done = room(w, buffer.len)
-        if done:
-            memcpy(w.data + w.pos, buffer.buf, buffer.len)
-            w.pos += buffer.len
-    PyBuffer_Release(&buffer)
-    return done
+    if code != NO_LENGTH and not write_length(w, code, buffer.size):
+        return False
+    return write_bytes(w, value, buffer.data, buffer.size, buffer.view.itemsize == 1)
+
+
+cdef bint write_raw(Writer* w, PyObject* value) noexcept:
+    """Write the bytes of a buffer, without a length."""
+    if PyBytes_Check(value):
+        return write_bytes(w, value, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), True)
+    return write_open(w, NO_LENGTH, value)
+
+
+cdef bint write_sized(Writer* w, int code, PyObject* value) noexcept:
+    """Write the bytes of a buffer behind their length."""
+    if PyBytes_Check(value):
+        return write_length(w, code, PyBytes_GET_SIZE(value)) and write_raw(w, value)
+    return write_open(w, code, value)
 
 
 cdef bint refer(Writer* w, PyObject* value, Py_ssize_t size) noexcept:
@@ -192,24 +205,20 @@ cdef bint refer(Writer* w, PyObject* value, Py_ssize_t size) noexcept:
 
 cdef Py_ssize_t size_of(Writer* w, PyObject* value) noexcept:
     """Size of a buffer in bytes. -1: the reason is in the trail."""
-    cdef Py_buffer buffer
     if PyBytes_Check(value):
         return PyBytes_GET_SIZE(value)
     try:
-        PyObject_GetBuffer(<object>value, &buffer, PyBUF_SIMPLE)
+        return opened(<object>value).size
     except (TypeError, BufferError):
         wrong(w, "not a contiguous buffer")
         return -1
-    PyBuffer_Release(&buffer)
-    return buffer.len
 
 
 cdef bint write_buffer(Writer* w, int code, PyObject* value) noexcept:
     """Write bytes or records. Records may be a sequence of buffers that follow each other."""
     cdef Py_ssize_t total = 0, size, k
     if not (PyList_Check(value) or PyTuple_Check(value)):
-        size = size_of(w, value)
-        return size >= 0 and write_length(w, code, size) and write_raw(w, value)
+        return write_sized(w, code, value)
     for k in range(PySequence_Fast_GET_SIZE(value)):
         size = size_of(w, PySequence_Fast_GET_ITEM(value, k))
         if size < 0:

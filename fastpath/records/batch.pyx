@@ -28,12 +28,13 @@ import numpy as np
 from fastpath.records import compression
 from fastpath.records.builder import Builder
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MIN
 
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport store_int16, store_int32, store_int64, store_uint32
+from fastpath.bytes.open_buffer cimport opened, opened_writable
 from fastpath.records.faults cimport (
     BAD_COUNT, BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_RECORD_OFFSET, BAD_SIZE, BAD_TIME, CLIENT_CODEC,
     CLIENT_CONTROL, CUT, FINE, NOT_CONTIGUOUS, NO_KEY, TOO_LONG, Fault,
@@ -113,10 +114,10 @@ cdef object _error(Fault fault, Py_ssize_t position, Py_ssize_t inside=-1):
     return error
 
 
-cdef Py_ssize_t _end(Py_buffer* view, Py_ssize_t pos, object end) except -1:
-    cdef Py_ssize_t stop = view.len if end is None else end
-    if not 0 <= pos <= stop <= view.len:
-        raise ValueError(f"[{pos}, {stop}) is not inside the {view.len} bytes given")
+cdef Py_ssize_t _end(Py_ssize_t size, Py_ssize_t pos, object end) except -1:
+    cdef Py_ssize_t stop = size if end is None else end
+    if not 0 <= pos <= stop <= size:
+        raise ValueError(f"[{pos}, {stop}) is not inside the {size} bytes given")
     return stop
 
 
@@ -142,9 +143,9 @@ cdef inline bint _crc_holds(const uint8_t* data, BatchHeader* h) noexcept nogil:
 def header(data, Py_ssize_t pos=0):
     cdef Py_buffer view
     cdef BatchHeader h
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)       # by hand: see open_buffer.pxd
     try:
-        fault = _stored(<uint8_t*>view.buf, pos, _end(&view, pos, None), &h)
+        fault = _stored(<uint8_t*>view.buf, pos, _end(view.len, pos, None), &h)
         if fault != FINE:
             raise _error(fault, pos)
         return _tuple(&h)
@@ -156,9 +157,9 @@ def verify(data, Py_ssize_t pos=0):
     cdef Py_buffer view
     cdef BatchHeader h
     cdef Fault fault
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)       # by hand: see open_buffer.pxd
     try:
-        fault = _stored(<uint8_t*>view.buf, pos, _end(&view, pos, None), &h)
+        fault = _stored(<uint8_t*>view.buf, pos, _end(view.len, pos, None), &h)
         if fault == FINE:
             if h.size < GIL_BYTES:
                 fault = FINE if _crc_holds(<uint8_t*>view.buf, &h) else BAD_CRC
@@ -173,23 +174,19 @@ def verify(data, Py_ssize_t pos=0):
 
 
 def headers(data, Py_ssize_t pos=0, end=None):
-    cdef Py_buffer view
     cdef BatchHeader h
     cdef Py_ssize_t stop
     cdef list found = []
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        stop = _end(&view, pos, end)
-        while True:
-            fault = _stored(<uint8_t*>view.buf, pos, stop, &h)
-            if fault == CUT:
-                return found
-            if fault != FINE:
-                raise _error(fault, pos)
-            found.append(_tuple(&h))
-            pos += h.size
-    finally:
-        PyBuffer_Release(&view)
+    buffer = opened(data)
+    stop = _end(buffer.size, pos, end)
+    while True:
+        fault = _stored(buffer.data, pos, stop, &h)
+        if fault == CUT:
+            return found
+        if fault != FINE:
+            raise _error(fault, pos)
+        found.append(_tuple(&h))
+        pos += h.size
 
 
 cdef Fault _scan(const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end, BatchHeader* rows, Py_ssize_t* n) noexcept nogil:
@@ -208,25 +205,21 @@ cdef Fault _scan(const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end, BatchHead
 
 
 def columns(data, Py_ssize_t pos=0, end=None, fields=Header._fields):
-    cdef Py_buffer view
     cdef Py_ssize_t stop, at = pos, n = 0
     cdef Fault fault
     cdef uint8_t[::1] raw
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        stop = _end(&view, pos, end)
+    buffer = opened(data)
+    stop = _end(buffer.size, pos, end)
+    with nogil:
+        fault = _scan(buffer.data, &at, stop, NULL, &n)
+    if fault != FINE:
+        raise _error(fault, at)
+    rows = np.empty(n, dtype=HEADER_DTYPE)
+    if n:
+        raw = rows.view(np.uint8)
         with nogil:
-            fault = _scan(<uint8_t*>view.buf, &at, stop, NULL, &n)
-        if fault != FINE:
-            raise _error(fault, at)
-        rows = np.empty(n, dtype=HEADER_DTYPE)
-        if n:
-            raw = rows.view(np.uint8)
-            with nogil:
-                _scan(<uint8_t*>view.buf, &pos, stop, <BatchHeader*>&raw[0], &n)
-        return {name: np.ascontiguousarray(rows[name]) for name in fields}
-    finally:
-        PyBuffer_Release(&view)
+            _scan(buffer.data, &pos, stop, <BatchHeader*>&raw[0], &n)
+    return {name: np.ascontiguousarray(rows[name]) for name in fields}
 
 
 # ---- taking batches in
@@ -392,82 +385,66 @@ def accept(
     *, int64_t now_ms=0, bint append_time=False, bint client=True, bint keyed=False,
     int64_t oldest_ms=INT64_MIN, int64_t newest_ms=(1 << 63) - 1,
 ):
-    cdef Py_buffer view
     cdef Trouble trouble
     cdef Fault fault
     cdef Rules rules
     rules.client, rules.keyed, rules.append_time, rules.oldest = client, keyed, append_time, oldest_ms
     rules.span = <uint64_t>newest_ms - <uint64_t>oldest_ms
-    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
-    try:
-        _end(&view, pos, end)
-        if end - pos < GIL_BYTES:
-            fault = _check(<uint8_t*>view.buf, pos, end, &rules, &trouble)
+    buffer = opened_writable(data)
+    _end(buffer.size, pos, end)
+    if end - pos < GIL_BYTES:
+        fault = _check(buffer.data, pos, end, &rules, &trouble)
+        if fault == FINE:
+            _stamp(buffer.data, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
+    else:
+        with nogil:
+            fault = _check(buffer.data, pos, end, &rules, &trouble)
             if fault == FINE:
-                _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
-        else:
-            with nogil:
-                fault = _check(<uint8_t*>view.buf, pos, end, &rules, &trouble)
-                if fault == FINE:
-                    _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
-        if fault != FINE:
-            raise _error(fault, trouble.batch, trouble.inside)
-        return _accepted(<uint8_t*>view.buf, pos, end, base_offset)
-    finally:
-        PyBuffer_Release(&view)
+                _stamp(buffer.data, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
+    if fault != FINE:
+        raise _error(fault, trouble.batch, trouble.inside)
+    return _accepted(buffer.data, pos, end, base_offset)
 
 
 def claimed(data):
-    cdef Py_buffer view
     cdef BatchHeader h
     cdef Fault fault
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        with nogil:
-            fault = _client_header(<uint8_t*>view.buf, 0, view.len, &h)
-            if fault == FINE and h.size != view.len:
-                fault = TOO_LONG
-            if fault == FINE and not _crc_holds(<uint8_t*>view.buf, &h):
-                fault = BAD_CRC
-            if fault == FINE:
-                fault = _check_claims(&h)
-        if fault != FINE:
-            raise _error(fault, 0)
-        return _tuple(&h)
-    finally:
-        PyBuffer_Release(&view)
+    buffer = opened(data)
+    with nogil:
+        fault = _client_header(buffer.data, 0, buffer.size, &h)
+        if fault == FINE and h.size != buffer.size:
+            fault = TOO_LONG
+        if fault == FINE and not _crc_holds(buffer.data, &h):
+            fault = BAD_CRC
+        if fault == FINE:
+            fault = _check_claims(&h)
+    if fault != FINE:
+        raise _error(fault, 0)
+    return _tuple(&h)
 
 
 def retime(data, Py_ssize_t pos, int64_t max_timestamp):
-    cdef Py_buffer view
     cdef BatchHeader h
     cdef Fault fault
-    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
-    try:
-        fault = read_header(<uint8_t*>view.buf, pos, _end(&view, pos, None), &h)
-        if fault != FINE:
-            raise _error(fault, pos)
-        if h.max_timestamp != max_timestamp or h.attributes & LOG_APPEND_TIME:
-            store_int16(<uint8_t*>view.buf + pos + ATTRIBUTES_AT, h.attributes & ~LOG_APPEND_TIME)
-            store_int64(<uint8_t*>view.buf + pos + MAX_TIMESTAMP_AT, max_timestamp)
-            with nogil:
-                _seal(<uint8_t*>view.buf, &h)
-    finally:
-        PyBuffer_Release(&view)
+    buffer = opened_writable(data)
+    fault = read_header(buffer.data, pos, _end(buffer.size, pos, None), &h)
+    if fault != FINE:
+        raise _error(fault, pos)
+    if h.max_timestamp != max_timestamp or h.attributes & LOG_APPEND_TIME:
+        store_int16(buffer.data + pos + ATTRIBUTES_AT, h.attributes & ~LOG_APPEND_TIME)
+        store_int64(buffer.data + pos + MAX_TIMESTAMP_AT, max_timestamp)
+        with nogil:
+            _seal(buffer.data, &h)
 
 
 def patch(data, Py_ssize_t pos, int64_t base_offset, int32_t epoch):
-    cdef Py_buffer view
     cdef BatchHeader h
-    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
-    try:
-        fault = read_header(<uint8_t*>view.buf, pos, _end(&view, pos, None), &h)
-        if fault != FINE:
-            raise _error(fault, pos)
-        store_int64(<uint8_t*>view.buf + pos, base_offset)
-        store_int32(<uint8_t*>view.buf + pos + EPOCH_AT, epoch)
-    finally:
-        PyBuffer_Release(&view)
+    buffer = opened_writable(data)
+    fault = read_header(buffer.data, pos, _end(buffer.size, pos, None), &h)
+    if fault != FINE:
+        raise _error(fault, pos)
+    store_int64(buffer.data + pos, base_offset)
+    store_int32(buffer.data + pos + EPOCH_AT, epoch)
 
 
 # ---- record by record: slow paths

@@ -25,7 +25,6 @@ from collections import namedtuple
 from fastpath.records import compression
 from fastpath.records.batch import CorruptBatch
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -34,6 +33,7 @@ from fastpath.bytes.byte_builder cimport Growth, extend_by, own
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport load_int16, store_int16, store_int32, store_int64, store_uint32
 from fastpath.bytes.varint cimport read_varint, read_varlong, size_varint, size_varlong, write_varint, write_varlong
+from fastpath.bytes.open_buffer cimport opened
 from fastpath.records.batch cimport BatchHeader, RecordView, read_header, read_record
 from fastpath.records.faults cimport (
     BAD_COUNT, BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_RECORD_OFFSET, BAD_SIZE, CUT, FINE, TOO_LONG, Fault,
@@ -262,38 +262,31 @@ def fill(
     OffsetMap offsets, data, Py_ssize_t pos, Py_ssize_t end, int64_t start_offset, Transactions transactions, *,
     Py_ssize_t output_bytes_max,
 ):
-    cdef Py_buffer view, inside
     cdef BatchHeader h
     cdef int fault
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        if not 0 <= pos <= end <= view.len:
-            raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
-        while True:
-            with nogil:
-                fault = _fill_plain(offsets, <const uint8_t*>view.buf, &pos, end, start_offset, &h)
-            if fault == NOT_HERE:
-                fault = FINE
-                aborted = h.attributes & TRANSACTIONAL and not h.attributes & CONTROL and transactions.data_goes(&h)
-                if not h.attributes & CONTROL and not aborted:
-                    body = _body(data, &h, output_bytes_max)
-                    PyObject_GetBuffer(body, &inside, PyBUF_SIMPLE)
-                    try:
-                        with nogil:
-                            fault = _enter(offsets, <const uint8_t*>inside.buf, inside.len, &h, start_offset)
-                    finally:
-                        PyBuffer_Release(&inside)
-                if fault == FINE:
-                    offsets.latest_offset = max(offsets.latest_offset, h.last_offset)
-                    pos += h.size
-                    continue
-            if fault == FULL:
-                return pos, True
-            if fault == FINE or fault == CUT:
-                return pos, False
-            raise _error(fault, pos, &h)
-    finally:
-        PyBuffer_Release(&view)
+    buffer = opened(data)
+    if not 0 <= pos <= end <= buffer.size:
+        raise ValueError(f"[{pos}, {end}) is not inside the {buffer.size} bytes given")
+    while True:
+        with nogil:
+            fault = _fill_plain(offsets, buffer.data, &pos, end, start_offset, &h)
+        if fault == NOT_HERE:
+            fault = FINE
+            aborted = h.attributes & TRANSACTIONAL and not h.attributes & CONTROL and transactions.data_goes(&h)
+            if not h.attributes & CONTROL and not aborted:
+                body = _body(data, &h, output_bytes_max)
+                inside = opened(body)
+                with nogil:
+                    fault = _enter(offsets, inside.data, inside.size, &h, start_offset)
+            if fault == FINE:
+                offsets.latest_offset = max(offsets.latest_offset, h.last_offset)
+                pos += h.size
+                continue
+        if fault == FULL:
+            return pos, True
+        if fault == FINE or fault == CUT:
+            return pos, False
+        raise _error(fault, pos, &h)
 
 
 # ---- the pass
@@ -340,35 +333,31 @@ cdef class Cleaner:
         free(self.kept.data)
 
     def clean(self, data, Py_ssize_t pos, Py_ssize_t end, int64_t last_offset):
-        cdef Py_buffer view
         cdef BatchHeader h
         cdef int fault
         cdef Py_ssize_t begin = pos
         self.last_offset = last_offset
         self.out.size = 0
-        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-        try:
-            if not 0 <= pos <= end <= view.len:
-                raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
-            while True:
-                with nogil:
-                    fault = self._plain_batches(<const uint8_t*>view.buf, &pos, end, &h)
-                if fault == NOT_HERE:
-                    fault = self._special(data, <const uint8_t*>view.buf, &h)
-                    if fault == FINE:
-                        self.before = h.last_offset
-                        pos += h.size
-                        continue
-                if fault != FINE and fault != CUT:
-                    raise _error(fault, pos, &h)
-                break
-            self.bytes_read += pos - begin
-            self.bytes_written += self.out.size
-            if not self.out.size:
-                return memoryview(b""), pos
-            return memoryview(own(&self.out)), pos
-        finally:
-            PyBuffer_Release(&view)
+        buffer = opened(data)
+        if not 0 <= pos <= end <= buffer.size:
+            raise ValueError(f"[{pos}, {end}) is not inside the {buffer.size} bytes given")
+        while True:
+            with nogil:
+                fault = self._plain_batches(buffer.data, &pos, end, &h)
+            if fault == NOT_HERE:
+                fault = self._special(data, buffer.data, &h)
+                if fault == FINE:
+                    self.before = h.last_offset
+                    pos += h.size
+                    continue
+            if fault != FINE and fault != CUT:
+                raise _error(fault, pos, &h)
+            break
+        self.bytes_read += pos - begin
+        self.bytes_written += self.out.size
+        if not self.out.size:
+            return memoryview(b""), pos
+        return memoryview(own(&self.out)), pos
 
     cdef int _plain_batches(self, const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end, BatchHeader* h) noexcept nogil:
         cdef Outcome found
@@ -394,28 +383,24 @@ cdef class Cleaner:
 
     cdef int _special(self, data, const uint8_t* raw, BatchHeader* h) except? -9:
         """A batch that is compressed, or of a transaction."""
-        cdef Py_buffer inside
         cdef Outcome found
         cdef int fault
         cdef bint goes = False, empty_transaction = False
         body = _body(data, h, self.output_bytes_max)
-        PyObject_GetBuffer(body, &inside, PyBUF_SIMPLE)
-        try:
-            if h.attributes & CONTROL:
-                empty_transaction = h.count == 0 or self.transactions.marker_may_go(
-                    h, _marker_kind(<const uint8_t*>inside.buf, inside.len))
-                goes = empty_transaction and h.attributes & DELETE_HORIZON and h.base_timestamp <= self.now_ms
-            elif h.attributes & TRANSACTIONAL:
-                goes = self.transactions.data_goes(h)
-            with nogil:
-                fault = self._sift(<const uint8_t*>inside.buf, inside.len, h, goes, &found)
-            if fault != FINE:
-                return fault
-            if not h.attributes & CODEC or not self._changes(h, &found, empty_transaction) or not found.count:
-                return self._settle(raw, h, <const uint8_t*>inside.buf, &found, empty_transaction)
-            return self._recompress(raw, h, <const uint8_t*>inside.buf, &found, empty_transaction)
-        finally:
-            PyBuffer_Release(&inside)
+        inside = opened(body)
+        if h.attributes & CONTROL:
+            empty_transaction = h.count == 0 or self.transactions.marker_may_go(
+                h, _marker_kind(inside.data, inside.size))
+            goes = empty_transaction and h.attributes & DELETE_HORIZON and h.base_timestamp <= self.now_ms
+        elif h.attributes & TRANSACTIONAL:
+            goes = self.transactions.data_goes(h)
+        with nogil:
+            fault = self._sift(inside.data, inside.size, h, goes, &found)
+        if fault != FINE:
+            return fault
+        if not h.attributes & CODEC or not self._changes(h, &found, empty_transaction) or not found.count:
+            return self._settle(raw, h, inside.data, &found, empty_transaction)
+        return self._recompress(raw, h, inside.data, &found, empty_transaction)
 
     cdef int _recompress(
         self, const uint8_t* raw, BatchHeader* h, const uint8_t* body, Outcome* found, bint empty_transaction

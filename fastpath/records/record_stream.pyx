@@ -8,9 +8,9 @@ the piece.
 
 from collections import namedtuple
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from fastpath.bytes.open_buffer cimport opened
 from fastpath.records.batch cimport RecordView, read_record
 from fastpath.records.faults cimport BAD_RECORD, BAD_RECORD_OFFSET, BAD_TIME, FINE, NO_KEY, TOO_LONG, Fault
 
@@ -83,18 +83,14 @@ cdef class Walk:
     def feed(self, piece):
         """Read one piece. Returns a sentence when the records are invalid, else None. `found` is set once the search
         has a match."""
-        cdef Py_buffer view
         if self.fault != FINE:
             return REASONS[self.fault]
-        PyObject_GetBuffer(piece, &view, PyBUF_SIMPLE)
-        try:
-            if view.len < GIL_BYTES:
-                self.fault = _feed(self, <const uint8_t*>view.buf, view.len)
-            else:
-                with nogil:
-                    self.fault = _feed(self, <const uint8_t*>view.buf, view.len)
-        finally:
-            PyBuffer_Release(&view)
+        buffer = opened(piece)
+        if buffer.size < GIL_BYTES:
+            self.fault = _feed(self, buffer.data, buffer.size)
+        else:
+            with nogil:
+                self.fault = _feed(self, buffer.data, buffer.size)
         if self.hit and self.found is None:
             self.found = Found(self.hit_delta, self.hit_ms)
         return None if self.fault == FINE else REASONS[self.fault]

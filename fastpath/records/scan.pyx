@@ -7,7 +7,6 @@ right. fastpath/records/batch.pyx draws the batch.
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free, malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -18,6 +17,7 @@ from fastpath.records.faults cimport BAD_CRC, BAD_OFFSETS, CUT, FINE, Fault
 from fastpath.bytes.crc32c cimport extend, second
 from fastpath.bytes.endian cimport load_uint32
 from fastpath.bytes.byte_builder cimport Growth, extend_by, own
+from fastpath.bytes.open_buffer cimport opened, opened_writable
 
 from fastpath.records.batch import HEADER_DTYPE
 
@@ -68,7 +68,6 @@ def scan(
     batches are copied, one behind the other, before they are checked; the scan stops in front of one for which there is
     no room.
     """
-    cdef Py_buffer view, copy
     cdef uint8_t* room = NULL
     cdef Py_ssize_t size = 0, used = 0
     cdef bint full = False
@@ -80,14 +79,14 @@ def scan(
     cdef int64_t records = 0, start = pos
     cdef bint memory = True
     found.data, found.size, found.room = NULL, 0, 0
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    buffer = opened(data)
+    if into is not None:
+        copy = opened_writable(into)
+        room, size = copy.data, copy.size
+    if not 0 <= pos <= end <= buffer.size:
+        raise ValueError(f"[{pos}, {end}) is not inside the {buffer.size} bytes given")
+    bytes_ = buffer.data
     try:
-        if into is not None:
-            PyObject_GetBuffer(into, &copy, PyBUF_WRITABLE)
-            room, size = <uint8_t*>copy.buf, copy.len
-        if not 0 <= pos <= end <= view.len:
-            raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
-        bytes_ = <const uint8_t*>view.buf
         with nogil:
             while pos < end and records < records_max and pos - start < bytes_max:
                 if room == NULL:
@@ -111,10 +110,7 @@ def scan(
         headers = np.frombuffer(own(&found), dtype=HEADER_DTYPE) if found.size else np.empty(0, dtype=HEADER_DTYPE)
         return headers, pos, None if fault == FINE else NAMES.get(fault, OTHER)
     finally:
-        free(found.data)
-        if room != NULL:
-            PyBuffer_Release(&copy)
-        PyBuffer_Release(&view)
+        free(found.data)        # NULL once the headers have it
 
 
 cdef bint zeros(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
@@ -144,20 +140,18 @@ cdef inline uint32_t sum_below(Sums* sums, Py_ssize_t pos) noexcept nogil:
 
 
 def resync(data, Py_ssize_t pos, Py_ssize_t end):
-    cdef Py_buffer view
     cdef BatchHeader h
     cdef Sums sums
     cdef Py_ssize_t body
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    sums.marks = NULL
+    buffer = opened(data)
+    if not 0 <= pos <= end <= buffer.size:
+        raise ValueError(f"[{pos}, {end}) is not inside the {buffer.size} bytes given")
+    sums.data, sums.base, sums.known = buffer.data, pos, 1
+    sums.marks = <uint32_t*>malloc(((end - pos) // STEP + 1) * sizeof(uint32_t))
+    if sums.marks == NULL:
+        raise MemoryError
+    sums.marks[0] = 0
     try:
-        if not 0 <= pos <= end <= view.len:
-            raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
-        sums.data, sums.base, sums.known = <const uint8_t*>view.buf, pos, 1
-        sums.marks = <uint32_t*>malloc(((end - pos) // STEP + 1) * sizeof(uint32_t))
-        if sums.marks == NULL:
-            raise MemoryError
-        sums.marks[0] = 0
         with nogil:
             while pos < end:
                 # The bytes may be anybody's, and each of them may begin what looks like a header of a long batch. So the CRC
@@ -174,4 +168,3 @@ def resync(data, Py_ssize_t pos, Py_ssize_t end):
         return pos
     finally:
         free(sums.marks)
-        PyBuffer_Release(&view)

@@ -4,8 +4,9 @@ The streaming decoder does not say whether its last frame was complete. This fil
 frame and from block to block by their lengths alone.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from fastpath.bytes.open_buffer cimport opened
 
 cdef enum:
     SKIPPABLE = 0x184D2A5       # the magic without its last four bits
@@ -58,14 +59,10 @@ cdef Py_ssize_t _frame(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int6
 
 def ends(data):
     """(whether `data` is whole frames and nothing else, largest window that a frame asks for in bytes)."""
-    cdef Py_buffer view
     cdef Py_ssize_t pos = 0
     cdef int64_t window = 0
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        with nogil:
-            while 0 <= pos < view.len:
-                pos = _frame(<const uint8_t*>view.buf, pos, view.len, &window)
-        return pos == view.len and pos > 0, window
-    finally:
-        PyBuffer_Release(&view)
+    buffer = opened(data)
+    with nogil:
+        while 0 <= pos < buffer.size:
+            pos = _frame(buffer.data, pos, buffer.size, &window)
+    return pos == buffer.size and pos > 0, window
