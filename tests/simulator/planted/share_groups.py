@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.groups.share.delivery import acknowledgement
+from actors.broker.groups.share.delivery import acquisition_locks
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState
 from actors.broker.groups.share.delivery.in_flight import NEVER_MS, DeliveryChange, InFlightRun, StateBatch
 from actors.broker.groups.share.delivery.in_flight_window import NO_GAP, Window
@@ -26,7 +26,7 @@ def share_acknowledgements_answered_before_they_are_stored() -> Sequence[Patch]:
 @mistake("shared")
 def acquisition_locks_never_end() -> Sequence[Patch]:
     """What a member keeps nobody else gets."""
-    return [instead(acknowledgement, "expire", lambda window, now_ms, delivery_limit: (None, NEVER_MS))]
+    return [instead(acquisition_locks, "expire", lambda window, now_ms, delivery_limit: (None, NEVER_MS))]
 
 
 @mistake("shared")

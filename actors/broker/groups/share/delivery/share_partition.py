@@ -1,7 +1,7 @@
 """One share partition on the leader of its partition: its window, and what of it is still to be stored (KIP-932).
 
-What members get is decided in `acquisition.py`, what they say in `acknowledgement.py`, where the window is in
-`in_flight_window.py`. This file alone decides what is stored when. Rules:
+What members get is decided in `acquisition.py`, what they say in `acknowledgement.py`, what they lose in
+`acquisition_locks.py`, where the window is in `in_flight_window.py`. This file alone decides what is stored when. Rules:
 
 1. Nothing is acquired or acknowledged before the stored state is loaded.
 2. A change holds once it is stored. One write is under way at a time; what comes up meanwhile shares the next one, as long
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from actors.broker.groups.share.delivery import acknowledgement
+from actors.broker.groups.share.delivery import acknowledgement, acquisition_locks
 from actors.broker.groups.share.delivery.acknowledgement import AcknowledgementBatch
 from actors.broker.groups.share.delivery.acquisition import Acquired, AcquisitionRequest, Extent, acquire, can_acquire
 from actors.broker.groups.share.delivery.delivery_states import DeliveryState
@@ -167,13 +167,13 @@ class SharePartition:
     def give_back(self, member: str, limits: ShareLimits) -> None:
         """Give back the records of a member whose session has ended."""
         if self.active:
-            self._enqueue(acknowledgement.give_back(self._window, member, limits.delivery_limit))
+            self._enqueue(acquisition_locks.give_back(self._window, member, limits.delivery_limit))
 
     def expire(self, now_ms: int, limits: ShareLimits) -> bool:
         """Take back what was locked for too long. Returns whether there was anything."""
         if not self.active or now_ms < self.lock_due_ms:
             return False
-        change, self.lock_due_ms = acknowledgement.expire(self._window, now_ms, limits.delivery_limit)
+        change, self.lock_due_ms = acquisition_locks.expire(self._window, now_ms, limits.delivery_limit)
         self._enqueue(change)
         return change is not None
 
