@@ -69,12 +69,16 @@ class Copy:
                     f"nothing of the metadata log was committed within default.api.timeout.ms="
                     f"{kafka.config.api_timeout_ms}: its leader cannot reach a majority of the controllers"
                 )
-        if self._log is not None:
-            self._log.flush()
+        self.flush()
         leader = tail.quorum.leader
         if leader is not None:
             state = {"leaderId": leader.id, "leaderEpoch": leader.epoch}
             (self.path / QUORUM_STATE).write_text(json.dumps(state))
+
+    def flush(self) -> None:
+        """Let who reads the files see all that was taken. Raises OSError."""
+        if self._log is not None:
+            self._log.flush()
 
     def take(self, event: Event) -> None:
         """Write what the tail has given. Raises OSError."""

@@ -25,6 +25,7 @@ COMMANDS = {
     "consume": "print the records of a topic",
     "group": "list groups, describe them with their lag, move their offsets, delete them",
     "health": "whether a cluster is well, and what is wrong with it",
+    "ui": "a page in the browser: a cluster, its history, and why",
     "node": "one node in the foreground, for containers and systemd",
     "bridge": "take over a Kafka cluster that lives with ZooKeeper, or hand it back",
     "format": "prepare the directories of one node",

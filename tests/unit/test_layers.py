@@ -175,6 +175,19 @@ ALLOWED: dict[str, set[str]] = {
         "actors.wire",
         "pyarrow",
     },
+    "actors.page": {
+        "actors.page",
+        "actors.arrow.metadata_copy",
+        "actors.arrow.reading",
+        "actors.client",
+        "actors.host.client",
+        "actors.printable",
+        "actors.replay",
+        "actors.wire.errors",
+        "pyarrow",
+        "starlette",
+    }
+    | FAST,
     "actors.command": {
         "actors.command",
         "actors.host",
@@ -212,6 +225,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.security.certificates": {"cryptography"},
     "actors.host.cluster.on_ray": {"ray", "yaml"},
     "actors.command.by_address.replaying": {"actors.arrow", "actors.replay", "pyarrow"},
+    "actors.command.by_address.page": {"actors.page"},
     "actors.command.output.screen": {"rich"},
     "actors.command.status": {"rich"},
     "actors.host.net.zookeeper_connection": {"kazoo"},
@@ -219,6 +233,7 @@ MORE: dict[str, set[str]] = {
     "actors.replay.workers": {"pyspark"},
     "actors.replay.ray": {"ray"},
     "actors.replay.ray_cache": {"ray"},
+    "actors.page.serve": {"uvicorn"},
     "actors.replay.sql": {"duckdb"},
     "actors.pipeline.spark": {"pyspark"},
     "actors.pipeline.spark_readers": {"pyspark"},
@@ -243,7 +258,9 @@ def with_table(text: str) -> str:
     return re.sub(re.escape(HEADING) + r"\n(?:\|.*\n)+", lambda _: listed() + "\n", text)
 
 
-WITH_WORLD = ("actors.import_path", "actors.host", "actors.replay", "actors.pipeline.spark", "actors.command")
+WITH_WORLD = (
+    "actors.import_path", "actors.host", "actors.replay", "actors.pipeline.spark", "actors.page", "actors.command",
+)  # fmt: skip
 DOORS = ("actors.command.cli", "rayft")
 """May import everything, lazily."""
 
@@ -437,7 +454,7 @@ def test_compiled_modules_have_a_face(path: Path) -> None:
 def test_the_door_and_a_node_load_nothing_heavy() -> None:
     code = (
         "import sys, rayft, actors.node.node, actors.host.serve\n"
-        "print([name for name in ('ray', 'pyspark', 'pyarrow', 'rich') if name in sys.modules])"
+        "print([name for name in ('ray', 'pyspark', 'pyarrow', 'rich', 'starlette', 'uvicorn') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "[]", ran.stderr
@@ -446,7 +463,7 @@ def test_the_door_and_a_node_load_nothing_heavy() -> None:
 def test_the_door_and_a_node_load_nothing_of_the_client() -> None:
     code = (
         "import sys, rayft, actors.node.node, actors.host.serve\n"
-        "print([name for name in sys.modules if name.startswith(('actors.client', 'actors.host.client'))])"
+        "print([name for name in sys.modules if name.startswith(('actors.client', 'actors.host.client', 'actors.page'))])"
     )
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "[]", ran.stderr

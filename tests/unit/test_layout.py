@@ -17,6 +17,7 @@ LOOSE_MAX = 20
 
 LONG = {
     "actors/node/api/handlers": "a file for each API of Kafka: the directory is the table of what is served",
+    "actors/command": "a file for each word behind `rayft`: the directory is the table of commands",
 }
 PARALLEL = {"classic", "consumer", "share", "streams"}
 """Kinds of groups: a file of the same name in each of them is the same part of another kind."""

@@ -1,0 +1,57 @@
+"""`rayft ui`, once it runs: from its options to a page that answers."""
+
+import argparse
+import asyncio
+import os
+
+from actors.client.errors import ClientError
+from actors.client.properties import client_config
+from actors.command.by_address.connection import VARIABLE, settings, wrong
+from actors.host.cluster_error import ClusterError
+from actors.printable import printable
+
+TIMEOUTS = {"default.api.timeout.ms": "8000", "request.timeout.ms": "5000", "client.id": "rayft-ui"}
+"""A page that waits longer than this for an answer says so."""
+LIBRARIES = ("starlette", "uvicorn", "pyarrow")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command. Returns its exit code. Raises ClusterError, ValueError, OSError."""
+    _require()
+    from actors.page import serve, watched
+
+    if options.path is not None and (options.bootstrap or options.config or options.dir):
+        wrong(f"{options.path} and an address are two things to show: leave one out")
+    if not 0 <= options.port < 1 << 16:
+        wrong(f"--port {options.port} is no port: write a number up to 65535")
+    door = serve.Door(
+        options.listen, options.port, tuple(options.name), options.certificate, options.key, options.password_file
+    )
+    secret = serve.password(door)
+    if options.path is not None:
+        shown, name = watched.directory(options.path), str(options.path)
+    else:
+        if not (options.bootstrap or options.config or options.dir or os.environ.get(VARIABLE)):
+            wrong("what is to be shown? Write -b HOST:PORT, or the PATH of a controller's or cluster's directory")
+        given = settings(options)
+        name = given["bootstrap.servers"]
+        shown = watched.cluster(client_config({**TIMEOUTS, **given}), name)
+
+    def ready(address: str) -> None:
+        print(printable(f"rayft ui shows {name}. Open it with:"))
+        print(f"\n    {address}\n", flush=True)
+
+    try:
+        asyncio.run(serve.serve(shown, door, ready, secret))
+    except ClientError as error:
+        raise ClusterError(str(error)) from None
+    return 0
+
+
+def _require() -> None:
+    """Check that the libraries of the page are installed. Raises ValueError if one is not."""
+    from importlib.util import find_spec
+
+    for one in LIBRARIES:
+        if find_spec(one) is None:
+            raise ValueError(f"the page needs {one}: pip install 'rayft[ui]'.")

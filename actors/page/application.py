@@ -1,0 +1,80 @@
+"""The application: which address is answered by what, and the files of the page."""
+
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from actors.page.guard import Access, Guard
+from actors.page.routes import overview, tables
+from actors.page.routes.asking import Place, answer, told
+from actors.page.watched import Watched
+
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+API = {
+    "": overview.overview,
+    "/now": overview.now,
+    "/timeline": overview.timeline,
+    "/events": overview.events,
+    "/tables": tables.names,
+    "/tables/{name}": tables.table,
+    "/heat": tables.heat,
+    "/partitions/{topic}/{partition:int}": tables.life,
+}
+"""What is answered below /api/v1."""
+
+
+def application(watched: Watched, access: Access) -> Guard:
+    """The page of what is watched, behind its guard."""
+    served = _Files()
+    routes = [Route(f"/api/v1{path}", answer(ask), methods=["GET"]) for path, ask in API.items()]
+    app = Starlette(
+        routes=[*routes, Route("/{name:path}", served.answer, methods=["GET"])],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
+    app.state.place = Place(watched)
+    app.state.streams = overview.Streams()
+    return Guard(app, access)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentence = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
+    return told({"error": sentence}, error.status_code)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return told({"error": f"The page failed at this question ({type(error).__name__}): its terminal says more."}, 500)
+
+
+class _Files:
+    """The files of the page, which are read once: no address leads to any other file."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[bytes, str, str]] = {}
+        for one in (files("actors.page") / "static").iterdir():
+            data = one.read_bytes()
+            kind = KINDS[one.name.rpartition(".")[2]]
+            self._found[one.name] = data, kind, f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+
+    async def answer(self, request: Request) -> Response:
+        """The file of that name."""
+        found = self._found.get(request.path_params["name"] or "index.html")
+        if found is None:
+            return told({"error": "There is nothing at this address."}, 404)
+        data, kind, tag = found
+        headers: dict[str, Any] = {"etag": tag, "content-type": kind}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, headers=headers)

@@ -1,0 +1,190 @@
+"""Who may ask the page for what.
+
+This file alone decides that. Rules:
+
+1. The Host header must name an address at which the page is served: a name that somebody's DNS points at this machine
+   does not. An Origin, where a browser sends one, must be the page's own; so must Sec-Fetch-Site for the API.
+2. The page itself, its scripts and styles have nothing to hide. Everything below `/api/` wants the token, in the cookie
+   that the printed address sets or as `Authorization: Bearer`; at an address beyond loopback it wants the password.
+3. Wrong secrets are answered slowly, and after TRIES_MAX in TRIES_S not at all for a while.
+4. Only GET and HEAD, and POST where the table says so. An address has at most TARGET_BYTES_MAX, a body BODY_BYTES_MAX.
+5. No answer may be kept, framed or read by another origin, and the page may load nothing of another origin.
+"""
+
+import asyncio
+import hmac
+import secrets
+import time
+from collections import deque
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+API = "/api/"
+LOGIN = "/api/v1/login"
+POSTED = frozenset({LOGIN, "/api/v1/ask"})
+TARGET_BYTES_MAX = 4096
+BODY_BYTES_MAX = 64 << 10
+TRIES_MAX, TRIES_S = 10, 60.0
+WRONG_S = 1.0
+"""How long a wrong secret has to wait for its answer, s."""
+HEADERS = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'; require-trusted-types-for 'script'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+class Access(NamedTuple):
+    """How the page is reached."""
+
+    origins: frozenset[str]
+    """The page's own origins: `http://127.0.0.1:8421`."""
+    secret: str
+    """The token in the printed address, or the password."""
+    cookie: str
+    """The name of the cookie. Cookies are shared by the ports of a host, so it names the port."""
+    is_secure: bool
+    """Whether the page is served with TLS."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The values of Host that are its own."""
+        return frozenset(one.partition("://")[2] for one in self.origins)
+
+
+class Guard:
+    """The application behind it is asked only what may be asked."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+        self._session = secrets.token_urlsafe(32)
+        """The value of the cookie: another secret than the token, so that the address alone has that."""
+        self._wrong: deque[float] = deque(maxlen=TRIES_MAX)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        answer = await self._answer(scope, receive)
+        await (answer or self._app)(scope, _bounded(receive), _sealed(send, scope["path"]))
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
+        """The answer to a request that is not passed on; None: it is."""
+        headers = Headers(scope=scope)
+        if refused := self._refused(scope, headers):
+            return refused
+        path, query = scope["path"], scope["query_string"].decode("latin-1")
+        if path == "/" and "token=" in query:
+            return await self._entered(
+                parse_qs(query, max_num_fields=8).get("token", [""])[0], RedirectResponse("/", 303)
+            )
+        if path == LOGIN:
+            return await self._entered(await _text(receive), JSONResponse({"ok": True}))
+        if path.startswith(API) and not await self._known(headers):
+            return _error(401, "The page wants to know you: open the address that rayft ui printed, with its token.")
+        return None
+
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+        path, hosts = scope["path"], headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
+            return _error(421, "This address is not the page's: open the one that rayft ui printed.")
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in self._access.origins:
+            return _error(403, "Another site may not ask this page.")
+        site = headers.get("sec-fetch-site", "same-origin")
+        if path.startswith(API) and site not in ("same-origin", "none"):
+            return _error(403, "Another site may not ask this page.")
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > TARGET_BYTES_MAX:
+            return _error(414, f"The address is longer than {TARGET_BYTES_MAX} bytes.")
+        if scope["method"] not in ("GET", "HEAD") and not (scope["method"] == "POST" and path in POSTED):
+            return _error(405, "This page only reads: GET, and POST to /api/v1/ask.")
+        return None
+
+    async def _known(self, headers: Headers) -> bool:
+        """Whether a request has the secret."""
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._access.cookie)
+        if cookie is not None and _same(cookie, self._session):
+            return True
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and await self._tried(given)
+
+    async def _entered(self, given: str, answer: Response) -> Response:
+        """The answer to somebody who gives a secret: with the cookie if it is the right one."""
+        if not await self._tried(given):
+            return _error(401, "That is not the token or the password of this page.")
+        answer.set_cookie(
+            self._access.cookie, self._session, httponly=True, samesite="strict", secure=self._access.is_secure
+        )
+        return answer
+
+    async def _tried(self, given: str) -> bool:
+        now = time.monotonic()
+        if len(self._wrong) == TRIES_MAX and now - self._wrong[0] < TRIES_S:
+            return False
+        if _same(given, self._access.secret):
+            return True
+        self._wrong.append(now)
+        await asyncio.sleep(WRONG_S)
+        return False
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two secrets are the same, in a time that does not tell how much of them is."""
+    return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
+
+
+async def _text(receive: Receive) -> str:
+    """The body of a login: the secret alone."""
+    body = bytearray()
+    while len(body) <= TARGET_BYTES_MAX:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            return str(body, "utf-8", "replace").strip()
+    return ""
+
+
+class TooLong(Exception):
+    """The body of a request is longer than BODY_BYTES_MAX."""
+
+
+def _bounded(receive: Receive) -> Receive:
+    left = BODY_BYTES_MAX
+
+    async def bounded() -> Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise TooLong(f"The question is longer than {BODY_BYTES_MAX} bytes.")
+        return message
+
+    return bounded
+
+
+def _sealed(send: Send, path: str) -> Send:
+    async def sealed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers["cache-control"] = "no-store" if path.startswith(API) or path == "/" else "no-cache"
+        await send(message)
+
+    return sealed
+
+
+def _error(code: int, sentence: str) -> Response:
+    return JSONResponse({"error": sentence}, code)

@@ -1,0 +1,1 @@
+"""What a running cluster is asked while the page is open."""

@@ -1,0 +1,1 @@
+"""The metadata that the page shows, at any moment: read from files, or told by brokers."""

@@ -1,0 +1,73 @@
+"""The words for moments, and the interface of what knows the metadata at each of them.
+
+This file alone decides how a moment is named in an address: nothing for now, an offset (exclusive), or a time as
+`rayft replay` takes it. What is shown is always said with the offset that it was resolved to.
+"""
+
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+
+class Moment(NamedTuple):
+    """A place in the log: the state behind all records before `offset`."""
+
+    offset: int
+    time_ms: int
+    """The time of the last record before it, ms."""
+    is_now: bool
+
+
+class Extent(NamedTuple):
+    """How far back and forward the moments reach."""
+
+    begin: int
+    """The first offset of which the state is known."""
+    end: int
+    begun_ms: int
+    ended_ms: int
+
+
+class Mark(NamedTuple):
+    """Something that happened at a moment and is worth a place on the slider."""
+
+    offset: int
+    time_ms: int
+    kind: str
+    sentence: str
+
+
+class Flow(NamedTuple):
+    """How much happened in each of some equal stretches of time."""
+
+    begun_ms: int
+    ended_ms: int
+    records: list[int]
+    changes: list[int]
+    ends: list[int]
+    """The offset at the end of each stretch."""
+
+
+class Knows(Protocol):
+    """Metadata at any moment. Its methods may be called from any thread."""
+
+    def extent(self) -> Extent:
+        """The moments that there are."""
+
+    def moment(self, at: str) -> Moment:
+        """The moment that a text names; empty: now. Raises ValueError."""
+
+    def table(self, name: str, moment: Moment) -> pa.Table:
+        """A table of a moment, with the columns of `rayft replay`. Raises ValueError, CorruptLog, OSError."""
+
+    def changes(self) -> pa.Table:
+        """The changes that are known, by offset, with the columns of `rayft replay --table changes`."""
+
+    def marks(self) -> list[Mark]:
+        """The newest marks, by offset."""
+
+    def flow(self, count: int) -> Flow:
+        """The whole time in so many stretches."""
+
+    def notes(self) -> list[str]:
+        """Sentences that somebody who reads the tables has to know: damage, what is missing."""

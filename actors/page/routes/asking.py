@@ -1,0 +1,116 @@
+"""What a request asks, read out of its address, and what every answer of the API has in common.
+
+This file alone decides the bounds of parameters and what an error becomes: `{"error": sentence}`, with 400 for a question
+that makes no sense, 404 for what does not exist, 502 where the cluster does not answer, 503 where there is too much to do.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from actors.client.errors import ClientError
+from actors.page.guard import TooLong
+from actors.page.metadata.moments import Moment
+from actors.page.metadata.slices import ROWS_MAX, Slices, Wanted
+from actors.page.watched import Watched
+from actors.replay.logs.files import CorruptLog, NothingToRead
+from actors.wire.errors import ErrorCode
+
+TEXT_MAX = 1_000
+NUMBER_MAX = 1 << 53
+"""The highest number that a browser can say."""
+WORKERS = 4
+"""How many questions are answered at once; others wait."""
+GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_ID})
+
+Answers = Callable[[Request], Awaitable[Response]]
+
+
+class Place:
+    """What the answers of one page need."""
+
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
+        self.slices = Slices()
+        self.workers = asyncio.Semaphore(WORKERS)
+
+    async def worked(self, work: Callable[[], Any]) -> Any:
+        """What a function returns that takes its time."""
+        async with self.workers:
+            return await asyncio.to_thread(work)
+
+
+def place(request: Request) -> Place:
+    """The place of the page that a request has reached."""
+    found: Place = request.app.state.place
+    return found
+
+
+def text(request: Request, name: str, otherwise: str = "") -> str:
+    """A parameter that is a text. Raises ValueError for one that is too long."""
+    found = request.query_params.get(name, otherwise)
+    if len(found) > TEXT_MAX:
+        raise ValueError(f"{name} is longer than {TEXT_MAX} characters: write less.")
+    return found
+
+
+def number(request: Request, name: str, otherwise: int, highest: int = NUMBER_MAX, lowest: int = 0) -> int:
+    """A parameter that is a number. Raises ValueError for one that is none, or out of its bounds."""
+    found = text(request, name)
+    if not found:
+        return otherwise
+    if not found.lstrip("-").isascii() or not found.lstrip("-").isdecimal() or len(found) > 17:
+        raise ValueError(f"{name}={found} is no number: write one from {lowest} to {highest}.")
+    if not lowest <= int(found) <= highest:
+        raise ValueError(f"{name}={found} is out of bounds: write a number from {lowest} to {highest}.")
+    return int(found)
+
+
+def wanted(request: Request) -> Wanted:
+    """The rows that a request wants. Raises ValueError."""
+    return Wanted(text(request, "where"), text(request, "q"), text(request, "sort"))
+
+
+def cut(request: Request) -> tuple[int, int]:
+    """(first row, how many rows). Raises ValueError."""
+    return number(request, "first", 0), number(request, "n", 100, ROWS_MAX)
+
+
+async def moment(request: Request) -> Moment:
+    """The moment that a request is about. Raises ValueError."""
+    here, at = place(request), text(request, "at")
+    found: Moment = await asyncio.to_thread(here.watched.known.moment, at)
+    return found
+
+
+def told(value: Any, status: int = 200) -> Response:
+    """An answer in JSON."""
+    made = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
+    return Response(made.encode("utf-8", "replace"), status, media_type="application/json")
+
+
+def answer(ask: Answers) -> Answers:
+    """Answer with a sentence where that fails."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await ask(request)
+        except HTTPException:
+            raise
+        except TooLong as error:
+            return told({"error": str(error)}, 413)
+        except ClientError as error:
+            return told({"error": str(error)}, 404 if error.code in GONE else 502)
+        except KeyError as error:
+            return told({"error": str(error.args[0])}, 404)
+        except (CorruptLog, NothingToRead, OSError) as error:
+            return told({"error": f"The log cannot be read: {error}"}, 500)
+        except ValueError as error:
+            return told({"error": str(error)}, 400)
+
+    return answered

@@ -1,0 +1,141 @@
+"""The answers about the whole: what is shown, whether it is well, how the time is laid out, what is new."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from actors.page.metadata.moments import Moment
+from actors.page.metadata.slices import rows
+from actors.page.routes.asking import Place, moment, number, place, told
+from actors.page.watched import Watched
+from actors.replay.columns.tables import uuid
+
+STREAMS_MAX = 64
+"""How many pages may listen at once."""
+STRETCHES_MAX = 2_000
+MARKS_TOLD = 500
+NAMED_BROKERS_MAX = 500
+
+
+async def overview(request: Request) -> Response:
+    """What the page shows, and how it came to know."""
+    watched = place(request).watched
+    found = await asyncio.to_thread(watched.pulse)
+    live = watched.live is not None
+    return told({"name": watched.name, "kind": "cluster" if live else "directory", "live": live, **found})
+
+
+async def now(request: Request) -> Response:
+    """The health at a moment, the quorum and the brokers."""
+    at = await moment(request)
+    return told(await place(request).worked(lambda: _now(place(request).watched, at)))
+
+
+def _now(watched: Watched, at: Moment) -> dict[str, Any]:
+    found = watched.verdict(at)
+    brokers = watched.known.table("brokers", at)
+    partitions, topics = watched.known.table("partitions", at), watched.known.table("topics", at)
+    kept = ["broker", "fenced", "leaving", "rack", "endpoints", "replicas", "led", "in_isr", "epoch"]
+    return {
+        "moment": at._asdict(),
+        "well": found.is_well,
+        "sentence": found.sentence,
+        "faults": [one._asdict() for one in found.faults],
+        "quorum": _quorum(watched, at),
+        "brokers": {
+            "columns": kept,
+            "rows": rows(brokers.select(kept).slice(0, NAMED_BROKERS_MAX)),
+            "total": len(brokers),
+        },
+        "counts": {
+            "topics": len(topics),
+            "partitions": len(partitions),
+            "under_replicated": sum(1 for one in partitions["under_replicated"].to_pylist() if one)
+            if len(partitions) < 10_000
+            else int(partitions["under_replicated"].to_numpy().sum()),
+            "leaderless": partitions["leader"].null_count,
+        },
+    }
+
+
+def _quorum(watched: Watched, at: Moment) -> dict[str, Any]:
+    """The quorum: what it answers now, or what the log says of a past moment."""
+    listed = watched.known.table("controllers", at).to_pylist()
+    names = {one["controller"]: f"{e['host']}:{e['port']}" for one in listed for e in (one["endpoints"] or [])[:1]}
+    asked = watched.asked if at.is_now else None
+    if asked is not None and asked.quorum is not None:
+        told_ = asked.quorum
+        lead = next((one for one in told_.voters if one.id == told_.leader), None)
+        end = lead.log_end_offset if lead is not None else told_.high_watermark
+        return {
+            "source": "quorum",
+            "leader": told_.leader,
+            "epoch": told_.leader_epoch,
+            "high_watermark": told_.high_watermark,
+            "voters": [
+                {
+                    "id": one.id,
+                    "address": _address(told_.nodes.get(one.id)) or names.get(one.id),
+                    "directory_id": uuid(one.directory_id),
+                    "end": one.log_end_offset,
+                    "lag": max(0, end - one.log_end_offset) if one.log_end_offset >= 0 else None,
+                    "fetched_ms": one.last_fetch_ms,
+                    "caught_up_ms": one.last_caught_up_ms,
+                }
+                for one in told_.voters
+            ],
+            "observers": len(told_.observers),
+        }
+    leader = next((one["controller"] for one in listed if one["leader"]), -1)
+    return {
+        "source": "log",
+        "problem": asked.problem if asked is not None else "",
+        "leader": leader if asked is None else -1,
+        "epoch": None,
+        "high_watermark": None,
+        "voters": [{"id": one["controller"], "address": names.get(one["controller"]), "lag": None} for one in listed],
+        "observers": 0,
+    }
+
+
+def _address(listeners: list[tuple[str, str, int]] | None) -> str | None:
+    return f"{listeners[0][1]}:{listeners[0][2]}" if listeners else None
+
+
+async def timeline(request: Request) -> Response:
+    """The whole time: how much happened when, and the marks."""
+    count = number(request, "n", 400, STRETCHES_MAX, 1)
+    known = place(request).watched.known
+    flow, marks = await place(request).worked(lambda: (known.flow(count), known.marks()))
+    return told(
+        {"extent": known.extent()._asdict(), **flow._asdict(), "marks": [one._asdict() for one in marks[-MARKS_TOLD:]]}
+    )
+
+
+class Streams:
+    """The pages that listen, counted."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+
+async def events(request: Request) -> Response:
+    """What is new, as server-sent events, without an end."""
+    streams: Streams = request.app.state.streams
+    if streams.open >= STREAMS_MAX:
+        return told({"error": f"{STREAMS_MAX} pages listen already: close one, then load this one anew."}, 503)
+    streams.open += 1
+    headers = {"x-accel-buffering": "no"}
+    return StreamingResponse(_stream(place(request), streams), media_type="text/event-stream", headers=headers)
+
+
+async def _stream(here: Place, streams: Streams) -> AsyncIterator[bytes]:
+    try:
+        async for pulse in here.watched.pulses():
+            yield b"data: " + json.dumps(pulse, separators=(",", ":")).encode() + b"\n\n"
+    finally:
+        streams.open -= 1

@@ -1,0 +1,115 @@
+"""The answers that are tables: of a moment, the changes, and how partitions are spread over brokers."""
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from starlette.requests import Request
+from starlette.responses import Response
+
+from actors.page.metadata.moments import Knows, Moment
+from actors.page.metadata.slices import rows
+from actors.page.metadata.spread import spread
+from actors.page.routes.asking import cut, moment, number, place, text, told, wanted
+from actors.replay.columns.history import SCHEMA as CHANGES
+from actors.replay.columns.tables import SCHEMAS
+
+ARROW = "application/vnd.apache.arrow.stream"
+LIFE_MAX = 1_000
+
+
+async def names(request: Request) -> Response:
+    """The tables that there are, with their columns."""
+    every = {**SCHEMAS, "changes": CHANGES}
+    return told({name: {one.name: str(one.type) for one in schema} for name, schema in every.items()})
+
+
+async def table(request: Request) -> Response:
+    """The rows of a table at a moment, in JSON or Arrow."""
+    name, at, wish = request.path_params["name"], await moment(request), wanted(request)
+    here, (first, n) = place(request), cut(request)
+    if name not in SCHEMAS and name != "changes":
+        raise KeyError(f"There is no table {name}: /api/v1/tables names those that there are.")
+    since = number(request, "since", 0)
+    columns = [one for one in text(request, "columns").split(",") if one]
+    make = _maker(here.watched.known, name, at, since)
+
+    def work() -> tuple[pa.Table, int]:
+        found = here.slices.table((name, at.offset, since), wish, make)
+        return (_columns(found, columns), len(found))
+
+    found, total = await here.worked(work)
+    if text(request, "format", "json") == "arrow":
+        return Response(await here.worked(lambda: _arrow(found)), media_type=ARROW)
+    made = await here.worked(lambda: rows(found.slice(first, n)))
+    return told({"moment": at._asdict(), "total": total, "first": first, "columns": found.column_names, "rows": made})
+
+
+def _maker(known: Knows, name: str, at: Moment, since: int) -> Callable[[], pa.Table]:
+    if name != "changes":
+        return lambda: known.table(name, at)
+
+    def changes() -> pa.Table:
+        found = known.changes()
+        found = found.filter(pc.greater_equal(found["offset"], since)) if since else found
+        return found if at.is_now else found.filter(pc.less(found["offset"], at.offset))
+
+    return changes
+
+
+def _columns(table: pa.Table, columns: list[str]) -> pa.Table:
+    for one in columns:
+        if one not in table.column_names:
+            raise ValueError(f"there is no column {one!r}, only {', '.join(table.column_names)}")
+    return table.select(columns) if columns else table
+
+
+def _arrow(table: pa.Table) -> bytes:
+    sink = BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+async def heat(request: Request) -> Response:
+    """How the partitions of each topic are spread over the brokers."""
+    at, here, (first, n), wish = await moment(request), place(request), cut(request), wanted(request)
+
+    def work() -> dict[str, Any]:
+        brokers: list[int] = []
+
+        def make() -> pa.Table:
+            return spread(here.watched.known.table("partitions", at))[1]
+
+        found = here.slices.table(("heat", at.offset), wish, make)
+        brokers = [int(name[1:]) for name in found.column_names if name[0] == "b" and name[1:].isdigit()]
+        return {
+            "total": len(found), "first": first, "brokers": brokers, "columns": found.column_names,
+            "rows": rows(found.slice(first, n)),
+        }  # fmt: skip
+
+    return told({"moment": at._asdict(), **await here.worked(work)})
+
+
+async def life(request: Request) -> Response:
+    """The life of one partition: its state at a moment, and how it came to be."""
+    topic, partition, at = request.path_params["topic"], request.path_params["partition"], await moment(request)
+    here = place(request)
+    if partition >= 1 << 31:
+        raise KeyError(f"There is no partition {topic}-{partition}: a number has 31 bits.")
+
+    def work() -> dict[str, Any]:
+        table = here.watched.known.table("partitions", at)
+        chosen = table.filter(pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], partition)))
+        if not len(chosen):
+            raise KeyError(f"There is no partition {topic}-{partition} at that moment.")
+        found = _maker(here.watched.known, "changes", at, 0)()
+        same = pc.and_(pc.equal(found["topic"], topic), pc.equal(found["partition"], partition).fill_null(False))
+        mine = found.filter(same)
+        made = rows(mine.slice(max(0, len(mine) - LIFE_MAX)))
+        state = dict(zip(chosen.column_names, rows(chosen)[0], strict=True))
+        return {"state": state, "total": len(mine), "columns": mine.column_names, "rows": made}
+
+    return told({"moment": at._asdict(), **await here.worked(work)})

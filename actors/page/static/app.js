@@ -1,0 +1,190 @@
+// The frame: which view is shown, of which moment; what is new. The address holds view, moment and filters, so that it can be
+// sent to somebody else.
+
+import { h, ask, fill, many, state, shutDrawer, Refused, failed } from "./kit.js";
+import { Strip } from "./strip.js";
+
+const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], ["topics", "Topics"], ["changes", "Changes"], ["security", "Security"], ["settings", "Settings"]];
+
+class App {
+  constructor() {
+    this.route = this.read();
+    this.shown = null;
+    this.pulse = null;
+    this.strip = new Strip((at) => this.set({ at }));
+    this.health = h("a", { class: "state pill", href: "#/now" });
+    this.what = h("span", { class: "what" });
+    this.notes = h("div", { class: "notes" });
+    this.view = h("main", { class: "view", tabindex: "-1" });
+    this.links = new Map(VIEWS.map(([name, title]) => [name, h("a", { href: `#/${name}` }, title)]));
+    this.menu = h("button", { class: "menu", "aria-expanded": "false", onclick: () => this.fold(!this.side.classList.contains("opened")) }, "Menu");
+    this.side = h("header", { class: "side" }, h("div", { class: "brand" }, h("img", { src: "icon.svg", alt: "" }), "rayft"), this.menu,
+      h("nav", { "aria-label": "Views" }, h("ul", { class: "views" }, [...this.links.values()].map((link) => h("li", {}, link)))));
+    this.el = h("div", { class: "frame" }, this.side, h("div", { class: "top" }, h("div", { class: "top-line" }, this.what, this.health), this.strip.el), this.view);
+    addEventListener("hashchange", () => this.navigate());
+  }
+
+  fold(open) {
+    this.side.classList.toggle("opened", open);
+    this.menu.setAttribute("aria-expanded", String(open));
+  }
+
+  read() {
+    const [path, query] = (location.hash.slice(1) || "/now").split("?");
+    const [view, ...rest] = path.split("/").filter(Boolean).map(decodeURIComponent);
+    return { view: this.links && !this.links.has(view) ? "now" : view ?? "now", rest, params: new URLSearchParams(query) };
+  }
+
+  get at() {
+    return this.route.params.get("at") ?? "";
+  }
+
+  get isNow() {
+    return !this.at;
+  }
+
+  /** An address of the page: the moment goes along. */
+  link(view, params = {}) {
+    const found = new URLSearchParams();
+    if (this.at) found.set("at", this.at);
+    for (const [name, value] of Object.entries(params)) value === "" || value === null ? found.delete(name) : found.set(name, value);
+    return `#/${view}${found.size ? `?${found}` : ""}`;
+  }
+
+  go(view, params) {
+    location.hash = this.link(view, params);
+  }
+
+  /** Change parameters of the address, without a step in the browser's history. */
+  set(params) {
+    for (const [name, value] of Object.entries(params)) value === "" || value === null ? this.route.params.delete(name) : this.route.params.set(name, value);
+    const path = [this.route.view, ...this.route.rest].map(encodeURIComponent).join("/");
+    history.replaceState(null, "", `#/${path}${this.route.params.size ? `?${this.route.params}` : ""}`);
+    if ("at" in params) return this.moved();
+    this.shown?.update?.();
+  }
+
+  async start() {
+    document.body.replaceChildren(this.el);
+    try {
+      this.about = await ask("");
+    } catch (error) {
+      return this.outside(error);
+    }
+    this.listen();
+    this.take(this.about);
+    await this.strip.load().catch((error) => fill(this.notes, failed(error)));
+    await this.navigate();
+  }
+
+  async navigate() {
+    this.route = this.read();
+    this.fold(false);
+    shutDrawer();
+    for (const [name, link] of this.links) {
+      name === this.route.view ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+      link.href = this.link(name);
+    }
+    this.health.href = this.link("now");
+    document.title = `${VIEWS.find(([name]) => name === this.route.view)[1]} – ${this.about.name} – rayft`;
+    this.shown?.close?.();
+    const mine = (this.shown = {});
+    fill(this.view, this.notes, h("p", { class: "soft" }, "…"));
+    scrollTo(0, 0);
+    await this.resolve();
+    const { open } = await import(`./${this.route.view}.js`);
+    if (this.shown !== mine) return;
+    const body = h("div", {});
+    body.className = "contents";
+    try {
+      this.shown = await open(this, body);
+      this.view.replaceChildren(this.notes, ...body.childNodes);
+      this.shown.drawn?.();
+    } catch (error) {
+      fill(this.view, this.notes, failed(error));
+    }
+  }
+
+  async moved() {
+    for (const [name, link] of this.links) link.href = this.link(name);
+    this.health.href = this.link("now");
+    await this.resolve();
+    this.shown?.update?.();
+  }
+
+  /** Find out which moment the address means. */
+  async resolve() {
+    if (this.isNow) {
+      this.moment = { ...this.about.moment, is_now: true };
+    } else {
+      try {
+        this.moment = (await ask("/tables/features", { at: this.at, n: 1 })).moment;
+      } catch (error) {
+        if (error instanceof Refused && error.status === 400) {
+          fill(this.notes, failed(error));
+          return this.set({ at: "" });
+        }
+      }
+    }
+    this.strip.show(this.moment, this.compared);
+  }
+
+  // ---- what is new
+
+  listen() {
+    const source = new EventSource("api/v1/events");
+    source.onmessage = (event) => this.take(JSON.parse(event.data));
+    source.onerror = () => this.lost();
+  }
+
+  lost() {
+    this.health.className = "state pill bad";
+    fill(this.health, h("i", { "aria-hidden": "true" }, "▲"), "not connected");
+    fill(this.notes, h("div", { class: "note bad", role: "alert" }, "rayft ui does not answer: what is shown is what it said last. It is tried again."));
+    this.away = true;
+  }
+
+  take(pulse) {
+    const grown = !this.pulse || pulse.extent.end !== this.pulse.extent.end;
+    const changed = grown || pulse.sentence !== this.pulse.sentence || this.away;
+    this.away = false;
+    this.pulse = pulse;
+    this.about = { ...this.about, ...pulse };
+    this.what.textContent = `${this.about.live ? "Cluster" : "Files in"} ${this.about.name}`;
+    this.what.title = this.about.name;
+    this.health.className = `state pill ${pulse.well ? "good" : "bad"}`;
+    fill(this.health, h("i", { "aria-hidden": "true" }, pulse.well ? "●" : "▲"), pulse.well ? "well" : many(pulse.faults, "fault"));
+    this.health.title = pulse.sentence;
+    fill(this.notes, pulse.notes.map((one) => h("div", { class: "note" }, one)));
+    if (grown && this.strip.flow) this.regrow();
+    if (this.isNow) {
+      this.moment = { ...pulse.moment, is_now: true };
+      if (this.strip.flow) this.strip.show(this.moment, this.compared);
+      this.shown?.pulse?.(pulse, changed);
+    }
+  }
+
+  regrow() {
+    clearTimeout(this.growing);
+    this.growing = setTimeout(() => this.strip.load().catch(() => null), 300);
+  }
+
+  /** The page is not let in: ask for the token or the password. */
+  outside(error) {
+    if (error.status !== 401) return fill(document.body, h("div", { class: "door" }, h("h1", {}, "rayft"), failed(error), h("button", { onclick: () => location.reload() }, "Try again")));
+    const secret = h("input", { type: "password", id: "secret", autocomplete: "current-password", required: true });
+    const said = h("div", {});
+    const enter = async (event) => {
+      event.preventDefault();
+      const answer = await fetch("api/v1/login", { method: "POST", body: secret.value });
+      if (answer.ok) return location.reload();
+      fill(said, failed(new Error((await answer.json()).error)));
+    };
+    fill(document.body, h("div", { class: "door" }, h("h1", {}, "rayft"), h("p", {}, "This page is for those who have its token or password. rayft ui prints the address with the token when it starts."),
+      h("form", { onsubmit: enter }, h("label", { for: "secret" }, "Token or password"), secret, h("button", { class: "main" }, "Enter")), said));
+    secret.focus();
+  }
+}
+
+export { state };
+new App().start();

@@ -1,0 +1,44 @@
+// Lines over time, drawn by uPlot in the page's colours.
+
+import { h, css, short, clock, date } from "./kit.js";
+
+const DASHES = [[], [6, 3], [2, 3], [10, 4, 2, 4]];
+export class Chart {
+  constructor({ height = 180, show = short, labels = [] } = {}) {
+    Object.assign(this, { height, show, labels });
+    this.box = h("div", { class: "chart" });
+    this.legend = h("p", { class: "legend" });
+    this.el = h("div", {}, this.box, this.legend);
+    this.watch = new ResizeObserver(() => this.plot?.setSize({ width: this.box.clientWidth, height }));
+    this.watch.observe(this.box);
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.scheme.addEventListener("change", (this.redo = () => this.data && this.draw(this.labels, this.data, true)));
+  }
+
+  /** labels: of the lines; data: [times in s, values...]. */
+  draw(labels, data, anew = false) {
+    this.data = data;
+    if (this.plot && !anew && labels.join() === this.labels.join()) return this.plot.setData(data);
+    this.labels = labels;
+    this.plot?.destroy();
+    const line = css("--line"), soft = css("--soft"), font = "14px system-ui, sans-serif";
+    const axis = { stroke: soft, font, grid: { stroke: line, width: 1 }, ticks: { show: false } };
+    this.plot = new uPlot({
+      width: this.box.clientWidth || 600, height: this.height, legend: { show: false }, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "UTC"),
+      padding: [8, 8, 0, 0], cursor: { y: false, points: { size: 6 } }, scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
+      axes: [{ ...axis, size: 32, space: 110, values: (_, ticks) => ticks.map((s) => ((ticks.at(-1) - ticks[0]) > 86400 ? `${date(s * 1000).slice(5)} ${clock(s * 1000).slice(0, 5)}` : clock(s * 1000))) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(this.show) }],
+      series: [{}, ...labels.map((label, at) => ({ label, stroke: at % 2 ? soft : css("--accent"), dash: DASHES[Math.floor(at / 2) % DASHES.length], width: 1.5, points: { show: false } }))],
+    }, data, this.box);
+    this.legend.replaceChildren(...labels.map((label, at) => {
+      const dash = h("i", {});
+      dash.style.background = at % 2 ? soft : css("--accent");
+      return h("span", {}, dash, label);
+    }));
+  }
+
+  close() {
+    this.watch.disconnect();
+    this.scheme.removeEventListener("change", this.redo);
+    this.plot?.destroy();
+  }
+}

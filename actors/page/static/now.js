@@ -1,0 +1,86 @@
+// Now: one sentence of health, what is wrong and what helps, the quorum, the brokers.
+
+import { h, ask, fill, count, many, state, panel, plainTable, num, as, span, when, empty, newest, failed } from "./kit.js";
+import { Chart } from "./chart.js";
+
+const KEPT = 300;
+
+export async function open(app, root) {
+  const verdict = h("div", { class: "verdict", role: "status" });
+  const faults = panel("What is wrong", "hidden");
+  const figures = h("div", { class: "grid" });
+  const quorum = panel("Quorum", "six"), brokers = panel("Brokers", "six"), lags = panel("Lag of each voter, records", "hidden");
+  const chart = new Chart({ height: 150 });
+  lags.append(chart.el);
+  const seen = { leader: null, times: [], voters: new Map() };
+  root.append(verdict, figures, h("div", { class: "grid" }, faults, quorum, brokers, lags));
+  figures.style.marginTop = "16px";
+
+  const load = newest(async (signal) => {
+    const told = await ask("/now", { at: app.at }, { signal });
+    verdict.className = `verdict ${told.well ? "" : "bad"}`;
+    fill(verdict, h("i", { class: "large", "aria-hidden": "true" }, told.well ? "●" : "▲"), h("h1", {}, told.sentence));
+    const { topics, partitions, under_replicated: short, leaderless } = told.counts;
+    const figure = (value, words, bad, view, params) => h("a", { class: "panel three figure", href: app.link(view, params) }, h("span", { class: "large" }, count(value)), bad && value ? state(true, words) : h("span", { class: "soft" }, words));
+    fill(figures, figure(topics, topics === 1 ? "topic" : "topics", false, "topics"), figure(partitions, partitions === 1 ? "partition" : "partitions", false, "partitions"),
+      figure(short, "under-replicated", true, "partitions", { where: "under_replicated" }), figure(leaderless, "without a leader", true, "partitions", { where: "leader is null" }));
+    showFaults(told.faults);
+    showQuorum(told.quorum);
+    showBrokers(told.brokers);
+  });
+
+  function showFaults(found) {
+    faults.className = found.length ? "panel" : "hidden";
+    fill(faults, h("h2", {}, "What is wrong"), h("ul", { class: "faults" }, found.map((one) => h("li", {}, h("i", { "aria-hidden": "true" }, "▲"),
+      h("strong", {}, one.sentence),
+      h("div", {}, [one.since_ms !== null && `since ${when(one.since_ms)} UTC (${span(Date.now() - one.since_ms)})`, one.cause].filter(Boolean).join(": ") || "since when is not known"),
+      h("div", { class: "soft" }, "What helps: ", one.command),
+      one.where && h("div", {}, h("a", { href: app.link("partitions", { where: one.where }) }, "Show these partitions"))))));
+  }
+
+  function showQuorum(told) {
+    if (!told.voters.length && told.leader < 0) return fill(quorum, h("h2", {}, "Quorum"), empty(told.problem || "The log names no controllers."));
+    const live = told.source === "quorum";
+    const moved = seen.leader !== null && seen.leader !== told.leader;
+    seen.leader = told.leader;
+    const line = told.leader >= 0 ? h("p", { class: moved ? "moved" : "" }, "Controller ", h("strong", {}, told.leader), " leads", told.epoch !== null && ` in epoch ${count(told.epoch)}`, told.high_watermark !== null && `; committed up to offset ${count(told.high_watermark)}`) : state(true, told.problem || "no controller leads");
+    const head = ["controller", "role", h("span", { class: "wide" }, "address"), ...(live ? [num("lag"), num("caught up")] : [])];
+    const rows = told.voters.map((one) => {
+      const role = one.id === told.leader ? state(false, "leads", "◆") : live && (one.lag === null || one.caught_up_ms < 0) ? state(true, "away") : state(false, "follows", "○");
+      const ago = one.caught_up_ms > 0 ? span(Math.max(0, Date.now() - one.caught_up_ms)) : "–";
+      return [String(one.id), as(role), as(h("span", { class: "wide soft" }, one.address ?? "–")), ...(live ? [num(count(one.lag)), num(one.id === told.leader ? "–" : `${ago} ago`)] : [])];
+    });
+    fill(quorum, h("h2", {}, "Quorum"), line, plainTable(head, rows), live && told.observers ? h("p", { class: "soft" }, many(told.observers, "observer")) : "");
+    if (live && app.isNow) draw(told);
+  }
+
+  function draw(told) {
+    seen.times.push(Date.now() / 1000);
+    for (const one of told.voters) if (!seen.voters.has(one.id)) seen.voters.set(one.id, seen.times.slice(1).map(() => null));
+    for (const [id, values] of seen.voters) values.push(told.voters.find((one) => one.id === id)?.lag ?? null);
+    if (seen.times.length > KEPT) [seen.times, ...seen.voters.values()].forEach((one) => one.shift());
+    lags.className = seen.times.length > 1 ? "panel" : "hidden";
+    if (seen.times.length > 1) chart.draw([...seen.voters.keys()].map((id) => `controller ${id}`), [seen.times, ...seen.voters.values()]);
+  }
+
+  function showBrokers(told) {
+    const at = Object.fromEntries(told.columns.map((name, index) => [name, index]));
+    if (!told.rows.length) return fill(brokers, h("h2", {}, "Brokers"), empty("No broker has registered at this moment."));
+    const rows = told.rows.map((row) => [
+      String(row[at.broker]), as(row[at.fenced] ? state(true, "fenced") : row[at.leaving] ? state(true, "leaving") : state(false, "active")),
+      as(h("span", { class: "wide soft" }, row[at.endpoints]?.[0] ? `${row[at.endpoints][0].host}:${row[at.endpoints][0].port}` : "–")),
+      num(count(row[at.led])), num(count(row[at.in_isr])), num(count(row[at.replicas])),
+    ]);
+    const more = told.total > told.rows.length ? h("p", { class: "soft" }, `${count(told.total - told.rows.length)} more brokers are in the table of that name (Ask).`) : "";
+    fill(brokers, h("h2", {}, "Brokers"), plainTable(["broker", "state", h("span", { class: "wide" }, "address"), num("leads"), num("in ISR"), num("replicas")], rows), more);
+  }
+
+  const reload = () => load().catch((error) => fill(verdict, failed(error)));
+  await load();
+  const timer = setInterval(() => app.isNow && app.about.live && !document.hidden && reload(), 2000);
+  return {
+    update: reload,
+    pulse: (_, changed) => changed && reload(),
+    close: () => { clearInterval(timer); load.end(); chart.close(); },
+  };
+}

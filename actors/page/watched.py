@@ -1,0 +1,153 @@
+"""What one page shows: a directory, or a running cluster by its address; and the word to its readers that something is new.
+
+This file alone decides what runs beside the page and how often its readers hear: not more than once in PULSE_S. What they
+hear is made once, however many read.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from actors.client.properties import ClientConfig
+from actors.host.client.asynchronous import Kafka
+from actors.page.live.quorums import Quorums
+from actors.page.live.tail import Tailed
+from actors.page.metadata.moments import Knows, Moment
+from actors.page.metadata.recorded import Recorded
+from actors.page.verdict import Asked, Verdict, verdict
+
+PULSE_S = 0.1
+LOOK_S = 1.0
+"""How often a directory is looked at."""
+QUIET_S = 5.0
+"""How often readers hear something when nothing is new, so that both sides know that the other is there."""
+
+
+class Watched:
+    """The thing that the page shows."""
+
+    def __init__(self, name: str, known: Knows, live: "Live | None" = None) -> None:
+        self.name = name
+        """The address or the path, as it was given."""
+        self.known = known
+        self.live = live
+        self._version = 0
+        self._changed = asyncio.Condition()
+        self._pulse: tuple[int, dict[str, Any]] = (-1, {})
+        self._making = asyncio.Lock()
+
+    @property
+    def asked(self) -> Asked | None:
+        """What the quorum answered last; None: nobody is asked."""
+        return self.live.quorums.asked if self.live is not None else None
+
+    def verdict(self, moment: Moment) -> Verdict:
+        """The health at a moment."""
+        return verdict(self.known, moment, self.asked if moment.is_now else None)
+
+    async def tell(self) -> None:
+        """Let every reader know that something is new."""
+        async with self._changed:
+            self._version += 1
+            self._changed.notify_all()
+
+    async def pulses(self) -> AsyncIterator[dict[str, Any]]:
+        """What is new, as it comes: the first at once, then one at each change and at least every QUIET_S."""
+        seen = -1
+        while True:
+            async with self._changed:
+                if seen == self._version:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), QUIET_S)
+                seen = self._version
+            yield await self._made(seen)
+            await asyncio.sleep(PULSE_S)
+
+    async def _made(self, version: int) -> dict[str, Any]:
+        async with self._making:
+            if self._pulse[0] < version:
+                self._pulse = version, await asyncio.to_thread(self.pulse)
+            return self._pulse[1]
+
+    def pulse(self) -> dict[str, Any]:
+        """What changes by itself: how far the log reaches, the health, the quorum."""
+        moment = self.known.moment("")
+        found = self.verdict(moment)
+        return {
+            "moment": moment._asdict(),
+            "extent": self.known.extent()._asdict(),
+            "well": found.is_well,
+            "sentence": found.sentence,
+            "faults": len(found.faults),
+            "notes": self.notes(),
+            "told_ms": int(time.time() * 1000),
+        }
+
+    def notes(self) -> list[str]:
+        """Sentences that a reader has to know."""
+        return [*self.known.notes(), *(self.live.notes() if self.live is not None else ())]
+
+
+class Live:
+    """The connections to a running cluster."""
+
+    def __init__(self, kafka: Kafka, quorums: Quorums, tailed: Tailed) -> None:
+        self.kafka = kafka
+        self.quorums = quorums
+        self.tailed = tailed
+
+    def notes(self) -> list[str]:
+        """Sentences about what cannot be had of the cluster."""
+        if self.tailed.is_cut:
+            return ["The metadata log is too long to be copied: the history begins at its newest snapshot."]
+        return []
+
+
+@asynccontextmanager
+async def directory(path: Path) -> AsyncIterator[Watched]:
+    """The files below a path, which may grow. Raises NothingToRead, FamilyUnknown, OSError."""
+    recorded = await asyncio.to_thread(Recorded, path)
+    watched = Watched(str(path), recorded)
+
+    async def look() -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if await asyncio.to_thread(recorded.refresh):
+                await watched.tell()
+
+    async with _beside(look()):
+        yield watched
+
+
+@asynccontextmanager
+async def cluster(config: ClientConfig, name: str) -> AsyncIterator[Watched]:
+    """A running cluster by its address. Raises ClientError."""
+    async with Kafka(config) as kafka, Kafka(config) as following:
+        tailed = Tailed(following)
+        try:
+            recorded = await tailed.begin()
+            loop = asyncio.get_running_loop()
+            told: deque[asyncio.Task[None]] = deque(maxlen=8)
+            watched: Watched
+            quorums = Quorums(kafka, lambda: told.append(loop.create_task(watched.tell())))
+            watched = Watched(name, recorded, Live(kafka, quorums, tailed))
+            async with _beside(quorums.watch(), tailed.follow(watched.tell)):
+                yield watched
+        finally:
+            tailed.close()
+
+
+@asynccontextmanager
+async def _beside(*works: Any) -> AsyncIterator[None]:
+    """Run some works as tasks, until the body is over."""
+    tasks = [asyncio.create_task(one) for one in works]
+    try:
+        yield
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,144 @@
+"""The metadata at any moment: what the page says is what `rayft replay` says."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from actors import replay
+from actors.page.metadata.recorded import Recorded
+from actors.replay.columns import history
+from actors.replay.logs.files import NothingToRead
+from fastpath.records.scan import scan
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "kafka-4.3.1"
+LOG = GOLDEN / "__cluster_metadata-0"
+NAME = "00000000000000000000.log"
+OFFSETS = 20
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Recorded:
+    return Recorded(LOG)
+
+
+def test_each_table_at_random_offsets_is_that_of_replay(recorded: Recorded) -> None:
+    end = recorded.extent().end
+    for offset in [end, 1, *random.Random(46).sample(range(2, end), OFFSETS)]:
+        moment = recorded.moment(str(offset))
+        assert moment.offset == offset
+        for name, table in replay.state(LOG, offset).items():
+            if name != "controllers":  # who leads is told by quorum-state too
+                assert recorded.table(name, moment).equals(table), (name, offset)
+
+
+def test_a_time_means_what_it_means_to_replay(recorded: Recorded) -> None:
+    extent = recorded.extent()
+    for ms in range(extent.begun_ms, extent.ended_ms, (extent.ended_ms - extent.begun_ms) // 15):
+        moment = recorded.moment(f"{replay_time(ms)}")
+        for name in ("topics", "partitions", "brokers", "configs"):
+            assert recorded.table(name, moment).equals(replay.state(LOG, replay_datetime(ms), [name])[name])
+
+
+def replay_datetime(ms: int):  # type: ignore[no-untyped-def]
+    from actors.replay.columns.as_of import time_of
+
+    return time_of(ms)
+
+
+def replay_time(ms: int) -> str:
+    return str(replay_datetime(ms).isoformat())
+
+
+def test_changes_are_those_of_replay(recorded: Recorded) -> None:
+    import pyarrow as pa
+
+    expected = pa.Table.from_batches(list(replay.changes(LOG)), history.SCHEMA)
+    assert recorded.changes().combine_chunks().equals(expected.combine_chunks())
+
+
+def test_a_moment_outside_the_log_is_refused_or_its_end(recorded: Recorded) -> None:
+    extent = recorded.extent()
+    assert recorded.moment("999999999").offset == extent.end
+    assert recorded.moment("").is_now and recorded.moment("").offset == extent.end
+    with pytest.raises(ValueError, match="is no moment"):
+        recorded.moment("yesterday")
+    with pytest.raises(ValueError, match="highest offset"):
+        recorded.moment("9" * 30)
+    snapshot = Recorded(GOLDEN / "snapshots")
+    with pytest.raises(ValueError, match="the history begins at offset 2473"):
+        snapshot.moment("12")
+    assert "begins at offset 2473" in snapshot.notes()[0]
+
+
+def test_what_happens_in_a_stretch_adds_up(recorded: Recorded) -> None:
+    flow, extent = recorded.flow(100), recorded.extent()
+    assert sum(flow.records) == extent.end and sum(flow.changes) == len(recorded.changes())
+    assert flow.ends == sorted(flow.ends) and flow.ends[-1] == extent.end
+
+
+def test_a_log_that_grows_is_read_on(tmp_path: Path) -> None:
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    cuts = [int(headers[at]["position"]) for at in (40, 41, 300, 301, 500)]
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(data[: cuts[0]])
+    recorded = Recorded(directory)
+    assert not recorded.refresh()
+    for place in (*cuts[1:], cuts[-1] + 20, len(data)):  # one of them in the middle of a batch
+        (directory / NAME).write_bytes(data[:place])
+        grown = recorded.refresh()
+        assert grown == (place != cuts[-1] + 20)
+        fresh = Recorded(directory)
+        assert recorded.extent() == fresh.extent()
+        assert recorded.marks() == fresh.marks()
+        assert recorded.changes().equals(fresh.changes())
+        for name in ("partitions", "brokers", "topics", "configs"):
+            assert recorded.table(name, recorded.moment("")).equals(replay.state(directory, tables=[name])[name])
+
+
+def test_damage_is_skipped_and_told(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(LOG, directory)
+    data = bytearray((directory / NAME).read_bytes())
+    headers, _, _ = scan(memoryview(bytes(data)), 0, len(data), True)
+    data[int(headers[len(headers) // 2]["position"]) + 70] ^= 0xFF
+    (directory / NAME).write_bytes(data)
+    recorded = Recorded(directory)
+    notes = recorded.notes()
+    assert notes[0].startswith("Damaged bytes were skipped") and NAME in notes[0] and "position" in notes[0]
+    assert len(notes) <= 4, "not a sentence for each of many places"
+    assert recorded.extent().end == 1237
+
+
+def test_a_directory_that_is_deleted_leaves_what_was_read_and_a_sentence(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(LOG, directory)
+    recorded = Recorded(directory)
+    before = recorded.table("partitions", recorded.moment(""))
+    shutil.rmtree(directory)
+    assert recorded.refresh() and not recorded.refresh(), "it is told once"
+    assert "cannot be read any more" in recorded.notes()[0]
+    assert recorded.table("partitions", recorded.moment("")).equals(before)
+    shutil.copytree(LOG, directory)
+    assert recorded.refresh() and recorded.notes() == []
+
+
+def test_a_log_that_is_cut_and_written_anew_is_read_anew(tmp_path: Path) -> None:
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(data)
+    recorded = Recorded(directory)
+    (directory / NAME).write_bytes(data[: int(headers[200]["position"])])
+    assert recorded.refresh()
+    assert recorded.extent().end == int(headers[199]["last_offset"]) + 1
+    assert recorded.table("partitions", recorded.moment("")).equals(replay.state(directory)["partitions"])
+
+
+def test_a_directory_without_a_log_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NothingToRead):
+        Recorded(tmp_path)

@@ -1,0 +1,77 @@
+"""Rows that are wanted: filtered, searched, sorted, cut, and as JSON."""
+
+import datetime
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.page.metadata.slices import Slices, Wanted, cell, chosen, rows
+
+TABLE = pa.table(
+    {
+        "topic": ["orders", "Payments", None, "orders"],
+        "partition": pa.array([2, 0, 7, 1], pa.int32()),
+        "isr": pa.array([[1, 2], [3], [], [1]], pa.list_(pa.int32())),
+        "at": pa.array([1_000, None, 3_000, 2_000], pa.timestamp("ms", "UTC")),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "partitions"),
+    [
+        (Wanted(), [2, 0, 7, 1]),
+        (Wanted(where="isr contains 1"), [2, 1]),
+        (Wanted(q="ORDER"), [2, 1]),
+        (Wanted(q="7"), [7]),
+        (Wanted(q="nothing"), []),
+        (Wanted(sort="partition"), [0, 1, 2, 7]),
+        (Wanted(sort="-partition"), [7, 2, 1, 0]),
+        (Wanted(sort="topic"), [0, 2, 1, 7]),
+        (Wanted(sort="-isr"), [2, 0, 1, 7]),
+        (Wanted("topic = orders", "orders", "partition"), [1, 2]),
+    ],
+)
+def test_the_rows_that_are_wanted(wanted: Wanted, partitions: list[int]) -> None:
+    assert chosen(TABLE, wanted)["partition"].to_pylist() == partitions
+
+
+@pytest.mark.parametrize("wanted", [Wanted(sort="nothing"), Wanted(where="nothing = 1"), Wanted(where="drop table")])
+def test_words_that_mean_nothing_are_refused(wanted: Wanted) -> None:
+    with pytest.raises(ValueError):
+        chosen(TABLE, wanted)
+
+
+def test_a_table_is_filtered_once_for_many_slices() -> None:
+    made: list[int] = []
+
+    def make() -> pa.Table:
+        made.append(1)
+        return TABLE
+
+    slices = Slices()
+    for _ in range(5):
+        slices.table(("t", 1), Wanted(sort="partition"), make)
+    slices.table(("t", 2), Wanted(sort="partition"), make)
+    assert len(made) == 2
+
+
+def test_cells_are_json() -> None:
+    assert rows(TABLE)[0] == ["orders", 2, [1, 2], 1000]
+    assert rows(TABLE)[1] == ["Payments", 0, [3], None]
+    assert cell(float("nan")) is None and cell(datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)) == 1000
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_any_cell_can_be_said_in_json(value: Any) -> None:
+    json.dumps(cell(value), allow_nan=False)

@@ -1,0 +1,43 @@
+"""Where a page may be served, and under which names it answers."""
+
+from pathlib import Path
+
+import pytest
+
+from actors.page.serve import Door, Refused, access, address, password
+
+
+def test_loopback_has_a_token_of_its_own_each_time() -> None:
+    first, second = password(Door()), password(Door())
+    assert first != second and len(first) >= 32
+    assert address(Door(), 8421, first) == f"http://127.0.0.1:8421/?token={first}"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::", "example.org"])
+def test_other_addresses_want_tls_and_a_password(host: str, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("long enough, surely\n")
+    for door in (Door(host), Door(host, password_file=file), Door(host, certificate=file, key=file)):
+        with pytest.raises(Refused, match="TLS and a password"):
+            password(door)
+    assert password(Door(host, certificate=file, key=file, password_file=file)) == "long enough, surely"
+
+
+def test_a_short_password_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("short")
+    with pytest.raises(Refused, match="shorter than 12"):
+        password(Door(password_file=file))
+
+
+def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="go together"):
+        password(Door(certificate=tmp_path))
+
+
+def test_the_names_of_a_page(tmp_path: Path) -> None:
+    assert access(Door(), 8421, "s").hosts == {"127.0.0.1:8421", "localhost:8421", "[::1]:8421"}
+    wide = Door("0.0.0.0", 443, ("ui.example.org",), tmp_path, tmp_path, tmp_path)
+    assert access(wide, 443, "s").origins == {"https://ui.example.org"}
+    assert access(wide, 443, "s").is_secure
+    assert address(wide, 8443, "the-password") == "https://ui.example.org:8443/"
