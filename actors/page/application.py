@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from actors.page.guard import Access, Guard
-from actors.page.routes import overview, tables
+from actors.page.query.question import Questions
+from actors.page.routes import asked, groups, overview, records, settings, tables
 from actors.page.routes.asking import Place, answer, told
 from actors.page.watched import Watched
 
@@ -31,20 +32,33 @@ API = {
     "/tables/{name}": tables.table,
     "/heat": tables.heat,
     "/partitions/{topic}/{partition:int}": tables.life,
+    "/topics/{topic}": records.topic,
+    "/topics/{topic}/records": records.records,
+    "/topics/{topic}/export": records.export,
+    "/groups": groups.groups,
+    "/groups/{group}": groups.group,
+    "/groups/{group}/lag": groups.lag,
+    "/settings/brokers": settings.differing,
 }
-"""What is answered below /api/v1."""
+"""What is answered below /api/v1. Questions in SQL are posted to /api/v1/ask."""
 
 
 def application(watched: Watched, access: Access) -> Guard:
     """The page of what is watched, behind its guard."""
     served = _Files()
     routes = [Route(f"/api/v1{path}", answer(ask), methods=["GET"]) for path, ask in API.items()]
+    routes += [
+        Route("/api/v1/ask", answer(asked.asked), methods=["POST"]),
+        Route("/{name:path}", served.answer, methods=["GET"]),
+    ]
     app = Starlette(
-        routes=[*routes, Route("/{name:path}", served.answer, methods=["GET"])],
+        routes=routes,
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.place = Place(watched)
     app.state.streams = overview.Streams()
+    app.state.readers = records.Readers()
+    app.state.questions = Questions()
     return Guard(app, access)
 
 

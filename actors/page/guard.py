@@ -1,4 +1,4 @@
-"""Who may ask the page for what.
+"""The guard of the page: who may ask it for what.
 
 This file alone decides that. Rules:
 

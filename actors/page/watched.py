@@ -7,18 +7,22 @@ hear is made once, however many read.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from actors.client.errors import ClientError, NotInTime, NotLoggedIn, Unspoken
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
+from actors.page.live.lags import Lags
+from actors.page.live.polls import Polls
 from actors.page.live.quorums import Quorums
 from actors.page.live.tail import Tailed
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.recorded import Recorded
 from actors.page.verdict import Asked, Verdict, verdict
+from actors.wire.errors import ErrorCode
 
 PULSE_S = 0.1
 LOOK_S = 1.0
@@ -95,14 +99,17 @@ class Watched:
 class Live:
     """The connections to a running cluster."""
 
-    def __init__(self, kafka: Kafka, quorums: Quorums, tailed: Tailed) -> None:
+    def __init__(self, config: ClientConfig, kafka: Kafka, quorums: Quorums) -> None:
+        self.config = config
         self.kafka = kafka
         self.quorums = quorums
-        self.tailed = tailed
+        self.lags = Lags(kafka)
+        self.tailed: Tailed | None = None
+        """The copy of the metadata log; None: it may not be read."""
 
     def notes(self) -> list[str]:
         """Sentences about what cannot be had of the cluster."""
-        if self.tailed.is_cut:
+        if self.tailed is not None and self.tailed.is_cut:
             return ["The metadata log is too long to be copied: the history begins at its newest snapshot."]
         return []
 
@@ -125,20 +132,49 @@ async def directory(path: Path) -> AsyncIterator[Watched]:
 
 @asynccontextmanager
 async def cluster(config: ClientConfig, name: str) -> AsyncIterator[Watched]:
-    """A running cluster by its address. Raises ClientError."""
+    """A running cluster by its address. Where its metadata log may not be read, brokers are asked instead. Raises
+    ClientError."""
     async with Kafka(config) as kafka, Kafka(config) as following:
         tailed = Tailed(following)
+        told: deque[asyncio.Task[None]] = deque(maxlen=8)
+
+        def tell() -> None:
+            told.append(asyncio.get_running_loop().create_task(watched.tell()))
+
+        live = Live(config, kafka, Quorums(kafka, tell))
         try:
-            recorded = await tailed.begin()
-            loop = asyncio.get_running_loop()
-            told: deque[asyncio.Task[None]] = deque(maxlen=8)
-            watched: Watched
-            quorums = Quorums(kafka, lambda: told.append(loop.create_task(watched.tell())))
-            watched = Watched(name, recorded, Live(kafka, quorums, tailed))
-            async with _beside(quorums.watch(), tailed.follow(watched.tell)):
+            known, follow = await _known(kafka, tailed, live)
+            watched = Watched(name, known, live)
+            async with _beside(live.quorums.watch(), live.lags.watch(), follow(watched.tell)):
                 yield watched
         finally:
             tailed.close()
+
+
+Follow = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
+
+
+async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Follow]:
+    """What knows the cluster's metadata, and what keeps it up to date. Raises ClientError."""
+    try:
+        recorded = await tailed.begin()
+    except ClientError as error:
+        if not _is_forbidden(error):
+            raise
+        polls = Polls(kafka, str(error))
+        return await polls.begin(), polls.watch
+    live.tailed = tailed
+    return recorded, tailed.follow
+
+
+def _is_forbidden(error: ClientError) -> bool:
+    """Whether the brokers may still tell what the controllers do not."""
+    return error.code in FORBIDDEN or isinstance(error, NotInTime | Unspoken | NotLoggedIn)
+
+
+FORBIDDEN = frozenset({
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION,
+})  # fmt: skip
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ from actors.command.by_address.connection import VARIABLE, settings, wrong
 from actors.host.cluster_error import ClusterError
 from actors.printable import printable
 
-TIMEOUTS = {"default.api.timeout.ms": "8000", "request.timeout.ms": "5000", "client.id": "rayft-ui"}
-"""A page that waits longer than this for an answer says so."""
+DEFAULTS = {"default.api.timeout.ms": "8000", "request.timeout.ms": "5000", "client.id": "rayft-ui"}
+"""Settings that count where the user has none: a page that waits longer for an answer says so."""
 LIBRARIES = ("starlette", "uvicorn", "pyarrow")
 
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
             wrong("what is to be shown? Write -b HOST:PORT, or the PATH of a controller's or cluster's directory")
         given = settings(options)
         name = given["bootstrap.servers"]
-        shown = watched.cluster(client_config({**TIMEOUTS, **given}), name)
+        shown = watched.cluster(client_config({**DEFAULTS, **given}), name)
 
     def ready(address: str) -> None:
         print(printable(f"rayft ui shows {name}. Open it with:"))

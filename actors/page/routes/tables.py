@@ -34,7 +34,7 @@ async def table(request: Request) -> Response:
         raise KeyError(f"There is no table {name}: /api/v1/tables names those that there are.")
     since = number(request, "since", 0)
     columns = [one for one in text(request, "columns").split(",") if one]
-    make = _maker(here.watched.known, name, at, since)
+    make = maker(here.watched.known, name, at, since)
 
     def work() -> tuple[pa.Table, int]:
         found = here.slices.table((name, at.offset, since), wish, make)
@@ -42,12 +42,13 @@ async def table(request: Request) -> Response:
 
     found, total = await here.worked(work)
     if text(request, "format", "json") == "arrow":
-        return Response(await here.worked(lambda: _arrow(found)), media_type=ARROW)
+        return Response(await here.worked(lambda: as_stream(found)), media_type=ARROW)
     made = await here.worked(lambda: rows(found.slice(first, n)))
     return told({"moment": at._asdict(), "total": total, "first": first, "columns": found.column_names, "rows": made})
 
 
-def _maker(known: Knows, name: str, at: Moment, since: int) -> Callable[[], pa.Table]:
+def maker(known: Knows, name: str, at: Moment, since: int) -> Callable[[], pa.Table]:
+    """A function that makes a table of a moment; of changes those from the offset `since` on."""
     if name != "changes":
         return lambda: known.table(name, at)
 
@@ -66,7 +67,8 @@ def _columns(table: pa.Table, columns: list[str]) -> pa.Table:
     return table.select(columns) if columns else table
 
 
-def _arrow(table: pa.Table) -> bytes:
+def as_stream(table: pa.Table) -> bytes:
+    """A table as a stream of Arrow."""
     sink = BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -105,7 +107,7 @@ async def life(request: Request) -> Response:
         chosen = table.filter(pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], partition)))
         if not len(chosen):
             raise KeyError(f"There is no partition {topic}-{partition} at that moment.")
-        found = _maker(here.watched.known, "changes", at, 0)()
+        found = maker(here.watched.known, "changes", at, 0)()
         same = pc.and_(pc.equal(found["topic"], topic), pc.equal(found["partition"], partition).fill_null(False))
         mine = found.filter(same)
         made = rows(mine.slice(max(0, len(mine) - LIFE_MAX)))

@@ -4,7 +4,7 @@
 import { h, ask, fill, many, state, shutDrawer, Refused, failed } from "./kit.js";
 import { Strip } from "./strip.js";
 
-const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], ["topics", "Topics"], ["changes", "Changes"], ["security", "Security"], ["settings", "Settings"]];
+const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], ["topics", "Topics"], ["groups", "Groups"], ["changes", "Changes"], ["ask", "Ask"], ["security", "Security"], ["settings", "Settings"]];
 
 class App {
   constructor() {

@@ -1,19 +1,19 @@
 // Changes: everything that changed in the metadata, searchable, each with the moment in which it did.
 
-import { h, ask, count, drawer, pairs, when, debouncedInput } from "./kit.js";
+import { h, ask, count, drawer, pairs, when, brief, debouncedInput } from "./kit.js";
 import { Rows } from "./rows.js";
 
 const KINDS = ["leader", "isr", "replicas", "topic", "registration", "fencing", "shutdown", "config", "feature"];
 const about = (row) => row.topic !== null ? (row.partition !== null ? `${row.topic}-${row.partition}` : row.topic) : row.broker !== null ? `broker ${row.broker}` : row.resource !== null ? `${row.resource} ${row.name}` : row.name;
-const brief = (row, value) => (row.kind === "registration" && value ? "registered" : value);
+const told = (row, value) => (row.kind === "registration" && value ? "registered" : value);
 
 export function columns() {
   return [
-    { name: "timestamp", title: "time, UTC", min: 96, grow: 1, show: (row) => when(row.timestamp, true) },
+    { name: "timestamp", title: "time, UTC", min: 132, show: (row) => brief(row.timestamp) },
     { name: "kind", min: 84, grow: 0.4 },
     { name: "topic", title: "of", min: 110, grow: 2, fixed: true, show: about },
-    { name: "old", title: "before", min: 90, grow: 1, drop: 2, fixed: true, show: (row) => brief(row, row.old) },
-    { name: "new", title: "after", min: 90, grow: 1, drop: 1, fixed: true, show: (row) => brief(row, row.new) },
+    { name: "old", title: "before", min: 90, grow: 1, drop: 2, fixed: true, show: (row) => told(row, row.old) },
+    { name: "new", title: "after", min: 90, grow: 1, drop: 1, fixed: true, show: (row) => told(row, row.new) },
     { name: "offset", min: 84, number: true, drop: 3, show: (row) => count(row.offset) },
   ];
 }

@@ -9,7 +9,7 @@ export function h(tag, props, ...children) {
     else if (name in made && name !== "list" && typeof value !== "string") made[name] = value;
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false));
+  made.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false && one !== ""));
   return made;
 }
 
@@ -36,6 +36,11 @@ export function date(ms) {
 }
 export const when = (ms, exact = false) =>
   ms === null || ms === undefined || ms < 0 || Number.isNaN(new Date(ms).getTime()) ? "–" : `${date(ms)} ${clock(ms, exact)}`;
+/** A time in few letters: without the day, if that is today. */
+export function brief(ms) {
+  if (ms === null || ms === undefined || Number.isNaN(new Date(ms).getTime())) return "–";
+  return date(ms) === date(Date.now()) ? clock(ms, true) : `${date(ms).slice(2)} ${clock(ms)}`;
+}
 export function span(ms) {
   const s = Math.abs(ms) / 1000;
   if (s < 1) return `${Math.round(Math.abs(ms))} ms`;

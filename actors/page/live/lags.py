@@ -1,0 +1,138 @@
+"""The groups of a running cluster and how far they are behind, sampled while the page is open.
+
+This file alone decides how often groups are asked and how many. The lag of a partition is what lies between the committed
+offset and the end of its log. A cluster keeps no history of it, so it begins when the page does.
+"""
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.client.errors import ClientError
+from actors.client.operations import groups as operations
+from actors.client.operations.groups import SHARE, Committed, Listed
+from actors.client.operations.leaders import Part
+from actors.client.operations.offsets import Found, list_offsets
+from actors.host.client.asynchronous import Kafka
+from actors.page.live.samples import Samples
+
+EVERY_S = 5.0
+GROUPS_MAX = 500
+AT_ONCE = 8
+ANSWER_S = 8.0
+TREND_MS = 120_000
+"""The time over which it is judged whether a group catches up, ms."""
+
+
+class Behind(NamedTuple):
+    """A group and how far it was behind when it was asked last."""
+
+    listed: Listed
+    lag: int | None
+    """The sum over its partitions; None: it has committed nothing, or did not answer."""
+    partitions: int
+
+
+class Trend(NamedTuple):
+    """The way in which a lag changes."""
+
+    per_s: float
+    """Records a second; below zero the group catches up."""
+    caught_up_s: float | None
+    """When it will have caught up at this pace, s; None: never."""
+
+
+class Lags:
+    """The groups as they were told last, and their lags over time."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        self.samples = Samples()
+        self.groups: dict[str, Behind] = {}
+        self.asked_ms = 0
+        """The wall clock time of the last round, ms; 0: there was none yet."""
+        self.problem = ""
+        """What could not be asked, as a sentence; empty: nothing."""
+        self.left_out = 0
+        """How many groups beyond GROUPS_MAX are not sampled."""
+        self._first = asyncio.Event()
+
+    async def watch(self) -> None:
+        """Ask again and again, until the task is cancelled."""
+        while True:
+            begun = time.monotonic()
+            try:
+                await self._round()
+            except ClientError as error:
+                self.problem = f"groups cannot be told: {error}"
+            self._first.set()
+            await asyncio.sleep(max(EVERY_S - (time.monotonic() - begun), 1.0))
+
+    async def ready(self) -> None:
+        """Wait until groups were asked once."""
+        await self._first.wait()
+
+    async def _round(self) -> None:
+        listed, refused = await self._kafka.run(operations.list_groups(), ANSWER_S)
+        chosen = [one for _, one in sorted(listed.items())]
+        self.left_out = max(0, len(chosen) - GROUPS_MAX)
+        turns = asyncio.Semaphore(AT_ONCE)
+        told = await asyncio.gather(*(self._positions(one, turns) for one in chosen[:GROUPS_MAX]))
+        parts = {part for positions in told for part, (_, lag) in positions.items() if lag is None}
+        ends = await self._kafka.run(list_offsets(sorted(parts)), ANSWER_S) if parts else {}
+        self.groups = {}
+        sampled: dict[Any, float] = {}
+        for group, positions in zip(chosen, told, strict=False):
+            lags = {part: _lag(one, ends.get(part)) for part, one in positions.items()}
+            known = {part: lag for part, lag in lags.items() if lag is not None}
+            sampled |= {(group.name, *part): float(lag) for part, lag in known.items()}
+            self.groups[group.name] = Behind(group, sum(known.values()) if known else None, len(positions))
+        self.groups |= {one.name: Behind(one, None, 0) for one in chosen[GROUPS_MAX:]}
+        self.asked_ms = int(time.time() * 1000)
+        self.samples.add(self.asked_ms, sampled)
+        names = ", ".join(map(str, sorted(refused)))
+        self.problem = f"broker {names} did not tell its groups: {next(iter(refused.values()))}" if refused else ""
+
+    async def _positions(self, group: Listed, turns: asyncio.Semaphore) -> dict[Part, tuple[int, int | None]]:
+        async with turns:
+            try:
+                return await positions(self._kafka, group.name, group.type)
+            except ClientError:
+                return {}
+
+    def trend(self, group: str) -> Trend | None:
+        """How the lag of a group changes; None: it is not known yet."""
+        line = self.samples.line(self.keys(group))
+        recent = line.times >= (line.times[-1] - TREND_MS if len(line.times) else 0)
+        times, values = line.times[recent] / 1000, line.values[recent].astype(float)
+        if len(times) < 3 or times[-1] == times[0]:
+            return None
+        slope = float(np.polyfit(times - times[0], values, 1)[0])
+        left = float(values[-1])
+        return Trend(slope, left / -slope if slope < 0 and left > 0 else 0.0 if left == 0 else None)
+
+    def keys(self, group: str) -> list[Any]:
+        """The series of a group: (group, topic, partition)."""
+        return [key for key in self.samples.keys() if isinstance(key, tuple) and key[0] == group]  # noqa: SIM118
+
+
+async def positions(kafka: Kafka, name: str, type: str) -> dict[Part, tuple[int, int | None]]:
+    """(offset, lag if the coordinator tells it) of each partition. Raises ClientError."""
+    if type == SHARE:
+        shared = await kafka.run(operations.share_offsets(name), ANSWER_S)
+        return {
+            part: (one[0], one[1] if one[1] >= 0 else None)
+            for part, one in shared.items()
+            if not isinstance(one, ClientError) and one[0] >= 0
+        }
+    found = await kafka.run(operations.committed(name), ANSWER_S)
+    return {part: (one.offset, None) for part, one in found.items() if isinstance(one, Committed)}
+
+
+def _lag(position: tuple[int, int | None], end: Any) -> int | None:
+    offset, lag = position
+    if lag is None and isinstance(end, Found):
+        return max(0, end.offset - offset)
+    return lag

@@ -1,0 +1,39 @@
+"""The answer to a question in SQL over the tables of a moment."""
+
+import json
+
+import pyarrow as pa
+from starlette.requests import Request
+from starlette.responses import Response
+
+from actors.page.metadata.slices import rows
+from actors.page.query.question import Questions
+from actors.page.routes.asking import place, told
+from actors.page.routes.tables import ARROW, as_stream, maker
+from actors.replay.columns.tables import TABLES
+
+TEXT_MAX = 20_000
+
+
+async def asked(request: Request) -> Response:
+    """The rows that a question gives: {"sql": text, "at": moment, "format": json or arrow}."""
+    given = json.loads(await request.body())
+    sql, at = (str(given.get(name, "")) if isinstance(given, dict) else "" for name in ("sql", "at"))
+    if not sql.strip():
+        raise ValueError("There is no question: send sql.")
+    if len(sql) > TEXT_MAX:
+        raise ValueError(f"The question is longer than {TEXT_MAX} characters: ask a shorter one.")
+    here, questions = place(request), request.app.state.questions
+    assert isinstance(questions, Questions)
+    moment = await here.worked(lambda: here.watched.known.moment(at[:100]))
+
+    def table(name: str) -> pa.Table:
+        return maker(here.watched.known, name, moment, 0)()
+
+    found, is_cut = await questions.ask(sql, (*TABLES, "changes"), table)
+    if given.get("format") == "arrow":
+        return Response(as_stream(found), media_type=ARROW)
+    kinds = [str(one) for one in found.schema.types]
+    return told({
+        "moment": moment._asdict(), "columns": found.column_names, "types": kinds, "rows": rows(found), "is_cut": is_cut,
+    })  # fmt: skip

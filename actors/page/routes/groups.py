@@ -1,0 +1,113 @@
+"""The answers about groups: what there are, one of them with its members, and its lag over time."""
+
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from actors.client.operations import groups as operations
+from actors.client.operations.groups import STREAMS, Group
+from actors.client.operations.leaders import Part
+from actors.client.operations.offsets import Found, list_offsets
+from actors.page.live.lags import ANSWER_S, Lags, positions
+from actors.page.routes.asking import number, text, told
+from actors.page.routes.records import live
+
+COLUMNS = ["group", "type", "state", "lag", "per_s", "caught_up_s", "partitions", "coordinator"]
+LINES_MAX = 200
+MEMBERS_MAX = 2_000
+
+
+async def groups(request: Request) -> Response:
+    """The groups, with what they are behind."""
+    lags = live(request).lags
+    await lags.ready()
+    q = text(request, "q").lower()
+    rows = [_row(lags, name) for name in sorted(lags.groups) if q in name.lower()]
+    first, n = number(request, "first", 0), number(request, "n", 1000, 1000)
+    _sort(rows, text(request, "sort"))
+    return told({
+        "asked_ms": lags.asked_ms, "problem": lags.problem, "left_out": lags.left_out,
+        "series_left_out": lags.samples.left_out, "total": len(rows), "first": first, "columns": COLUMNS,
+        "rows": rows[first : first + n],
+    })  # fmt: skip
+
+
+def _row(lags: Lags, name: str) -> list[Any]:
+    one, trend = lags.groups[name], lags.trend(name)
+    per_s, left_s = (trend.per_s, trend.caught_up_s) if trend is not None else (None, None)
+    listed = one.listed
+    return [name, listed.type or None, listed.state or None, one.lag, per_s, left_s, one.partitions, listed.coordinator]
+
+
+def _sort(rows: list[list[Any]], sort: str) -> None:
+    name = sort.removeprefix("-")
+    if not name:
+        return
+    if name not in COLUMNS:
+        raise ValueError(f"there is no column {name!r} to sort by, only {', '.join(COLUMNS)}")
+    at = COLUMNS.index(name)
+    known = sorted((row for row in rows if row[at] is not None), key=lambda row: row[at], reverse=sort.startswith("-"))
+    rows[:] = known + [row for row in rows if row[at] is None]
+
+
+async def group(request: Request) -> Response:
+    """One group: its members, what each is assigned, and how far each partition is behind."""
+    name, kafka = request.path_params["group"], live(request).kafka
+    found: Group = await kafka.run(operations.describe(name), ANSWER_S)
+    held = await positions(kafka, name, found.type)
+    owners: dict[Part, str] = {}
+    for member in found.members if found.type != STREAMS else ():
+        owners |= {(topic, one): member.id for topic, numbers in member.assignment.items() for one in numbers}
+    parts = sorted({*held, *owners})
+    ends = await kafka.run(list_offsets(parts), ANSWER_S) if parts else {}
+    rows = []
+    for part in parts:
+        offset, lag = held.get(part, (None, None))
+        end = ends[part].offset if isinstance(ends.get(part), Found) else None
+        if lag is None and offset is not None and end is not None:
+            lag = max(0, end - offset)
+        rows.append([*part, offset, end, lag, owners.get(part)])
+    members = [
+        {
+            "id": one.id,
+            "client": one.client_id,
+            "host": one.host,
+            "instance": one.instance,
+            "assignment": one.assignment,
+        }
+        for one in found.members[:MEMBERS_MAX]
+    ]
+    return told({
+        "group": name, "type": found.type, "state": found.state, "protocol": found.protocol, "epoch": found.epoch,
+        "coordinator": found.coordinator, "members": members, "member_count": len(found.members),
+        "columns": ["topic", "partition", "committed", "end", "lag", "member"], "rows": rows,
+    })  # fmt: skip
+
+
+async def lag(request: Request) -> Response:
+    """The lag of a group over time, as the page has seen it: all of it, and by partition."""
+    name, lags = request.path_params["group"], live(request).lags
+    is_day = text(request, "span", "hour") == "day"
+    keys = lags.keys(name)
+    whole = lags.samples.line(keys, is_day)
+    lines = {}
+    for key in sorted(keys, key=lambda one: -_last(lags, one))[:LINES_MAX]:
+        line = lags.samples.line([key], is_day)
+        at = dict(zip(line.times.tolist(), line.values.tolist(), strict=True))
+        lines[f"{key[1]}-{key[2]}"] = [at.get(time) for time in whole.times.tolist()]
+    trend = lags.trend(name)
+    return told({
+        "times": whole.times.tolist(),
+        "total": whole.values.tolist(),
+        "partitions": lines,
+        "left_out": max(0, len(keys) - LINES_MAX),
+        "per_s": trend.per_s if trend else None,
+        "caught_up_s": trend.caught_up_s if trend else None,
+    })  # fmt: skip
+
+
+def _last(lags: Lags, key: Any) -> float:
+    values = lags.samples.line([key]).values
+    return float(values[-1]) if len(values) and not np.isnan(values[-1]) else 0.0

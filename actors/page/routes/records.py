@@ -1,0 +1,221 @@
+"""The answers about one topic: its partitions with their offsets, its records as they are read, and those as JSON lines."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pyarrow as pa
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from actors.client.errors import ClientError
+from actors.client.operations import configs
+from actors.client.operations.leaders import Part
+from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
+from actors.client.operations.topics import describe
+from actors.page.live.reading import FIELDS, READERS_MAX, Progress, Wish, last, read
+from actors.page.live.reading import Found as Records
+from actors.page.metadata.slices import cell
+from actors.page.routes.asking import number, place, text, told
+from actors.page.watched import Live
+
+PREVIEW_BYTES = 4 << 10
+"""How much of a value is told in a list."""
+WHOLE_BYTES = 4 << 20
+COUNT_MAX, EXPORT_MAX = 1_000, 1_000_000
+OFFSETS_S = 5.0
+
+
+def live(request: Request) -> Live:
+    """The connections to the cluster. Raises KeyError for files."""
+    found = place(request).watched.live
+    if found is None:
+        raise KeyError(
+            "These are files of a metadata log: records, groups and settings of nodes need a running cluster."
+        )
+    return found
+
+
+async def topic(request: Request) -> Response:
+    """A topic now: its partitions with their offsets, and its settings."""
+    name, kafka = request.path_params["topic"], live(request).kafka
+    found = (await kafka.run(describe([name])))[name]
+    parts = [(name, one) for one in sorted(found.partitions)]
+    led = [part for part in parts if found.partitions[part[1]].leader >= 0]
+    begins, ends, settings = await asyncio.gather(
+        _offsets(request, led, EARLIEST), _offsets(request, led, LATEST), _settings(request, name)
+    )
+    rows = [
+        [one.number, one.leader, list(one.replicas), list(one.isr), begins.get(part), ends.get(part)]
+        for part in parts
+        for one in [found.partitions[part[1]]]
+    ]
+    columns = ["partition", "leader", "replicas", "isr", "begin", "end"]
+    return told({"topic": name, "internal": found.internal, "columns": columns, "rows": rows, "settings": settings})
+
+
+async def _offsets(request: Request, parts: list[Part], at: int) -> dict[Part, int]:
+    try:
+        found = await live(request).kafka.run(list_offsets(parts, at), OFFSETS_S)
+    except ClientError:
+        return {}
+    return {part: one.offset for part, one in found.items() if isinstance(one, Found)}
+
+
+async def _settings(request: Request, name: str) -> list[list[Any]] | None:
+    """[name, value, source] of each setting; None: they are not told."""
+    resource = configs.Kind.TOPIC, name
+    try:
+        found = (await live(request).kafka.run(configs.describe([resource]), OFFSETS_S))[resource]
+    except ClientError:
+        return None
+    if isinstance(found, ClientError):
+        return None
+    return [[one.name, "(hidden)" if one.sensitive else one.value, one.source] for _, one in sorted(found.items())]
+
+
+# ---- records
+
+
+class Readers:
+    """The readings that are under way, counted."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+
+def _wish(request: Request, most: int) -> Wish:
+    """What a request wants to read. Raises ValueError."""
+    given = text(request, "from") or "latest"
+    asked: int | str = int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else given
+    parts = [one for one in text(request, "partition").split(",") if one]
+    if not all(one.isascii() and one.isdecimal() and len(one) < 10 for one in parts):
+        raise ValueError("partition takes numbers, as in partition=0,3")
+    field = text(request, "field") or "any"
+    if field not in FIELDS:
+        raise ValueError(f"field={field} is none: write {', '.join(FIELDS)}.")
+    return Wish(
+        request.path_params["topic"], frozenset(map(int, parts)), asked, number(request, "n", 50, most, 1),
+        text(request, "q").encode(), field, text(request, "committed") == "1", text(request, "tail") == "1",
+    )  # fmt: skip
+
+
+async def records(request: Request) -> Response:
+    """Records as server-sent events: `progress`, `records`, and `end` or `failed`."""
+    wish, preview = _wish(request, COUNT_MAX), number(request, "bytes", PREVIEW_BYTES, WHOLE_BYTES)
+    config = live(request).config
+    return _streamed(request, _told(config, wish, preview), "text/event-stream", {"x-accel-buffering": "no"})
+
+
+async def export(request: Request) -> Response:
+    """Records as JSON lines, to be kept."""
+    wish = _wish(request, EXPORT_MAX)._replace(is_tail=False)
+    name = "".join(one if one.isalnum() or one in "-_." else "_" for one in wish.topic)
+    headers = {"content-disposition": f'attachment; filename="{name}.jsonl"'}
+    return _streamed(request, _lines(live(request).config, wish), "application/x-ndjson", headers)
+
+
+def _streamed(request: Request, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> Response:
+    readers: Readers = request.app.state.readers
+    if readers.open >= READERS_MAX:
+        return told({"error": f"{READERS_MAX} readings are under way already: stop one, then try again."}, 503)
+
+    async def counted() -> AsyncIterator[bytes]:
+        readers.open += 1
+        try:
+            async for one in body:
+                yield one
+        finally:
+            readers.open -= 1
+
+    return StreamingResponse(counted(), media_type=kind, headers=headers)
+
+
+async def _told(config: Any, wish: Wish, preview: int) -> AsyncIterator[bytes]:
+    held: list[pa.Table] = []
+    shown = 0
+    is_last = wish.place == "latest" and not wish.is_tail
+    try:
+        async for one in read(config, wish):
+            if isinstance(one, Progress):
+                yield _event("progress", one._asdict())
+            elif is_last:
+                held = [last([*held, one.table], wish.number)]
+            else:
+                few = one.table.slice(0, wish.number if wish.is_tail else max(0, wish.number - shown))
+                shown += len(few)
+                yield _event("records", rows_of(few, preview))
+        if held:
+            yield _event("records", rows_of(held[0], preview))
+        yield _event("end", {})
+    except (ClientError, ValueError) as error:
+        yield _event("failed", {"error": str(error)})
+
+
+def _event(name: str, value: Any) -> bytes:
+    made = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return b"event: " + name.encode() + b"\ndata: " + made + b"\n\n"
+
+
+def rows_of(table: pa.Table, preview: int) -> list[dict[str, Any]]:
+    """Records as JSON has them, with the beginnings of their values."""
+    return [
+        {
+            "partition": row["partition"],
+            "offset": row["offset"],
+            "timestamp": cell(row["timestamp"]),
+            "key": part(row["key"], preview),
+            "value": part(row["value"], preview),
+            "headers": [[one["key"], part(one["value"], preview)] for one in row["headers"] or ()],
+        }
+        for row in table.to_pylist()
+    ]
+
+
+def part(data: bytes | None, preview: int) -> dict[str, Any] | None:
+    """Bytes as text if they are UTF-8, else as base64: the beginning, and how many there are. None stays none."""
+    if data is None:
+        return None
+    size, shown = len(data), data[:preview]
+    for cut in range(4 if size > preview else 1):  # a character may be cut
+        try:
+            return {"size": size, "text": str(shown[: len(shown) - cut], "utf-8")}
+        except UnicodeDecodeError:
+            continue
+    return {"size": size, "base64": base64.b64encode(shown).decode()}
+
+
+async def _lines(config: Any, wish: Wish) -> AsyncIterator[bytes]:
+    left = wish.number
+    try:
+        async for one in read(config, wish):
+            if isinstance(one, Records):
+                few = one.table.slice(0, left)
+                left -= len(few)
+                yield await asyncio.to_thread(lambda few=few: b"".join(map(_line, few.to_pylist())))  # type: ignore[misc]
+    except (ClientError, ValueError) as error:
+        yield json.dumps({"error": str(error)}).encode() + b"\n"
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    made = {
+        "partition": row["partition"],
+        "offset": row["offset"],
+        "timestamp": cell(row["timestamp"]),
+        "key": _whole(row["key"]),
+        "value": _whole(row["value"]),
+        "headers": [{"key": one["key"], "value": _whole(one["value"])} for one in row["headers"] or ()],
+    }
+    return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def _whole(data: bytes | None) -> Any:
+    """Bytes as `rayft consume --json` has them."""
+    if data is None:
+        return None
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
