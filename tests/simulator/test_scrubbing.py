@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import pytest
 
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.scrubbing import SegmentScrub
-from actors.node.roles.broker.log import scrubber as scrubbing
+from actors.node.roles.broker.log import batch_restoration
+from actors.node.roles.broker.log.batch_restoration import BatchRestoration
 from actors.node.roles.broker.log.scrubber import Scrubber
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -164,7 +164,7 @@ def _other_history():
     broker = t.leader
     sound = _files(t, broker)
     head = batches.headers(sound[FILE])[1]
-    asked = next(iter(_scrubber(t, broker)._sources(t.partition(broker))))
+    asked = next(iter(_scrubber(t, broker)._restoration._sources(t.partition(broker))))
     t.until(lambda: _scrubber(t, asked)._steps is None)
     _scrubber(t, asked)._next_ms = 1 << 62  # else it mends itself first
     t.cluster.brokers[broker].disk.corrupt(FILE, head.position + 80)
@@ -267,13 +267,13 @@ def _any_epoch(epoch_at):
 
 def _removed_first(monkeypatch):
     """The segment goes before anything is asked for."""
-    restore = Scrubber._restore
+    restore = BatchRestoration.restore
 
     def planted(self, partition, log, segment, faults):
         segment.log.truncate(faults[0].position)
         return restore(self, partition, log, segment, faults)
 
-    monkeypatch.setattr(Scrubber, "_restore", planted)
+    monkeypatch.setattr(BatchRestoration, "restore", planted)
 
 
 def _first_only(monkeypatch):
@@ -286,7 +286,7 @@ def _first_only(monkeypatch):
 
 def _mended_in_memory(monkeypatch):
     """Have the scrubber not write what it puts back."""
-    monkeypatch.setattr(Scrubber, "_put_back", lambda self, segment, position, stored, data: iter(()))
+    monkeypatch.setattr(BatchRestoration, "_put_back", lambda self, segment, position, stored, data: iter(()))
 
 
 def _at_the_end():
@@ -449,7 +449,7 @@ def test_a_log_that_was_cut_while_others_were_asked_is_left(monkeypatch: pytest.
     t = _written()
     broker = t.leader % 3 + 1
     log, disk = t.log(broker), t.cluster.brokers[broker].disk
-    asks, wrote = Scrubber._ask, list[str]()
+    asks, wrote = BatchRestoration._ask, list[str]()
 
     def cut(self: Any, partition: Any, asked: Any, offset: int) -> Any:
         found = yield from asks(self, partition, asked, offset)
@@ -463,7 +463,7 @@ def test_a_log_that_was_cut_while_others_were_asked_is_left(monkeypatch: pytest.
         wrote.append(file.path)
         overwrite(file, position, data)
 
-    monkeypatch.setattr(Scrubber, "_ask", cut)
+    monkeypatch.setattr(BatchRestoration, "_ask", cut)
     monkeypatch.setattr(VirtualFile, "overwrite", noted)
     disk.corrupt(FILE, 100)
     t.until(lambda: _scrubber(t, broker).faults_found > 0)
@@ -479,7 +479,7 @@ def test_a_longer_batch_does_not_go_over_sound_bytes(monkeypatch: pytest.MonkeyP
     builder.append(None, bytes(300))
     longer = memoryview(builder.build())
     head = batches.headers(longer)[0]
-    monkeypatch.setattr(scrubbing, "_first", lambda log, reply, offset: (head, longer) if not offset else None)
+    monkeypatch.setattr(batch_restoration, "_first", lambda log, reply, offset: (head, longer) if not offset else None)
     wrote, overwrite = list[str](), VirtualFile.overwrite
 
     def noted(file: VirtualFile, position: int, data: Any) -> None:
@@ -510,21 +510,3 @@ def test_the_name_of_a_partition_that_has_gone_meanwhile_is_not_written(monkeypa
     t.until(lambda: _scrubber(t, broker).faults_found > 0)
     t.world.run_for(3_000)
     assert t.file(broker, path) == rotten
-
-
-def test_what_differs_and_whether_it_is_damaged() -> None:
-    random = Random(3)
-    for _ in range(300):
-        new = random.randbytes(random.randint(1, 40))
-        old = bytes(one ^ (random.random() < 0.1) for one in new)[: random.randint(0, 40)]
-        differs = scrubbing._differs(old, new)
-        assert list(differs) == [old[place : place + 1] != new[place : place + 1] for place in range(len(new))]
-        position = random.randint(0, 60)
-        places = [(random.randint(0, 90), random.randint(1, 30)) for _ in range(2)]
-        faults = [scrubbing.Fault("", begin, size, 0, 1, "") for begin, size in places]
-        harmed = [
-            place
-            for place, one in enumerate(differs, position)
-            if one and not any(begin <= place < begin + size for begin, size in places)
-        ]
-        assert scrubbing._harms(differs, position, faults) is bool(harmed)

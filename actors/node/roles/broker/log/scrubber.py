@@ -10,23 +10,17 @@
 3. What is gone, or was cut, cleaned, moved or deleted meanwhile, is no fault: it is left, and the reading goes on behind it.
 4. A small file is made again from what it was made from: an index from its segment, the table of epochs and the name from
    memory. A damaged producer snapshot goes, since an older one and the log say the same.
-5. A damaged batch is put back byte for byte where it was, and nothing is removed before or after: no sound byte changes.
-   It comes from the leader, or else from another replica; a leader's own from another replica. That it is the same batch
-   follows from its offset and leader epoch, which nobody but one leader has given once, and only what is below the high
-   watermark is asked for. In a log with gaps replicas have cleaned differently: there the damaged batch itself has to say
-   that it is the same.
+5. A damaged batch is put back as another replica has it (`batch_restoration.py`), if it is committed.
 6. What nobody can give back is told, with all that an operator needs, and stays as it is. Only where another replica in sync
    has these offsets sound, in other batches, the replica is given up as a whole as if a reader had found the damage
    (`unreadable_storage.py`).
 7. An error of the device is the directory's, as anywhere else, and says nothing about what is in it.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial as bound
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from actors.broker.log.directories import directory as names
 from actors.broker.log.directories.checkpoints import SCRUBBED, CorruptCheckpoint, lines, text
@@ -42,18 +36,15 @@ from actors.broker.log.producers.transaction_index import TRANSACTION_INDEX
 from actors.broker.log.scrubbing import Fault, SegmentScrub, SmallFiles, content_at_rest
 from actors.broker.log.segment import LOG, NO_LIMIT, Segment
 from actors.broker.replication.partition import Partition
-from actors.broker.replication.reading import RESTORER
 from actors.broker.replication.replicas import Replicas
-from actors.node.net.channels import ChannelError, Channels
+from actors.node.net.channels import Channels
+from actors.node.roles.broker.log.batch_restoration import BatchRestoration, Effect, Result, Steps, end_of
 from actors.node.roles.broker.log.log_cleaner import LogCleaner
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata_cache import MetadataCache
-from actors.node.runtime.calls import Lane
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Buffer, Directory, Disk, DiskFailed, DiskFull, File, Now, WorkKind
-from actors.wire.batch_header import CHECKED, CHECKSUM
-from actors.wire.messages import message
-from fastpath.records.batch import CorruptBatch, Header, verify
+from actors.ports import Directory, Disk, DiskFailed, DiskFull, File, Now, WorkKind
+from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
 FAR_MS = 1 << 62
@@ -62,24 +53,6 @@ QUIET_MS = 300_000
 LOOK_MS, IDLE_MS = 1_000, 60_000
 """How soon a look is repeated; the longer one where nothing was due."""
 CHECKPOINT_MS = 60_000
-FETCH_BYTES_MAX = 1 << 20
-FETCH_VERSION = 13
-"""The version of Fetch with which other replicas are asked: old enough for every broker that knows topic ids."""
-TIMEOUT_MS = 10_000
-
-Array = np.ndarray[Any, Any]
-Result = Any
-Effect = Callable[[Callable[[Result], None]], None]
-"""A function that begins something; its result, or its exception, comes back."""
-Steps = Generator[Effect, Result, Any]
-
-
-class GoodCopy(NamedTuple):
-    """A batch that another replica has given."""
-
-    source: int
-    last_offset: int
-    data: memoryview
 
 
 class DirectoryReading:
@@ -126,13 +99,11 @@ class Scrubber:
         cleaner: LogCleaner,
     ) -> None:
         self._runtime = runtime
-        self._channels = channels
         self._logs = logs
         self._directories = logs.directories
         self._cache = cache
         self._replicas = replicas
         self._cleaner = cleaner
-        self._listener = runtime.config.inter_broker_listener
         self._readings: dict[Disk, DirectoryReading] = {}
         self._steps: Steps | None = None
         self._next_ms = -1
@@ -143,8 +114,9 @@ class Scrubber:
         self._free_ms = 0
         """Monotonic time at which what has been read is within the limit again."""
         self._written_ms = 0
-        self._unfit: int | None = None
-        """The replica that has the damaged offsets sound, but not in the same batch."""
+        self._restoration = BatchRestoration(
+            channels, cache, runtime.config.inter_broker_listener, self._job, self._sync, self._here
+        )
         self.bytes_read = self.faults_found = self.faults_repaired = 0
         """The numbers since the start. All damage between two sound batches is one fault, and so is a small file."""
         self.damaged: dict[str, str] = {}
@@ -312,7 +284,7 @@ class Scrubber:
                 segment = self._segment(log, offset)
                 if segment is None:
                     break
-                offset = _end(log, segment)
+                offset = end_of(log, segment)
                 with suppress(FileNotFoundError, CorruptBatch):  # gone, or damaged again: the next reading tells
                     yield from self._segment_of(partition, log, segment)
                 yield from self._keep(reading)
@@ -359,9 +331,9 @@ class Scrubber:
             if faults[0].position <= reached or not self._committed(partition, faults[0]):
                 break
             reached = faults[0].position
-            self._unfit = None
+            self._restoration.unfit = None
             before = log.generation, log.layout
-            restored = yield from self._restore(partition, log, segment, faults)
+            restored = yield from self._restoration.restore(partition, log, segment, faults)
             if not self._stays(partition, log, segment, found) or (log.generation, log.layout) != before:
                 return
             if not restored:
@@ -383,7 +355,7 @@ class Scrubber:
             log.disk,
             log.directory,
             segment.base_offset,
-            _end(log, segment),
+            end_of(log, segment),
             segment.log,
             sparse=log.sparse,
             start_offset=log.log_start_offset,
@@ -408,113 +380,8 @@ class Scrubber:
         """Whether the segment is still a sealed one of the log, under the name that it had."""
         return self._here(partition, log) and segment in log.segments[:-1] and segment.path(LOG) == found.path(LOG)
 
-    # ---- damaged batches
-
-    def _restore(self, partition: Partition, log: PartitionLog, segment: Segment, faults: list[Fault]) -> Steps:
-        """Put back what others have, the first damage first. Returns how many batches. What lies behind damage that is
-        not filled exactly is not where it is thought to be, so the segment is to be read again first. A batch that
-        would change sound bytes is another one: a replica may have been cleaned of which this one does not know."""
-        restored, before = 0, (log.generation, log.layout)
-        for fault in faults:
-            if not log.sparse and not (yield from self._fills(partition, log, fault)):
-                return restored
-            position, offset = fault.position, fault.first_offset
-            while position < fault.position + fault.size:
-                given = yield from self._ask(partition, log, offset)
-                end = _end(log, segment)
-                if given is None or position + len(given.data) > segment.size or given.last_offset >= end:
-                    return restored
-                data = given.data
-                stored = yield self._job(bound(segment.log.read_at_rest, position, len(data)), len(data))
-                if not self._here(partition, log) or segment not in log.segments[:-1] or _end(log, segment) != end:
-                    return restored
-                if (log.generation, log.layout) != before:  # it was cut, and has grown again
-                    return restored
-                differs = _differs(stored, data)
-                if (log.sparse and not _same(stored, data)) or _harms(differs, position, faults):
-                    self._unfit = given.source
-                    return restored
-                yield from self._put_back(segment, position, differs, data)
-                restored += 1
-                position, offset = position + len(data), given.last_offset + 1
-            exact = position == fault.position + fault.size
-            if not exact or (offset != fault.next_offset and not log.sparse):
-                break
-        return restored
-
-    def _fills(self, partition: Partition, log: PartitionLog, fault: Fault) -> Steps:
-        """Whether the batches that others have are as long as the damage. Asked before anything is written: a shorter
-        batch would make the sound one behind it pass for damage."""
-        position, offset = fault.position, fault.first_offset
-        while position < fault.position + fault.size:
-            given = yield from self._ask(partition, log, offset)
-            if given is None:
-                return False
-            position, offset = position + len(given.data), given.last_offset + 1
-            if offset >= fault.next_offset and position < fault.position + fault.size:
-                self._unfit = given.source
-                return False
-        return True
-
-    def _put_back(self, segment: Segment, position: int, differs: Array, data: memoryview) -> Steps:
-        """Write the bytes that differ. Raises DiskFull, DiskFailed."""
-        if differs.any():
-            first, behind = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
-            segment.log.overwrite(position + first, data[first:behind])
-        yield self._sync([segment.log], [])
-
     def _committed(self, partition: Partition, fault: Fault) -> bool:
         return fault.first_offset < partition.high_watermark
-
-    def _ask(self, partition: Partition, log: PartitionLog, offset: int) -> Steps:
-        """The batch that begins at an offset, as another replica has it; in a log with gaps the first one from there
-        on."""
-        for source in self._sources(partition):
-            wanted = max(offset, log.log_start_offset)
-            if wanted >= partition.high_watermark:
-                break
-            reply = yield bound(self._fetch, partition, source, wanted)
-            if not self._here(partition, log):
-                break
-            if (found := _first(log, reply, offset)) is not None:
-                header, data = found
-                return GoodCopy(source, header.last_offset, data)
-        return None
-
-    def _sources(self, partition: Partition) -> Iterator[int]:
-        """The brokers to ask: the leader, then the ISR, then the rest. Each is yielded when its turn comes."""
-        me, isr = self._cache.me, partition.isr.isr
-        order = [partition.leader, *(one for one in partition.replicas if one in isr), *partition.replicas]
-        for one in dict.fromkeys(order):
-            if one >= 0 and one != me and self._cache.endpoint(one, self._listener) is not None:
-                yield one
-
-    def _fetch(self, partition: Partition, source: int, offset: int, then: Callable[[Result], None]) -> None:
-        endpoint = self._cache.endpoint(source, self._listener)
-        assert endpoint is not None
-        kind = message("FetchRequest")
-        wanted = kind.FetchPartition(
-            partition=partition.number, fetch_offset=offset, partition_max_bytes=FETCH_BYTES_MAX
-        )
-        request = kind(
-            replica_id=RESTORER,
-            max_wait_ms=0,
-            max_bytes=FETCH_BYTES_MAX,
-            session_epoch=-1,
-            topics=[kind.FetchTopic(topic_id=partition.topic_id, partitions=[wanted])],
-        )
-        address = (endpoint.host, endpoint.port)
-        purpose = ("scrub", source)
-        self._channels.peer(
-            purpose,
-            address,
-            "Fetch",
-            request,
-            lambda reply: then(None if isinstance(reply, ChannelError) else reply),
-            TIMEOUT_MS,
-            version=FETCH_VERSION,
-            lane=Lane.DATA,
-        )
 
     # ---- indexes
 
@@ -609,7 +476,7 @@ class Scrubber:
             self._runtime.log.error(
                 f"{what}: they are not committed yet, and are looked at again with the next reading"
             )
-        elif self._unfit is not None and self._unfit in partition.isr.isr and self._cache.me in partition.isr.isr:
+        elif self._restoration.unfit in partition.isr.isr and self._cache.me in partition.isr.isr:
             partition.unreadable = True
             self._replicas.unreadable[partition] = None
             self._runtime.log.error(f"{what}: {partition!r} is fetched anew from broker {partition.leader}")
@@ -624,52 +491,6 @@ class Scrubber:
 
     def _is_in(self, path: str, disk: Disk) -> bool:
         return path.startswith(f"{self._path(disk)}/")
-
-
-def _first(log: PartitionLog, reply: Any, offset: int) -> tuple[Header, memoryview] | None:
-    """The batch at an offset in an answer, which is checked as any peer's is; None: the answer has none, or another
-    one."""
-    records = b""
-    for topic in reply.responses if reply is not None else ():
-        for one in topic.partitions:
-            records = one.records or b"" if one.error_code == 0 else b""
-    try:
-        header = verify(records)
-    except CorruptBatch:
-        return None
-    begins = header.base_offset >= offset if log.sparse else header.base_offset == offset
-    epoch = log.epochs.epoch_at(max(header.base_offset, log.log_start_offset))
-    if not begins or header.epoch != epoch:
-        return None
-    return header, memoryview(records)[: header.size]
-
-
-def _same(stored: Buffer, data: Buffer) -> bool:
-    """Whether the damaged bytes were a given batch: they have its checksum, or all that the checksum is of."""
-    old, new = bytes(stored), bytes(data)
-    return len(old) == len(new) and (old[CHECKSUM] == new[CHECKSUM] or old[CHECKED] == new[CHECKED])
-
-
-def _differs(stored: Buffer, data: Buffer) -> Array:
-    """Whether each byte of `data` differs from the stored one; bytes that are not stored do."""
-    old, new = np.frombuffer(stored, np.uint8), np.frombuffer(data, np.uint8)
-    differs = np.ones(len(new), bool)
-    np.not_equal(old, new[: len(old)], out=differs[: len(old)])
-    return differs
-
-
-def _harms(differs: Array, position: int, faults: list[Fault]) -> bool:
-    """Whether one of the bytes that would change, the first of which is at `position`, is not damaged."""
-    sound = differs.copy()
-    for fault in faults:
-        sound[max(0, fault.position - position) : max(0, fault.position + fault.size - position)] = False
-    return bool(sound.any())
-
-
-def _end(log: PartitionLog, segment: Segment) -> int:
-    """The offset at which the segment behind one begins; -1: it is not a sealed one of this log any more."""
-    place = log.segments.index(segment) + 1 if segment in log.segments else len(log.segments)
-    return log.segments[place].base_offset if place < len(log.segments) else -1
 
 
 def _offsets(fault: Fault) -> str:
