@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from actors.broker.groups.classic.groups import ClassicGroups, ClassicGroupSettings
 from actors.broker.groups.classic.rebalance import GroupPolicy
-from actors.broker.groups.consumer.groups import ConsumerGroups, ConsumerGroupSettings
+from actors.broker.groups.consumer.groups import ConsumerGroups
+from actors.broker.groups.consumer.settings import ConsumerGroupSettings
 from actors.broker.groups.kind import Ports
 from actors.broker.groups.member_groups import SettingsOf
 from actors.broker.groups.share.groups import ShareGroups, ShareGroupSettings

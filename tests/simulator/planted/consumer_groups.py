@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.groups.consumer import groups, reconciliation, records
+from actors.broker.groups.consumer import groups, mixed_groups, reconciliation, records
 from actors.broker.groups.consumer.resting import Rest
 from actors.broker.groups.consumer.state import ConsumerGroup, Member
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -95,6 +95,6 @@ def classic_members_get_their_target_at_once() -> Sequence[Patch]:
     def synced(self: Any, group: ConsumerGroup, member: Member, error: Any, now: Any) -> bytes:
         assert member.subscription.classic is not None
         metadata = member.subscription.classic.protocols[0][1]
-        return groups.assignment_bytes(metadata, group.targets.get(member.id, {}), self.topics)
+        return mixed_groups.assignment_bytes(metadata, group.targets.get(member.id, {}), self.topics)
 
-    return [instead(groups.ConsumerGroups, "_synced", synced)]
+    return [instead(mixed_groups.MixedGroups, "_synced", synced)]

@@ -7,34 +7,31 @@ changes, and in which order. Rules:
 2. Regular expressions are matched outside the loop (`regular_expressions.py`).
 3. All members that are late are removed with one change of the group: a group may be large.
 4. A group in which nothing is under way is laid to rest after some heartbeat intervals (`resting.py`).
-5. Classic members are served as `classic_members.py` says. A group changes its protocol as `migration.py` says, together
+5. Classic members are served as `mixed_groups.py` says. A group changes its protocol as `migration.py` says, together
    with the change that makes it do so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
 
 from actors.broker.groups.classic.state import Group as ClassicGroup
 from actors.broker.groups.classic.state import GroupState
-from actors.broker.groups.classic_requests import JoinRequest, Synced, SyncRequest
-from actors.broker.groups.consumer import assignments, classic_members, regular_expressions
+from actors.broker.groups.consumer import assignments, regular_expressions
 from actors.broker.groups.consumer import records as kinds
 from actors.broker.groups.consumer.assignors import ASSIGNORS, ConsumerGroupSpec, Targets
 from actors.broker.groups.consumer.in_progress import InProgress, WaitingHeartbeat
 from actors.broker.groups.consumer.member_checks import check_regex, known_member, speaker, told_now
 from actors.broker.groups.consumer.membership import raise_epoch, remove, replace
 from actors.broker.groups.consumer.migration import (
-    Migration,
-    assignment_bytes,
     from_classic,
     is_replaced_by_classic,
     stays_classic,
-    to_classic,
 )
+from actors.broker.groups.consumer.mixed_groups import MixedGroups
 from actors.broker.groups.consumer.next_heartbeat import next_heartbeat_ms, step_of
 from actors.broker.groups.consumer.reconciliation import reconcile
 from actors.broker.groups.consumer.records import RecordKey
 from actors.broker.groups.consumer.requests import ConsumerBeat, ConsumerHeartbeat, Visible, check
+from actors.broker.groups.consumer.settings import ConsumerGroupSettings
 from actors.broker.groups.consumer.state import (
     AWAY,
     FAR_MS,
@@ -46,13 +43,12 @@ from actors.broker.groups.consumer.state import (
     Subscription,
 )
 from actors.broker.groups.kind import Committer, Job, Ports
-from actors.broker.groups.member_groups import MEMBERS, REST, GroupConfig, SettingsOf
-from actors.broker.groups.reconciled_groups import ReconciledGroups
+from actors.broker.groups.member_groups import MEMBERS, REST
 from actors.broker.groups.refusals import RequestRefused
 from actors.broker.groups.shard import Shard
 from actors.broker.groups.topics import Topics, metadata_hash
 from actors.ports import Now
-from actors.wire.errors import ErrorCode, WireError
+from actors.wire.errors import ErrorCode
 
 REST_BEATS = 2
 """The number of heartbeat intervals between two looks whether a group that is awake may rest, at least; at most one
@@ -62,29 +58,7 @@ REST_SPREAD_MS = 5
 would take long."""
 
 
-class ConsumerGroupSettings(NamedTuple):
-    """The broker's settings of consumer groups, `group.consumer.*`. `config`: of a group, by its name, as its own
-    settings have it."""
-
-    size_max: int
-    assignors: Sequence[str]
-    regex_refresh_ms: int
-    config: Callable[[str], GroupConfig]
-    migration: Migration = Migration()
-
-    @classmethod
-    def of(cls, value: Callable[[str], Any], settings_of: SettingsOf) -> "ConsumerGroupSettings":
-        """The settings, taken out of the broker's settings by name, and of those of groups."""
-        return cls(
-            size_max=value("group.consumer.max.size"),
-            assignors=value("group.consumer.assignors"),
-            regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
-            config=lambda group: GroupConfig.of(TYPE, settings_of(group)),
-            migration=Migration.of(value),
-        )
-
-
-class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
+class ConsumerGroups(MixedGroups):
     """The consumer groups of one broker."""
 
     type = TYPE
@@ -92,7 +66,6 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     records = kinds
     beat = ConsumerBeat
     ranked = True
-    settings: ConsumerGroupSettings
 
     def __init__(self, ports: Ports, settings: ConsumerGroupSettings, topics: Topics) -> None:
         super().__init__(ports, settings, topics)
@@ -108,63 +81,7 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
     def _check(self, request: ConsumerHeartbeat) -> None:
         check(request, self.settings.assignors)
 
-    # ---- requests of classic members
-
-    def classic_join(self, shard: Shard, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """Handle JoinGroup of a classic member. The answer comes under the ticket."""
-        group = self.groups(shard)[group_id]
-        try:
-            self._check_room(group, request.member_id or request.fresh_id)
-            heartbeat = classic_members.heartbeat_of(group, request, self.settings.migration, self.topics)
-            self._beat(shard, ticket, heartbeat, now)
-        except RequestRefused as refused:
-            self.ports.answers.append((ticket, classic_members.refused(request, refused.code)))
-
-    def classic_sync(self, shard: Shard, group: ConsumerGroup, ticket: int, request: SyncRequest, now: Now) -> None:
-        """Handle SyncGroup of a classic member. It gets its assignment, once all that this depends on is committed."""
-        error, given = ErrorCode.NONE, b""
-        try:
-            member = classic_members.member_of(group, request.member_id, request.instance_id, request.generation)
-            error = classic_members.sync_error(group, member, request)
-            given = self._synced(group, member, error, now)
-        except RequestRefused as refused:
-            error = refused.code
-        if error is not ErrorCode.NONE:
-            self.ports.answers.append((ticket, Synced(error)))
-            return
-        done = Synced(ErrorCode.NONE, request.protocol_type, request.protocol, given)
-        answers = self.ports
-        self._commit(
-            shard,
-            group,
-            {},
-            lambda error: answers.answers.append((ticket, done if error is ErrorCode.NONE else Synced(error))),
-        )
-
-    def _synced(self, group: ConsumerGroup, member: Member, error: ErrorCode, now: Now) -> bytes:
-        """Change a member's timers after its sync. Returns its assignment."""
-        if error is ErrorCode.REBALANCE_IN_PROGRESS:
-            self._time_step(group, member, now)
-        if error is not ErrorCode.NONE:
-            return b""
-        member.rebalance_due_ms = FAR_MS
-        self._touch(group, member, now)
-        assert member.subscription.classic is not None
-        return assignment_bytes(member.subscription.classic.protocols[0][1], member.current.assigned, self.topics)
-
-    def classic_heartbeat(
-        self, shard: Shard, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now: Now
-    ) -> ErrorCode:
-        """Handle Heartbeat of a classic member. Returns the error of the answer."""
-        try:
-            member = classic_members.member_of(group, member_id, instance_id, generation)
-        except RequestRefused as refused:
-            return refused.code
-        self._touch(group, member, now)
-        error = classic_members.heartbeat_error(group, member)
-        if error is not ErrorCode.NONE:
-            self._time_step(group, member, now)
-        return error
+    # ---- requests of administrators
 
     def leave(
         self,
@@ -414,41 +331,6 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
         self._commit(shard, group, touched, then)
         self._want_assignment(shard, group, now)
 
-    def _downgrade(
-        self,
-        shard: Shard,
-        group: ConsumerGroup,
-        touched: Mapping[RecordKey, None],
-        then: Callable[[ErrorCode], None] | None,
-        now: Now,
-        joined: tuple[int, ConsumerHeartbeat, str] | None = None,
-    ) -> bool:
-        """Let the group go on as a classic group. Returns whether it can. `joined`: ticket, request and id of the
-        static member that has come back; it is answered when that is written, and hears of a rebalance afterwards like
-        the others."""
-        try:
-            classic = to_classic(group, self.topics, now.wall_ms)
-        except WireError:
-            return False
-        group.gone = True
-        keys = dict.fromkeys((*touched, *group.way.writes.unsettled(), *kinds.keys(group)))
-        for one in group.way.waiting:
-            self._reply(one.ticket, one.request, ConsumerBeat(_gone_classic(one.request)))
-        group.way.waiting.clear()
-        rebalance = joined is None or group.epoch > group.target_epoch
-
-        def written(error: ErrorCode, now: Now) -> None:
-            if joined is not None:
-                beat = ConsumerBeat(error, None, joined[2], classic.generation)
-                self._reply(joined[0], joined[1], beat)
-            if then is not None:
-                then(error)
-
-        self.ports.become_classic(
-            shard, classic, [kinds.key_bytes(group.id, key) for key in keys], now, rebalance=rebalance, then=written
-        )
-        return True
-
     def _leave(self, shard: Shard, ticket: int, request: ConsumerHeartbeat, now: Now) -> None:
         group = self.groups(shard).get(request.group_id)
         if group is None or group.gone:
@@ -510,23 +392,11 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
             self._commit(shard, group, touched)
             self._want_assignment(shard, group, now)
 
-    # ---- answers
-
-    def _reply(self, ticket: int, request: ConsumerHeartbeat, beat: ConsumerBeat) -> None:
-        """Answer a heartbeat, or the join that it stands for."""
-        self._answer(ticket, beat if request.join is None else classic_members.joined(request, beat))
-
     # ---- timers
 
     def _session_ms(self, group: ConsumerGroup, member: Member) -> int:
         classic = member.subscription.classic
         return classic.session_timeout_ms if classic else self.settings.config(group.id).session_ms
-
-    def _time_step(self, group: ConsumerGroup, member: Member, now: Now) -> None:
-        """Begin the time for a step that a classic member owes: to join anew or to ask for its assignment."""
-        if member.rebalance_due_ms == FAR_MS:
-            member.rebalance_due_ms = now.mono_ms + max(0, member.subscription.rebalance_timeout_ms)
-            self._watch(group, member)
 
     def _watch_all(self, group: ConsumerGroup) -> None:
         """Plan a look at the group's members, not later than the first session ends."""
@@ -561,11 +431,6 @@ class ConsumerGroups(ReconciledGroups[ConsumerGroup]):
 
 
 # ---- inside
-
-
-def _gone_classic(request: ConsumerHeartbeat) -> ErrorCode:
-    """The error for a member whose group has become classic while its request waited."""
-    return ErrorCode.UNKNOWN_MEMBER_ID if request.join is None else ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def _numbers(held: Held) -> dict[bytes, frozenset[int]]:

@@ -17,7 +17,7 @@ from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic.records import group_key, group_record
 from actors.broker.groups.classic.state import Group, GroupState
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
-from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer import settings as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import GroupSettings
 from actors.broker.groups.member_groups import GroupConfig

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic_requests import Joined, JoinRequest, Synced
-from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer import settings as consumer
 from actors.broker.groups.consumer.migration import Migration, MigrationPolicy
 from actors.broker.groups.consumer.requests import ConsumerBeat, ConsumerHeartbeat
 from actors.broker.groups.consumer.state import ConsumerGroup

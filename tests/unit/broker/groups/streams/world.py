@@ -3,7 +3,7 @@
 from actors.broker.coordinators.coordination import Record
 from actors.broker.groups.classic.rebalance import GroupPolicy
 from actors.broker.groups.classic_requests import Joined, JoinRequest
-from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer import settings as consumer
 from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.kinds import GroupSettings
 from actors.broker.groups.member_groups import GroupConfig
