@@ -10,6 +10,7 @@
     replay.state(path, as_of=None, tables=None)                             -> {name: pyarrow.Table}
     replay.changes(path, since=None, until=None, kinds=...)                 -> Iterator[pyarrow.RecordBatch]
     replay.History(path)                                                    a metadata log over time: any moment, at once
+    replay.why(history, at=None)                                            -> [Explanation]: what is wrong, since when, why
 
 `table` is `records` for a metadata log (common columns, and a struct for each record type) and `log` for topics (the
 columns of Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from actors.replay.logs.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
     from actors.replay.source import Source, Split, open, read, schema
     from actors.replay.timeline.history import History
+    from actors.replay.timeline.why import why, why_partition
 
 _WHERE = {
     "CorruptLog": "logs.files",
@@ -47,6 +49,8 @@ _WHERE = {
     "read": "source",
     "schema": "source",
     "state": "columns.tables",
+    "why": "timeline.why",
+    "why_partition": "timeline.why",
 }
 __all__ = [
     "TABLES",
@@ -63,6 +67,8 @@ __all__ = [
     "read",
     "schema",
     "state",
+    "why",
+    "why_partition",
 ]
 
 

@@ -134,8 +134,10 @@ ALLOWED: dict[str, set[str]] = {
     | FAST,
     "actors.import_path": set(),
     "actors.printable": set(),
+    "actors.why": {"actors.why"},
     "actors.replay": {
         "actors.replay",
+        "actors.why",
         "actors.import_path",
         "actors.ports",
         "actors.printable",
@@ -176,6 +178,7 @@ ALLOWED: dict[str, set[str]] = {
         "pyarrow",
     },
     "actors.page": {
+        "actors.why",
         "actors.page",
         "actors.arrow",
         "actors.client",
@@ -190,6 +193,7 @@ ALLOWED: dict[str, set[str]] = {
     | FAST,
     "actors.command": {
         "actors.command",
+        "actors.why",
         "actors.host",
         "actors.import_path",
         "actors.printable",
@@ -200,6 +204,7 @@ ALLOWED: dict[str, set[str]] = {
     | NODE,
     "actors.command.by_address": {
         "actors.client",
+        "actors.why",
         "actors.command",
         "actors.host.client.blocking",
         "actors.host.cluster",

@@ -101,6 +101,11 @@ class History:
     # ---- moments
 
     @property
+    def family(self) -> str:
+        """The family of the log's records: `drafts` or `released`."""
+        return self._family
+
+    @property
     def now(self) -> Moment:
         """The last moment."""
         return self._now
@@ -114,6 +119,11 @@ class History:
     def pins(self) -> list[PinInfo]:
         """The moments that cost nothing, by offset; the last is now."""
         return [PinInfo(one.offset, one.moment.time_ms) for one in self._pins.all]
+
+    @property
+    def kept(self) -> list[Moment]:
+        """The moments that are kept, by offset."""
+        return [one.moment for one in self._pins.all]
 
     @property
     def pins_bytes(self) -> int:

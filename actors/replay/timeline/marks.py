@@ -5,7 +5,7 @@ This file alone decides what is worth a mark. Kinds:
 | kind | a mark is | about |
 |---|---|---|
 | `election` | a controller was elected | `controller 1002 leads, epoch 7` |
-| `broker` | a broker registered, was fenced or became active, is leaving, is gone | `broker 2 fenced` |
+| `broker` | a broker registered, was fenced, is active, leaving or gone, lost a log directory | `broker 2 fenced` |
 | `leader` | partitions have another leader, or none | |
 | `isr` | ISRs became smaller, or larger | `smaller`, `larger` |
 | `reassignment` | replicas, or a running reassignment, changed | |
@@ -18,6 +18,7 @@ each two neighbours become one, which has the offset and time of the first, and 
 change.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -158,6 +159,11 @@ def _named(change: Change, time_ms: int) -> Mark:
 
 
 def _of_broker(change: Change) -> tuple[str, str]:
+    if change.kind == "registration" and change.old and change.new:
+        old, new = json.loads(change.old), json.loads(change.new)
+        if old["epoch"] == new["epoch"]:
+            lost = set(new["log_dirs"]) < set(old["log_dirs"])
+            return "broker", f"broker {change.broker} {'lost a log directory' if lost else 'changed'}"
     return "broker", f"broker {change.broker} {BROKER_WORDS[change.kind, change.new is not None].format(change.new)}"
 
 

@@ -1,0 +1,193 @@
+"""The past of a moment, out of a history: when a replica left its ISR, when a broker went away.
+
+This file alone decides where in a log such a change is looked for, without reading the log for each question. Rules:
+
+1. Each change of a partition raises its partition epoch. So where two pins have the same epoch, nothing of the partition has
+   changed between them. Only the pieces of the log between pins with different epochs are read, the latest first.
+2. For one question at most PIECES_MAX pieces are read; then the answer is that it is not known.
+3. What happened to brokers is among the marks.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from actors.replay.columns.moment import Moment
+from actors.replay.timeline.history import History
+from actors.replay.timeline.marks import Mark
+from actors.why.facts import TroubledPartition
+from actors.why.past import NEAR_MS, PastEvent
+
+PIECES_MAX = 40
+KINDS = ("isr", "leader")
+AWAY = ("fenced", "gone")
+"""The last words of marks of a broker that is not active from then on."""
+
+BEFORE = {"leaving": "shut down", "registered": "registered"}
+"""What a broker did before it was fenced -> how that came."""
+
+
+class PartitionChange(NamedTuple):
+    """A change of a partition."""
+
+    kind: str
+    """`isr` or `leader`."""
+    offset: int
+    time_ms: int
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    """The brokers in the ISR, or the leader alone; empty: no leader."""
+
+
+class HistoryPast:
+    """The past of one moment of a history. It remembers what it has read, for further questions."""
+
+    def __init__(self, history: History, moment: Moment) -> None:
+        self._history = history
+        self._moment = moment
+        self._pieces: dict[tuple[int, int], pa.Table] = {}
+        self._brokers = [one for one in history.marks(["broker"]) if one.offset < moment.offset]
+
+    # ---- brokers
+
+    def away(self, broker: int) -> PastEvent | None:
+        """Since when a broker is not active; see `actors.why.past`."""
+        found: Mark | None = None
+        for one in self._of(broker):
+            word = one.about.rpartition(" ")[2]
+            if word in AWAY:
+                found = found or one
+            elif word in ("active", "registered"):
+                found = None
+        leaving = [one for one in self._of(broker) if one.about.endswith(" leaving")]
+        if found is None:
+            return PastEvent(leaving[-1].time_ms, "shut down", leaving[-1].offset) if leaving else None
+        return self._event(broker, found)
+
+    def near(self, broker: int, time_ms: int) -> PastEvent | None:
+        """What took a broker away around a time."""
+        those = [one for one in self._of(broker) if one.about.rpartition(" ")[2] in AWAY]
+        events = [self._event(broker, one) for one in those]
+        events += [
+            PastEvent(one.time_ms, "shut down", one.offset)
+            for one in self._of(broker)
+            if one.about.endswith(" leaving")
+        ]
+        events = [one for one in events if one.how != "registered" and abs(one.time_ms - time_ms) <= NEAR_MS]
+        return min(events, key=lambda one: abs(one.time_ms - time_ms), default=None)
+
+    def fencings(self, broker: int, since_ms: int) -> int:
+        """How often a broker was fenced after it had been active, since a time."""
+        return sum(
+            one.about.rpartition(" ")[2] in AWAY and before.about.endswith(" active") and one.time_ms >= since_ms
+            for before, one in pairwise(self._of(broker))
+        )
+
+    def _of(self, broker: int) -> list[Mark]:
+        start = f"broker {broker} "
+        return [one for one in self._brokers if one.about.startswith(start)]
+
+    def _event(self, broker: int, mark: Mark) -> PastEvent:
+        """A mark of a broker that is not active from then on, and how that came: if it was leaving, it was shut down."""
+        earlier = [
+            one.about.rpartition(" ")[2] for one in self._of(broker) if one.offset <= mark.offset and one is not mark
+        ]
+        how = BEFORE.get(earlier[-1] if earlier else "", "fenced")
+        if how == "fenced" and mark.about.endswith(" gone"):
+            how = "unregistered" if self._history.family == "released" else "gone"
+        return PastEvent(mark.time_ms, how, mark.offset)
+
+    # ---- partitions
+
+    def left(self, part: TroubledPartition, broker: int) -> PastEvent | None:
+        """When a replica left the ISR that lacks it."""
+        for one in self.life(part.topic, part.number):
+            if one is None:
+                return self._made(part)
+            if one.kind == "isr" and broker in one.old and broker not in one.new:
+                return PastEvent(one.time_ms, "left", one.offset)
+        return None
+
+    def lost(self, part: TroubledPartition) -> PastEvent | None:
+        """When a partition lost its leader."""
+        return self._leader(part, "lost")
+
+    def moved(self, part: TroubledPartition) -> PastEvent | None:
+        """When the leader that it has now took over."""
+        return self._leader(part, "moved")
+
+    def set(self, broker: int, setting: str) -> PastEvent | None:
+        """When a setting of a broker was changed last."""
+        about = f"broker:{broker} {setting}"
+        found = [
+            one for one in self._history.marks(["setting"]) if one.about == about and one.offset < self._moment.offset
+        ]
+        return PastEvent(found[-1].time_ms, "set", found[-1].offset) if found else None
+
+    def _leader(self, part: TroubledPartition, how: str) -> PastEvent | None:
+        for one in self.life(part.topic, part.number):
+            if one is None:
+                return self._made(part)
+            if one.kind == "leader":
+                return PastEvent(one.time_ms, how, one.offset)
+        return None
+
+    def _made(self, part: TroubledPartition) -> PastEvent | None:
+        about = f"topic {part.topic} made"
+        found = [
+            one for one in self._history.marks(["topic"]) if one.about == about and one.offset < self._moment.offset
+        ]
+        return PastEvent(found[-1].time_ms, "made", found[-1].offset) if found else None
+
+    def life(self, topic: str, number: int) -> Iterator[PartitionChange | None]:
+        """The changes of a partition up to the moment, the last first. None at the end: it was made before the first of
+        them. Without a None the history does not reach back so far, or too many pieces would have to be read."""
+        row = self._moment.partition(topic, number)
+        if row < 0:
+            return
+        columns = self._moment.columns
+        topic_id = columns.topic_id(columns.topic_of(row))
+        later, epoch, read = self._moment.offset, columns.partition_epoch(row), 0
+        for pin in reversed([one for one in self._history.kept if one.offset < self._moment.offset]):
+            then = _epoch(pin, topic, number, topic_id)
+            if then == epoch:
+                later = pin.offset
+                continue
+            read += 1
+            if read > PIECES_MAX:
+                return
+            yield from reversed(self._changes(pin.offset, later, topic, number))
+            if then is None:
+                yield None
+                return
+            later, epoch = pin.offset, then
+
+    def _changes(self, since: int, until: int, topic: str, number: int) -> list[PartitionChange]:
+        """The changes of a partition in a piece of the log, in their order."""
+        if (since, until) not in self._pieces:
+            found = list(self._history.changes(since, until, KINDS))
+            self._pieces[since, until] = pa.Table.from_batches(found) if found else None
+        table = self._pieces[since, until]
+        if table is None:
+            return []
+        chosen = table.filter(pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], number)))
+        return [_change(row) for row in chosen.select(COLUMNS).to_pylist()]
+
+
+COLUMNS = ["offset", "timestamp", "kind", "old_ids", "new_ids"]
+
+
+def _change(row: dict[str, Any]) -> PartitionChange:
+    time_ms = round(row["timestamp"].timestamp() * 1000)
+    return PartitionChange(row["kind"], row["offset"], time_ms, tuple(row["old_ids"]), tuple(row["new_ids"]))
+
+
+def _epoch(pin: Moment, topic: str, number: int, topic_id: bytes | None) -> int | None:
+    """The partition epoch in an earlier moment; None: there was no such partition."""
+    row = pin.partition(topic, number)
+    if row < 0 or pin.columns.topic_id(pin.columns.topic_of(row)) != topic_id:
+        return None
+    return pin.columns.partition_epoch(row)
