@@ -86,8 +86,9 @@ def tests_of(row: Row) -> list[str]:
 def tests_beside(row: Row, site: Site) -> list[str]:
     """Tests that may know the changed line when the row's own do not, since a function does more than one row asks for: the
     unit tests of its module, and those of other rows that name its file."""
-    package, stem = Path(site.file).parts[1], Path(site.file).stem
-    units = sorted((ROOT / "tests" / "unit" / package).rglob(f"test_{stem}.py"))
+    top, package, *_ = Path(site.file).parts
+    below = ROOT / "tests" / "unit" / (package if top == "actors" else top)
+    units = sorted(below.rglob(f"test_{Path(site.file).stem}.py"))
     found = {str(unit.relative_to(ROOT)): None for unit in units}
     for other in ROWS:
         if any(place.partition(":")[0] == site.file for place in other.code):

@@ -79,9 +79,11 @@ def test_every_replica_cleans_and_unlinks() -> None:
         assert b"t 0 %d" % log.cleaned_offset in bytes(
             t.cluster.brokers[broker].disk.files["cleaner-offset-checkpoint"].data
         )
+        node: Any = t.cluster.brokers[broker].node
+        assert 0 < node.broker.cleaner.stats.map_used_ratio < 1
         found = gauges(t, broker)
         assert (
-            found["cleaner-recopy-percent"] > 0
+            0 < found["cleaner-recopy-percent"] < 100
             and found[f'uncleanable-partitions-count,logDirectory="b{broker}:data"'] == 0
         )
     latest = {offset: value for offset, value in t.read().items() if offset >= 55}

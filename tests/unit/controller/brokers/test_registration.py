@@ -486,6 +486,28 @@ def test_the_old_process_cannot_come_back_while_the_newcomer_waits():
     assert told(reply) == (77, FENCED, -1)
 
 
+def test_the_old_process_cannot_come_back_once_the_newcomer_has_begun_to_take_the_id():
+    """The removal of the old registration is an operation of its own. What the old process says until then is refused."""
+    c = Cluster(brokers=1)
+    old = c.epochs[1]
+    kind = message("v28:BrokerHeartbeatRequest")
+
+    def beat(epoch, incarnation):
+        request = kind(
+            target_state=ACTIVE,
+            broker_id=1,
+            broker_epoch=epoch,
+            incarnation_id=incarnation,
+            cur_metadata_offset=99,
+            listeners=[kind.Listener(name="P", host="h", port=1)],
+        )
+        return broker_heartbeat(c.state, request, c.now, c.random)
+
+    assert beat(-1, OTHER).wait is not None
+    assert told(beat(old, bytes([1]) * 16).reply) == (77, FENCED, -1)
+    assert c.soft.leaving[1].newcomer, "so it is until the removal is done"
+
+
 def test_every_row_of_the_table_is_named_once():
     names = [name for name, _, _ in DECISIONS]
     assert len(set(names)) == len(names)

@@ -192,3 +192,25 @@ def test_an_error_keeps_no_output(codec: int) -> None:
         assert errors_alive() == before
     finally:
         gc.enable()
+
+
+def claimed_by_log(rows: list[slow.Row], time_ms: int) -> bytes:
+    """An uncompressed batch that says that another log has set the time of its records."""
+    data = slow.build(rows, attributes=0x08)
+    head = slow.fields(data)._replace(max_timestamp=time_ms)
+    return slow.sealed(head, data[HEADER_SIZE:])
+
+
+@pytest.mark.parametrize("time_ms", [499, 2501, -1])
+def test_a_time_that_another_log_has_set_is_what_is_wrong_where_the_records_are_sound(time_ms: int) -> None:
+    sound = [slow.Row(b"k", b"v", 1_000), slow.Row(b"k", b"w", 1_000)]
+    error = record_errors(claimed_by_log(sound, time_ms), RULES)
+    assert isinstance(error, InvalidRecords) and [index for index, _ in error.errors] == [0, 1]
+    assert "all 2 records are refused, because the time of its batch is not between 500 and 2500" in error.reason
+
+
+@pytest.mark.parametrize("time_ms", [1_000, 499])
+def test_records_that_are_wrong_themselves_are_named_before_the_time_of_their_batch(time_ms: int) -> None:
+    rows = [slow.Row(b"k", b"v", 1_000), slow.Row(None, b"w", 1_000)]
+    error = record_errors(claimed_by_log(rows, time_ms), RULES)
+    assert isinstance(error, InvalidRecords) and [index for index, _ in error.errors] == [1]

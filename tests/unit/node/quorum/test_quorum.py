@@ -14,7 +14,7 @@ from actors.node.quorum.replica import QuorumReplica
 from actors.node.runtime.answers import Done, Forward
 from actors.node.runtime.calls import Call, Listener
 from actors.ports import DiskFull, SyncClass
-from actors.raft import ReplicaKey, SnapshotId, download, election, leading
+from actors.raft import ReplicaKey, SnapshotId, download, election
 from actors.wire.messages import message
 from tests.unit.node.quorum.quorum_cluster import Cluster, Replica
 
@@ -90,20 +90,6 @@ def test_a_voter_has_one_vote_in_an_epoch_and_gives_it_again_to_who_has_it(
     assert election._may_grant(core, request) is granted
     core.leader_id = 3
     assert not election._may_grant(core, request), "who leads this epoch is known"
-
-
-@pytest.mark.parametrize(
-    ("before", "offset", "caught_up"), [(8, 8, True), (8, 7, False), (-1, 9, False), (-1, 10, True)]
-)
-def test_a_replica_that_reached_what_was_there_at_its_last_fetch_is_caught_up(
-    before: int, offset: int, caught_up: bool
-) -> None:
-    """While records come, none ever reaches the end."""
-    progress = leading.ReplicaProgress(0)
-    progress.leader_end_offset, progress.caught_up_wall_ms = before, -1
-    core: Any = SimpleNamespace(log=SimpleNamespace(end_offset=10), now=SimpleNamespace(wall_ms=77), now_ms=7)
-    leading._note(core, progress, offset)
-    assert (progress.caught_up_wall_ms == 77) is caught_up and progress.leader_end_offset == 10
 
 
 @pytest.mark.parametrize(("position", "error"), [(0, 0), (100, 0), (101, 99)])

@@ -124,3 +124,13 @@ def test_a_token_that_is_wrong_in_another_way_causes_no_fetch(scene: Scene) -> N
     assert "no signed JWT" in refused(scene.sets.check("a.b"))
     assert "wrong signature" in refused(scene.sets.check(token("one")[:-20] + "A" * 20))
     assert scene.asked() == 0
+
+
+def test_the_log_says_how_many_keys_there_are_and_how_many_cannot_be_used(scene: Scene) -> None:
+    scene.answer(published("one", "two"))
+    assert scene.lines == ["listener CLIENTS has 2 keys of tokens"]
+    scene.at(3_600_000)
+    strange = json.loads(published("one"))
+    strange["keys"] += [{"kty": "nothing known", "kid": "three"}, {"kty": "OKP", "crv": "nothing known", "kid": "four"}]
+    scene.answer(json.dumps(strange).encode())
+    assert scene.lines[1:] == ["listener CLIENTS has 1 keys of tokens, and 2 that cannot be used"]

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from actors.node.roles.broker.replication import transaction_verification
-from actors.node.roles.broker.replication.transaction_verification import TransactionVerification
+from actors.node.roles.broker.replication.transaction_verification import (
+    BatchToVerify,
+    ClientAbilities,
+    TransactionVerification,
+    Verification,
+)
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records import batch
@@ -144,3 +149,18 @@ def test_permissions_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(30):
         sending(lab, f"id-{n}", [(7000 + n, 0)])
     assert len(verification._permissions) <= 11
+
+
+@pytest.mark.parametrize(("left_ms", "tried"), [(3, True), (2, True), (1, False)])
+def test_a_try_may_begin_at_the_very_end_of_the_time_for_them(left_ms: int, tried: bool) -> None:
+    lab = made()
+    verification = lab.broker(LEADER).verification
+    partition = lab.broker(LEADER).replicas.get("t", 0)
+    assert partition is not None
+    check = Verification("key")
+    check.left = 1
+    ask = transaction_verification._VerificationRequest(
+        check, BatchToVerify(7, partition, 5, 0), ClientAbilities(True, True), "x", lab.now.mono_ms + left_ms, 2
+    )
+    verification._answered(ask, ErrorCode.CONCURRENT_TRANSACTIONS)
+    assert (check.left, list(check.refused)) == ((1, []) if tried else (0, [7]))
