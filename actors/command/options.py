@@ -4,6 +4,7 @@ This file alone decides them. Like the files of the commands it imports what it 
 """
 
 import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -49,8 +50,22 @@ def address(parser: argparse.ArgumentParser) -> None:
 def listing(parser: argparse.ArgumentParser) -> None:
     """Add `-o`, which `output.listing` reads."""
     parser.add_argument(
-        "-o", "--output", choices=("table", "json", "jsonl"), default="table", help="how it is printed (table)"
+        "-o",
+        "--output",
+        type=_printed,
+        choices=("table", "json", "jsonl", "arrow"),
+        default="table",
+        help="how it is printed (table); arrow is an IPC stream",
     )
+
+
+def _printed(how: str) -> str:
+    """The form of a listing. Refused are Arrow's bytes where nobody could read them."""
+    if how == "arrow" and sys.stdout.isatty():
+        raise argparse.ArgumentTypeError("a terminal shows no Arrow: write > FILE or | COMMAND behind it")
+    if how == "arrow" and importlib.util.find_spec("pyarrow") is None:
+        raise argparse.ArgumentTypeError("it needs pyarrow: pip install 'rayft[replay]'")
+    return how
 
 
 def ray(parser: argparse.ArgumentParser, help: str) -> None:

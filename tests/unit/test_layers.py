@@ -124,6 +124,8 @@ ALLOWED: dict[str, set[str]] = {
     "actors.client": {
         "actors.client",
         "actors.authentication",
+        "actors.authorization.resources",
+        "actors.authorization.rules",
         "actors.ports",
         "actors.settings.jaas",
         "actors.settings.keys",
@@ -203,6 +205,9 @@ ALLOWED: dict[str, set[str]] = {
     }
     | NODE,
     "actors.command.by_address": {
+        "actors.authentication.scram",
+        "actors.authorization.resources",
+        "actors.authorization.rules",
         "actors.client",
         "actors.why",
         "actors.command",

@@ -16,8 +16,8 @@ LOOSE_MAX = 20
 """Files of one folder, besides those in folders below it."""
 
 LONG = {
+    "actors/command": "a file for each word of the command: the directory is the table of what can be typed",
     "actors/node/api/handlers": "a file for each API of Kafka: the directory is the table of what is served",
-    "actors/command": "a file for each word behind `rayft`: the directory is the table of commands",
 }
 PARALLEL = {"classic", "consumer", "share", "streams"}
 """Kinds of groups: a file of the same name in each of them is the same part of another kind."""

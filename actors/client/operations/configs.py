@@ -95,14 +95,18 @@ def describe(
         if isinstance(reply, ClientError):
             found |= dict.fromkeys(some, reply)
             continue
-        for result in reply.message.results:
-            resource = Kind(result.resource_type), result.resource_name
-            if result.error_code:
-                what = f"{resource[0].name.lower().replace('_', ' ')} {resource[1]}"
-                found[resource] = refused(what, result.error_code, result.error_message)
-            else:
-                found[resource] = {one.name: _config(one) for one in result.configs}
+        told = {(one.resource_type, one.resource_name): one for one in reply.message.results}
+        found |= {resource: _described(resource, told.get(resource)) for resource in some}
     return found
+
+
+def _described(resource: Resource, told: Any) -> dict[str, Config] | ClientError:
+    what = f"{resource[0].name.lower().replace('_', ' ')} {resource[1]}"
+    if told is None:
+        return ClientError(f"{what}: the answer does not mention it")
+    if told.error_code:
+        return refused(what, told.error_code, told.error_message)
+    return {one.name: _config(one) for one in told.configs}
 
 
 def _config(one: Any) -> Config:
@@ -139,11 +143,22 @@ def alter(
             validate_only=validate_only,
         )
 
-    def ask(some: list[Resource]) -> Ask:
-        return Ask(Controller(), "IncrementalAlterConfigs", lambda version: build(some))
-
     def outcomes(reply: Any) -> Any:
         for one in reply.message.responses:
-            yield (Kind(one.resource_type), one.resource_name), one.error_code, one.error_message
+            yield (one.resource_type, one.resource_name), one.error_code, one.error_message
 
-    return (yield from each("configuration of", changes, ask, outcomes))
+    groups: dict[To, list[Resource]] = {}
+    for resource in changes:
+        # A broker checks what is meant for it, as only it has its loggers, and with ZooKeeper the settings of its file.
+        to = _to(resource)
+        groups.setdefault(to if isinstance(to, Node) else Controller(), []).append(resource)
+    if any(isinstance(to, Node) for to in groups):
+        yield Know(())
+    found: dict[Resource, ClientError | None] = {}
+    for to, some in groups.items():
+
+        def ask(left: list[Resource], to: To = to) -> Ask:
+            return Ask(to, "IncrementalAlterConfigs", lambda version: build(left))
+
+        found |= yield from each("configuration of", some, ask, outcomes)
+    return found

@@ -1,5 +1,5 @@
 """Operations over many things at once: one request, an outcome for each thing, and another request for those that are to be
-tried again."""
+tried again. And over one thing that is tried again."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -18,9 +18,10 @@ def each(
     ask: Callable[[list[K]], Ask],
     outcomes: Callable[[Reply], Iterable[Outcome]],
     again: frozenset[Action] = frozenset({Action.AGAIN}),
+    named: Callable[[K], str] | None = None,
 ) -> Steps[dict[K, ClientError | None]]:
     """Ask for all things, and again for those whose error passes, until all are decided. `what`: `topic`, for the
-    errors. Returns the error of each, or None."""
+    errors; `named`: how they name a thing, if it is not a name. Returns the error of each, or None."""
     left = list(items)
     found: dict[K, ClientError | None] = {}
     attempt = 0
@@ -33,12 +34,24 @@ def each(
             if action(code) in again:
                 later.append(item)
             else:
-                found[item] = refused(f"{what} {_named(item)}".strip(), code, words) if code else None
+                found[item] = refused(f"{what} {(named or _named)(item)}".strip(), code, words) if code else None
         left = later
         if left:
             yield Pause(attempt=attempt)
             attempt += 1
     return found
+
+
+def decided(ask: Ask, code: Callable[[Any], int]) -> Steps[Any]:
+    """Ask, and again while the answer has an error that passes. `code`: the error code of an answer. Returns the answer's
+    message."""
+    attempt = 0
+    while True:
+        reply = yield ask
+        if action(code(reply.message)) is not Action.AGAIN:
+            return reply.message
+        yield Pause(attempt=attempt)
+        attempt += 1
 
 
 def _named(item: Any) -> str:

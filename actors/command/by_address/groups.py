@@ -20,13 +20,20 @@ from actors.command.by_address import places
 from actors.command.by_address.connection import connected, wrong
 from actors.command.by_address.topics import told
 from actors.command.output import listing
+from actors.command.output.listing import INT, LONG, TEXT, Listing
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
 from actors.wire.errors import ErrorCode
 
-LISTED = ("group", "type", "state", "coordinator")
-DESCRIBED = ("topic", "partition", "committed", "end", "lag", "member", "client", "host")
-SOUGHT = ("topic", "partition", "before", "after")
+LISTED = Listing(
+    {"group": TEXT, "type": TEXT, "state": TEXT, "protocol_type": TEXT, "coordinator": INT},
+    ("group", "type", "state", "coordinator"),
+)
+DESCRIBED = Listing({
+    "topic": TEXT, "partition": INT, "committed": LONG, "end": LONG, "lag": LONG, "member": TEXT, "client": TEXT,
+    "host": TEXT,
+})  # fmt: skip
+SOUGHT = Listing({"topic": TEXT, "partition": INT, "before": LONG, "after": LONG})
 
 
 def _list(options: argparse.Namespace) -> int:

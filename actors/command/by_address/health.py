@@ -15,9 +15,11 @@ from actors.client.operations import topics
 from actors.client.operations.cluster import Cluster, Quorum
 from actors.command.by_address.connection import connected
 from actors.command.output import listing
+from actors.command.output.listing import TEXT, Listing
 from actors.printable import printable
 
 UNWELL = 2
+FAULTS = Listing({"fault": TEXT, "help": TEXT})
 NAMED_MAX = 3
 """The most partitions that are named in a sentence."""
 CAUGHT_UP_MS = 10_000
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}" if faults else _well(cluster, quorum, found))
     else:
         rows: list[dict[str, Any]] = [one._asdict() for one in faults]
-        listing.show(rows, (), options.output)
+        listing.show(rows, FAULTS, options.output)
     if why:
         print(f"rayft: the quorum of controllers is not looked at: {why}", file=sys.stderr)
     return UNWELL if faults else 0

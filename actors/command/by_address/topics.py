@@ -12,13 +12,25 @@ from actors.client.operations import topics as operations
 from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offsets
 from actors.command.by_address.connection import connected, wrong
 from actors.command.output import listing
+from actors.command.output.listing import BOOL, INT, INTS, LONG, TEXT, Listing
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import ZERO_UUID
 
-LISTED = ("topic", "partitions", "replicas", "under_replicated", "without_leader")
-DESCRIBED = ("topic", "partition", "leader", "epoch", "replicas", "isr", "earliest", "latest")
+LISTED = Listing(
+    {"topic": TEXT, "id": TEXT, "internal": BOOL, "partitions": INT, "replicas": INT, "under_replicated": INT,
+     "without_leader": INT},
+    ("topic", "partitions", "replicas", "under_replicated", "without_leader"),
+    dict.fromkeys(("under_replicated", "without_leader"), lambda count: count > 0),
+)  # fmt: skip
+DESCRIBED = Listing(
+    {"topic": TEXT, "id": TEXT, "partition": INT, "leader": INT, "epoch": INT, "replicas": INTS, "isr": INTS,
+     "offline": INTS, "earliest": LONG, "latest": LONG},
+    ("topic", "partition", "leader", "epoch", "replicas", "isr", "earliest", "latest"),
+    {"leader": lambda leader: leader is None},
+)  # fmt: skip
+SETTINGS = Listing({"name": TEXT, "value": TEXT, "source": TEXT})
 OFFSETS_S = 15.0
 """How long the offsets of all described partitions may take, s."""
 
@@ -35,13 +47,13 @@ def told(kind: str, outcomes: Mapping[Any, ClientError | None], done: str) -> in
     return 1 if any(error is not None for error in outcomes.values()) else 0
 
 
-def pairs(given: Iterable[str]) -> dict[str, str]:
-    """Settings out of texts NAME=VALUE, as typed. Ends the command for anything else."""
+def pairs(given: Iterable[str], example: str = "retention.ms=3600000") -> dict[str, str]:
+    """Settings out of texts NAME=VALUE, as typed. Ends the command for anything else, with an example."""
     found = {}
     for one in given:
         name, equals, value = one.partition("=")
         if not equals or not name.strip():
-            wrong(f"{one!r} is no setting: write NAME=VALUE, as in retention.ms=3600000")
+            wrong(f"{one!r} is no setting: write NAME=VALUE, as in {example}")
         found[name.strip()] = value
     return found
 
@@ -139,7 +151,7 @@ def _get(options: argparse.Namespace) -> int:
         for row in rows:
             print(printable(f"{row['name']}={'' if row['value'] is None else row['value']}"))
     else:
-        listing.show(rows, (), options.output)
+        listing.show(rows, SETTINGS, options.output)
     return 0
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from actors.authorization.resources import Operation, Resource
 from actors.client.metadata import Broker, Partition, Topic
 from actors.client.operations.cluster import Cluster, Quorum, Replica
-from actors.command import cli
-from actors.command.by_address import connection, consuming, health, places, producing
+from actors.command import acl, cli
+from actors.command.by_address import acls, connection, consuming, health, places, producing
 from actors.command.by_address.places import PlaceInPartitions, Span
 from actors.command.output.record_format import PrintedRecord
 from actors.host.cluster import plan as plans
@@ -92,6 +93,41 @@ WRONG = {
     "for the last N, a time as 2026-11-28T14:02, or 15m for so long ago",
     ("group", "seek", "g", "--to", "0", "--topic", "x:y", *CLOSED): "rayft: 'x:y' is no topic: write TOPIC or "
     "TOPIC:PARTITION",
+    ("acl", "remove", *CLOSED): "rayft: this removes every rule of the cluster: name those that are meant, as in --topic "
+    "NAME, or write --all",
+    ("acl", "add", "--principal", "alice", "--operation", "read", "--topic", "t", *CLOSED): "rayft: 'alice' is no "
+    "principal: write User:alice",
+    ("acl", "list", "--principal", "User:", *CLOSED): "rayft: 'User:' is no principal: write User:alice",
+    ("acl", "add", "--principal", "User:a", "--operation", "read", *CLOSED): "rayft: a rule is for something: write --topic "
+    "NAME, --group NAME, --transactional-id NAME, --delegation-token NAME, --user NAME or --cluster",
+    ("acl", "add", "--principal", "User:a", "--operation", "read", "--topic", "", *CLOSED): "rayft: --topic needs a name: "
+    "write --topic NAME, or --topic '*' for each",
+    ("acl", "add", "--principal", "User:a", "--operation", "read", "--cluster", "--prefixed", *CLOSED): "rayft: --cluster "
+    "has one name, of which --prefixed means nothing: leave one of them out",
+    ("acl", "add", "--principal", "User:a", "--operation", "reed", "--topic", "t", *CLOSED): "rayft acl add: argument "
+    "--operation: invalid choice: 'reed' (choose from 'all', 'read', 'write', 'create', 'delete', 'alter', 'describe', "
+    "'cluster_action', 'describe_configs', 'alter_configs', 'idempotent_write', 'create_tokens', 'describe_tokens', "
+    "'two_phase_commit'); see rayft acl add --help",
+    ("acl", "list", "--pattern", "match", *CLOSED): "rayft: --pattern match finds the rules for a name: write --topic NAME "
+    "or another kind with its name",
+    ("user", "set", "a", "--iterations", "4095", *CLOSED): "rayft: --iterations 4095 is not possible: write 4096 to 16384",
+    ("user", "set", "", *CLOSED): "rayft: a user has a name: write rayft user set NAME",
+    ("quota", "set", "producer_byte_rate=1", *CLOSED): "rayft: whose quota? Write --user NAME, --client-id NAME, both, or "
+    "--ip ADDRESS; or --default-user and so on",
+    ("quota", "set", "--user", "a", "producer_byte_rate=-1", *CLOSED): "rayft: '-1' is no number for producer_byte_rate: "
+    "write 0 or more, as in producer_byte_rate=1048576",
+    ("quota", "set", "--user", "a", "producer_byte_rate=nan", *CLOSED): "rayft: 'nan' is no number for producer_byte_rate: "
+    "write 0 or more, as in producer_byte_rate=1048576",
+    ("quota", "set", "--user", "a", "5", *CLOSED): "rayft: '5' is no setting: write NAME=VALUE, as in "
+    "producer_byte_rate=1048576",
+    ("quota", "list", "--user", "", *CLOSED): "rayft: --user needs a name: write --user NAME, or --default-user",
+    ("quota", "list", "--user", "a", "--ip", "::1", *CLOSED): "rayft: an address has quotas of its own: leave --ip out, or "
+    "the user and the client id",
+    ("config", "get", "broker", *CLOSED): "rayft: 'broker' has no settings: write broker:ID, brokers, group:NAME, "
+    "client-metrics:NAME or topic:NAME",
+    ("config", "get", "broker:x", *CLOSED): "rayft: 'x' is no broker: write broker:ID with a number, or brokers for all of "
+    "them",
+    ("config", "set", "brokers", "a", *CLOSED): "rayft: 'a' is no setting: write NAME=VALUE, as in log.retention.ms=3600000",
     ("group", "seek", "g", *CLOSED): "rayft group seek: the following arguments are required: --to; see rayft group seek "
     "--help",
 }  # fmt: skip
@@ -119,6 +155,10 @@ VERBS = [
     ("produce", "x"),
     ("consume", "x"),
     ("group", "list"),
+    ("acl", "list"),
+    ("user", "list"),
+    ("quota", "list"),
+    ("config", "get", "brokers"),
     ("health",),
 ]
 
@@ -133,6 +173,11 @@ def test_where_nobody_answers_there_is_one_sentence(
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         code, sentence = said(capsys, *words, "-b", address)
     assert (code, sentence) == (1, f"rayft: no broker answers: {address}: nothing listens there (connection refused)")
+
+
+def test_the_words_of_rules_are_all_that_there_are() -> None:
+    assert {one.upper() for one in acl.OPERATIONS} == {one.name for one in Operation if one is not Operation.ANY}
+    assert tuple(acls.KINDS.values()) == acl.RESOURCES and len(acls.KINDS) + 2 == len(Resource)  # the cluster, and any
 
 
 @pytest.mark.parametrize(
