@@ -3,7 +3,8 @@
 This file alone decides which connection a request takes, when a server is dialled, and what is sent again. Rules:
 
 1. A request goes to whom it names. For any node an open connection is taken first, then a broker that is known, then the
-   bootstrap servers: at the start, and when no known broker can be reached (KIP-899).
+   bootstrap servers: at the start, and when no known broker can be reached (KIP-899). A controller or a coordinator that
+   cannot be reached is looked up anew.
 2. After a connection that failed a server is left alone for a while, which doubles with each failure (KIP-144). So is a
    request that is sent again (KIP-580).
 3. A request whose connection was lost is sent again if the operation allows it (`Ask.again`). One to a `Node` or an
@@ -365,6 +366,7 @@ class Client:
         wait_ms = min(self.config.reconnect_backoff_ms << min(failing.count, 20), self.config.reconnect_backoff_max_ms)
         failing.until_us = self._now_us + self._spread(wait_ms) * 1000
         failing.count += 1
+        self._doubt(endpoint)
         final = isinstance(error, NotLoggedIn | NoKafka | Unspoken)
         for pending in list(self._pending):
             if pending.place != link.place or pending.conn not in (None, conn) or pending.found is not None:
@@ -376,6 +378,12 @@ class Client:
                 self._settle_failed(pending, error)
         if final:
             self._final(link.place, error)
+
+    def _doubt(self, endpoint: Endpoint) -> None:
+        """Look up anew what a broker was named for, as it cannot be reached: others may name another by now."""
+        if endpoint == self.metadata.controller:
+            self.metadata.controller = -1
+        self._coordinators = {key: node for key, node in self._coordinators.items() if node != endpoint}
 
     def _final(self, place: Place, error: ClientError) -> None:
         """Fail the requests that wait for a server that cannot be used, unless there are others that may do."""

@@ -18,7 +18,7 @@ EVERY = Filter(Resource.ANY, None, Pattern.ANY, None, None, Operation.ANY, Permi
 """The filter that finds every rule."""
 
 
-class Removed(NamedTuple):
+class RemovedRules(NamedTuple):
     """What came of a removal."""
 
     rules: list[Rule]
@@ -94,7 +94,7 @@ def create(rules: Iterable[Rule]) -> Steps[dict[Rule, ClientError | None]]:
     return (yield from each("access rule", dict.fromkeys(rules), ask, outcomes, named=named))
 
 
-def delete(filter: Filter) -> Steps[Removed]:
+def delete(filter: Filter) -> Steps[RemovedRules]:
     """Remove the rules that a filter finds. Raises ClientError if none could be looked for."""
     kind = message("DeleteAclsRequest")
     wanted = kind.DeleteAclsFilter(
@@ -116,8 +116,8 @@ def delete(filter: Filter) -> Steps[Removed]:
     return _removed(told.matching_acls)
 
 
-def _removed(found: Any) -> Removed:
-    removed = Removed([], {})
+def _removed(found: Any) -> RemovedRules:
+    removed = RemovedRules([], {})
     for one in found:
         rule = Rule(one.resource_type, one.resource_name, one.pattern_type, *_who(one))
         if one.error_code:

@@ -14,7 +14,7 @@ from actors.client.operations.each import decided, each
 from actors.wire.messages import message
 
 
-class Salted(NamedTuple):
+class SaltedPassword(NamedTuple):
     """A password as a server gets it."""
 
     mechanism: Mechanism
@@ -23,7 +23,7 @@ class Salted(NamedTuple):
     salted_password: bytes
 
     def __repr__(self) -> str:
-        return f"Salted({self.mechanism.sasl_name}, {self.iterations})"
+        return f"SaltedPassword({self.mechanism.sasl_name}, {self.iterations})"
 
 
 Known = dict[int, int]
@@ -54,7 +54,7 @@ def _known(told: Any) -> Known | ClientError:
     return {one.mechanism: one.iterations for one in told.credential_infos}
 
 
-def upsert(user: str, password: Salted) -> Steps[dict[str, ClientError | None]]:
+def upsert(user: str, password: SaltedPassword) -> Steps[dict[str, ClientError | None]]:
     """Set a user's password for a mechanism. Returns the user's error or None."""
     kind = message("AlterUserScramCredentialsRequest")
     one = kind.ScramCredentialUpsertion(

@@ -159,7 +159,7 @@ def _remove(options: argparse.Namespace) -> int:
             raise ClientError("no rule is like that: rayft acl list shows all")
         if not options.all and len(found) > 1 and found == _run(kafka, operations.describe()):
             raise ClientError(f"these are all {len(found)} rules of the cluster: write --all if they are meant")
-        removed = operations.Removed(found, {}) if options.dry_run else _run(kafka, operations.delete(wanted))
+        removed = operations.RemovedRules(found, {}) if options.dry_run else _run(kafka, operations.delete(wanted))
     _show(removed.rules, options.output)
     return _refused(removed.left.values())
 

@@ -5,19 +5,18 @@ is where it reads on, and the lag is what its coordinator counts, where it tells
 """
 
 import argparse
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from actors.client.errors import ClientError
 from actors.client.operations import groups as operations
-from actors.client.operations import share_offsets, topics
+from actors.client.operations import share_offsets
 from actors.client.operations.groups import Committed, Group
-from actors.client.operations.leaders import Part, existing
+from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import Found, list_offsets
-from actors.command.by_address import places
-from actors.command.by_address.connection import connected, wrong
+from actors.command.by_address import parts, places
+from actors.command.by_address.connection import connected
 from actors.command.by_address.topics import told
 from actors.command.output import listing
 from actors.command.output.listing import INT, LONG, TEXT, Listing
@@ -79,10 +78,10 @@ def _describe(options: argparse.Namespace) -> int:
         group = _described(kafka, options.group)
         positions = _positions(kafka, group)
         owners = _owners(group)
-        parts = sorted({*positions, *(owners if group.type != operations.STREAMS else ())})
-        ends = kafka.run(list_offsets(parts))
+        shown = sorted({*positions, *(owners if group.type != operations.STREAMS else ())})
+        ends = kafka.run(list_offsets(shown))
     rows = [
-        _row(part, positions.get(part), ends[part], owner) for part in parts for owner in owners.get(part) or [None]
+        _row(part, positions.get(part), ends[part], owner) for part in shown for owner in owners.get(part) or [None]
     ]
     if options.output == "table":
         epoch = f", epoch {group.epoch}" if group.epoch >= 0 else ""
@@ -131,7 +130,7 @@ def _row(part: Part, position: tuple[int, int | None] | None, end: Any, owner: A
 
 def _seek(options: argparse.Namespace) -> int:
     place = places.where(options.to)
-    named = [_part(one) for one in options.topic or ()]
+    named = [parts.part(one) for one in options.topic or ()]
     with connected(options) as kafka:
         try:
             group: Group | None = kafka.run(operations.describe(options.group))
@@ -148,10 +147,10 @@ def _seek(options: argparse.Namespace) -> int:
                 f"group {group.name} has {len(group.members)} members, which would commit over it: stop them first"
             )
         before = _positions(kafka, group) if group is not None else {}
-        parts = _wanted(kafka, named, before)
-        if not parts:
+        wanted = parts.existing(kafka, named) if named else sorted(before)
+        if not wanted:
             raise ClientError(f"group {options.group} has no committed offsets: name what it reads with --topic")
-        after = kafka.run(places.offsets(place, kafka.run(places.spans(parts))))
+        after = kafka.run(places.offsets(place, kafka.run(places.spans(wanted))))
         code = 0 if options.dry_run else _commit(kafka, options.group, group, after)
     rows = [
         {"topic": part[0], "partition": part[1], "before": before[part][0] if part in before else None, "after": offset}
@@ -167,31 +166,6 @@ def _commit(kafka: Kafka, name: str, group: Group | None, after: dict[Part, int]
     outcomes = kafka.run(share_offsets.alter(name, after) if share else operations.commit(name, after))
     failed = {part: error for part, error in outcomes.items() if error is not None}
     return told("partition", failed, "moved")
-
-
-def _part(text: str) -> tuple[str, int | None]:
-    topic, colon, number = text.rpartition(":")
-    if not colon:
-        return text, None
-    if not topic or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
-        wrong(f"{text!r} is no topic: write TOPIC or TOPIC:PARTITION")
-    return topic, int(number)
-
-
-def _wanted(kafka: Kafka, named: list[tuple[str, int | None]], committed: Iterable[Part]) -> list[Part]:
-    """The partitions that the user has named; without a name all with committed offsets. Raises ClientError if one does
-    not exist."""
-    if not named:
-        return sorted(committed)
-    found = kafka.run(topics.describe({topic for topic, _ in named}))
-    parts: set[Part] = set()
-    for topic, number in named:
-        if number is None:
-            parts |= {(topic, one) for one in found[topic].partitions}
-        else:
-            existing(kafka.metadata, (topic, number))
-            parts.add((topic, number))
-    return sorted(parts)
 
 
 def _delete(options: argparse.Namespace) -> int:

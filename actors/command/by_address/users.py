@@ -16,7 +16,7 @@ from typing import BinaryIO
 from actors.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, salted
 from actors.client.errors import ClientError
 from actors.client.operations import scram
-from actors.client.operations.scram import Salted, mechanism_name
+from actors.client.operations.scram import SaltedPassword, mechanism_name
 from actors.command.by_address.connection import connected, wrong
 from actors.command.output import listing
 from actors.command.output.listing import INT, TEXT, Listing
@@ -64,7 +64,7 @@ def _set(options: argparse.Namespace) -> int:
     password = _password(options)
     mechanism = Mechanism[options.mechanism.replace("-", "_")]
     salt = os.urandom(SALT_BYTES)
-    sent = Salted(mechanism, options.iterations, salt, salted(mechanism, password, salt, options.iterations))
+    sent = SaltedPassword(mechanism, options.iterations, salt, salted(mechanism, password, salt, options.iterations))
     with connected(options) as kafka:
         outcomes = kafka.run(scram.upsert(options.user, sent))
     return _done("set", mechanism.sasl_name, outcomes)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.client.asks import Address, AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Reply, Steps
+from actors.client.asks import Address, AnyNode, Ask, Controller, Coordinator, KeyType, Know, Node, Pause, Reply, Steps
 from actors.client.connection import CORRELATION_MAX, Lost
 from actors.client.errors import ClientError, NoKafka, NotInTime, NotLoggedIn, Unspoken
 from actors.client.operations import topics
@@ -337,6 +337,39 @@ def test_a_coordinator_is_looked_up_once_and_again_when_it_has_moved() -> None:
     assert world.run(steps()).node == 1
     looked = [row[0] for row in first.asked + second.asked].count("FindCoordinator")
     assert looked == 2
+
+
+def test_a_coordinator_and_a_controller_that_cannot_be_reached_are_looked_up_anew() -> None:
+    """A broker that was killed stays the one that others name, until its session is over: then they name another."""
+    named = [2]
+    kind = message("DeleteGroupsResponse")
+    done = message("CreateTopicsResponse")()
+
+    def metadata(server: Server, version: int, request: Any) -> Any:
+        kind = message("MetadataResponse")
+        some = [kind.MetadataResponseBroker(node_id=n, host=host, port=n) for n, host in enumerate("ab", 1)]
+        return kind(brokers=some, controller_id=named[0], cluster_id="cluster")
+
+    world, _, second = two(
+        FindCoordinator=lambda *all: found_at(named[0])(*all),
+        DeleteGroups=kind(results=[kind.DeletableGroupResult(group_id="g")]), CreateTopics=done, Metadata=metadata,
+    )  # fmt: skip
+
+    def steps() -> Steps[Any]:
+        first = yield Ask(Coordinator(KeyType.GROUP, "g"), "DeleteGroups", lambda version: deletion)
+        other = yield Ask(Controller(), "CreateTopics", lambda version: message("CreateTopicsRequest")())
+        return first.node, other.node
+
+    deletion = message("DeleteGroupsRequest")(groups_names=["g"])
+    assert world.run(steps()) == (2, 2)
+    world.cut(second)
+    second.refuses = True
+    task = world.client.start(steps(), world.now_us, 20_000)
+    while world.now_us < 5_000_000 and not task.done:
+        world.step()
+    assert not task.done, "nobody else is named"
+    named[0] = 1
+    assert world.wait(task) == (1, 1)
 
 
 def test_a_coordinator_that_may_not_be_found_is_told() -> None:

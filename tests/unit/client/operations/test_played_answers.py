@@ -1,5 +1,5 @@
-"""Access rules, passwords, quotas and settings with played answers: what is asked again, what is not, and answers that are
-damaged or about something else."""
+"""Access rules, passwords, quotas, settings and places with played answers: what is asked again, what is not, and answers
+that are damaged or about something else."""
 
 import math
 import random
@@ -13,7 +13,7 @@ from actors.authorization.resources import Operation, Pattern, Permission, Resou
 from actors.authorization.rules import Filter, Rule
 from actors.client.asks import Steps
 from actors.client.errors import ClientError
-from actors.client.operations import acls, configs, quotas, scram
+from actors.client.operations import acls, configs, placement, quotas, scram
 from actors.client.operations.configs import Kind, Op
 from actors.wire.errors import ErrorCode
 from actors.wire.framing import encode_response
@@ -23,7 +23,7 @@ from tests.unit.client.servers import Server, World
 READ = Rule(Resource.TOPIC, "orders", Pattern.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
 DENIED = Rule(Resource.GROUP, "g", Pattern.PREFIXED, "User:bob", "1.2.3.4", Operation.ALL, Permission.DENY)
 ALICE: quotas.Entity = (("user", "alice"), ("client-id", None))
-SALTED = scram.Salted(Mechanism.SCRAM_SHA_512, 4096, b"salt", b"salted")
+SALTED = scram.SaltedPassword(Mechanism.SCRAM_SHA_512, 4096, b"salt", b"salted")
 RESET = ConnectionError("reset")
 BUSY = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
@@ -258,6 +258,68 @@ def brokers(server: Server, version: int, request: Any) -> Any:
     return kind(brokers=some, controller_id=1, cluster_id="cluster")
 
 
+def elections(*parts: tuple[str, int, int]) -> Any:
+    kind = message("ElectLeadersResponse")
+    return kind(
+        replica_election_results=[
+            kind.ReplicaElectionResult(
+                topic=topic, partition_result=[kind.PartitionResult(partition_id=number, error_code=code)]
+            )
+            for topic, number, code in parts
+        ]
+    )
+
+
+def reassigned(*parts: tuple[str, int, int], error_code: int = 0) -> Any:
+    kind = message("AlterPartitionReassignmentsResponse")
+    return kind(
+        error_code=error_code,
+        responses=[
+            kind.ReassignableTopicResponse(
+                name=topic, partitions=[kind.ReassignablePartitionResponse(partition_index=number, error_code=code)]
+            )
+            for topic, number, code in parts
+        ],
+    )
+
+
+def moving() -> Any:
+    kind = message("ListPartitionReassignmentsResponse")
+    one = kind.OngoingPartitionReassignment(
+        partition_index=3, replicas=[1, 2], adding_replicas=[2], removing_replicas=[]
+    )
+    return kind(topics=[kind.OngoingTopicReassignment(name="t", partitions=[one])])
+
+
+def test_leaders_are_elected_again_when_the_answer_was_lost() -> None:
+    world, asked = play("ElectLeaders", RESET, elections(("t", 0, 0), ("t", 1, ErrorCode.ELECTION_NOT_NEEDED)))
+    outcomes = world.run(placement.elect([("t", 0), ("t", 1), ("u", 0), ("t", 0)], unclean=True))
+    assert outcomes["t", 0] is None and outcomes["t", 1].code == ErrorCode.ELECTION_NOT_NEEDED
+    assert "does not mention it" in str(outcomes["u", 0])
+    assert asked[1].election_type == 1 and [(one.topic, one.partitions) for one in asked[1].topic_partitions] == [
+        ("t", [0, 1]), ("u", [0])
+    ]  # fmt: skip
+    world, asked = play("ElectLeaders", elections(("t", 0, 0)))
+    assert world.run(placement.elect()) == {("t", 0): None} and asked[0].topic_partitions is None
+    world, asked = play("ElectLeaders", message("ElectLeadersResponse")(error_code=31))
+    with pytest.raises(ClientError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        world.run(placement.elect())
+
+
+def test_moving_is_asked_again_and_giving_up_is_not() -> None:
+    world, asked = play("AlterPartitionReassignments", RESET, reassigned(("t", 0, 0), ("t", 1, 39)))
+    outcomes = world.run(placement.move({("t", 0): [1, 2], ("t", 1): [9]}))
+    assert outcomes["t", 0] is None and "partition t/1" in str(outcomes["t", 1])
+    assert [one.replicas for one in asked[1].topics[0].partitions] == [[1, 2], [9]]
+    world, asked = play("AlterPartitionReassignments", RESET, reassigned(("t", 0, 0)))
+    with pytest.raises(ClientError, match="may have been done or not"):
+        world.run(placement.move({("t", 0): None}))
+    world, asked = play("AlterPartitionReassignments", reassigned(error_code=31))
+    assert "CLUSTER_AUTHORIZATION_FAILED" in str(world.run(placement.move({("t", 0): [1]}))["t", 0])
+    world, asked = play("ListPartitionReassignments", moving())
+    assert world.run(placement.moves()) == {("t", 3): placement.Reassignment((1, 2), (2,), ())}
+
+
 CASES: dict[str, tuple[Callable[[], Steps[Any]], Any]] = {
     "DescribeAcls": (acls.describe, described(READ, DENIED)),
     "CreateAcls": (lambda: acls.create([READ, DENIED]), created(0, 0)),
@@ -266,6 +328,9 @@ CASES: dict[str, tuple[Callable[[], Steps[Any]], Any]] = {
     "AlterUserScramCredentials": (lambda: scram.upsert("alice", SALTED), altered(("alice", 0))),
     "DescribeClientQuotas": (quotas.describe, quota_entries(ALICE)),
     "AlterClientQuotas": (lambda: quotas.alter({ALICE: {"a": 1.0}}), altered_quotas((ALICE, 0))),
+    "ElectLeaders": (placement.elect, elections(("t", 0, 0), ("u", 1, 84))),
+    "AlterPartitionReassignments": (lambda: placement.move({("t", 0): [1]}), reassigned(("t", 0, 0))),
+    "ListPartitionReassignments": (placement.moves, moving()),
     "DescribeConfigs": (lambda: configs.describe([(Kind.GROUP, "g")]), configured((32, "g", 0))),
 }
 

@@ -74,8 +74,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 
 CLOSED = ("-b", "127.0.0.1:1")
 WRONG = {
-    ("topic",): "rayft topic: the following arguments are required: list|describe|create|delete|config; see rayft topic "
-    "--help",
+    ("topic",): "rayft topic: the following arguments are required: list|describe|create|delete|config|partitions; see "
+    "rayft topic --help",
     ("topic", "list"): "rayft: which cluster? Write -b HOST:PORT, RAYFT_BOOTSTRAP=HOST:PORT, --config client.properties or "
     "--dir DIR",
     ("topic", "list", "-b", "nowhere"): "rayft: 'nowhere' is no address: write HOST:PORT, or several with commas",
@@ -92,6 +92,16 @@ WRONG = {
     ("consume", "x", "--from", "soon", *CLOSED): "rayft: 'soon' is no place in a topic: write beginning, end, an offset, -N "
     "for the last N, a time as 2026-11-28T14:02, or 15m for so long ago",
     ("group", "seek", "g", "--to", "0", "--topic", "x:y", *CLOSED): "rayft: 'x:y' is no topic: write TOPIC or "
+    "TOPIC:PARTITION",
+    ("topic", "partitions", "grow", "t", "--to", "0", *CLOSED): "rayft: --to 0 is no number of partitions: write more than "
+    "there are",
+    ("topic", "partitions", "elect", "--unclean", *CLOSED): "rayft: --unclean gives up records that only other replicas "
+    "have: name the partitions, as in orders:3",
+    ("topic", "partitions", "move", "t", "--to", "1;2", *CLOSED): "rayft: '1;2' is no list of brokers: write their ids with "
+    "commas, as in 1,2,3",
+    ("topic", "partitions", "move", "t", "--to", "1,1", *CLOSED): "rayft: '1,1' names a broker twice: a partition has one "
+    "replica on each",
+    ("topic", "partitions", "move", "t:x", "--to", "1", *CLOSED): "rayft: 't:x' is no topic: write TOPIC or "
     "TOPIC:PARTITION",
     ("acl", "remove", *CLOSED): "rayft: this removes every rule of the cluster: name those that are meant, as in --topic "
     "NAME, or write --all",
