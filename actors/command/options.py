@@ -45,6 +45,9 @@ def address(parser: argparse.ArgumentParser) -> None:
         "--config", type=Path, metavar="FILE", help="a client's properties by Kafka's names: TLS, login"
     )
     parser.add_argument("--dir", type=Path, help="a cluster on this machine: its addresses, TLS and login")
+    parser.add_argument(
+        "--profile", metavar="NAME", help="a cluster in ~/.config/rayft/profiles.toml (the variable RAYFT_PROFILE)"
+    )
 
 
 def listing(parser: argparse.ArgumentParser) -> None:

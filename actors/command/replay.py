@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code."""
     common.require_pyarrow()
     options.json = options.json or options.output == "jsonl"
-    if options.path is None or options.bootstrap or options.config or options.dir or options.follow:
+    if options.path is None or options.bootstrap or options.config or options.dir or options.profile or options.follow:
         from actors.command.by_address import replaying
 
         return replaying.run(options)

@@ -1,7 +1,8 @@
 """How a command reaches a cluster: from its options to a client that a broker has answered.
 
 This file alone decides where the settings come from and how long nobody may answer. `-b` counts before `--config`, that
-before `--dir`, and the variable RAYFT_BOOTSTRAP where none of them names an address.
+before `--dir`, that before the variable RAYFT_BOOTSTRAP, and all of them before a profile (`profiles.py`). The profile of
+the variable RAYFT_PROFILE counts only where nothing else names a cluster: its login is not shown to another one.
 """
 
 import argparse
@@ -10,12 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from actors.client.asks import Know, Steps
 from actors.client.connection import Lost
 from actors.client.errors import ClientError
 from actors.client.properties import client_config, own_names, properties
+from actors.command.by_address import profiles
 from actors.host.client.blocking import Kafka, connect
 from actors.host.cluster import plan as plans
 from actors.host.cluster.secure_cluster import CLIENT_PROPERTIES
@@ -23,6 +26,7 @@ from actors.host.cluster_error import ClusterError
 from actors.settings.keys import ConfigError
 
 VARIABLE = "RAYFT_BOOTSTRAP"
+BOOTSTRAP = "bootstrap.servers"
 ANSWER_S = 12.0
 """How long the first answer of a broker may take, s."""
 REFUSED_S = 1.5
@@ -63,31 +67,68 @@ def connected(
 def settings(options: argparse.Namespace) -> dict[str, str]:
     """A client's properties, as the options give them. Ends the command where they name no cluster. Raises ConfigError,
     OSError."""
-    given: dict[str, str] = {}
+    given = _profile(options)
+    named = given.pop(BOOTSTRAP, None)
     if options.dir is not None:
-        plan = plans.load(options.dir)
-        if plan is None:
-            raise FileNotFoundError(
-                f"{options.dir} holds no cluster: start one with `rayft up`, or name its directory with --dir."
-            )
-        file = options.dir / "security" / CLIENT_PROPERTIES
-        if file.exists():
-            given |= own_names(properties(file.read_text("latin-1")))
-        given["bootstrap.servers"] = plan.bootstrap_servers
+        given |= _directory(options.dir)
     if options.config is not None:
         given |= own_names(properties(options.config.read_text("latin-1")))
     if options.bootstrap is not None:
-        given["bootstrap.servers"] = _address(options.bootstrap)
-    if not given.get("bootstrap.servers"):
-        if not os.environ.get(VARIABLE):
-            wrong(f"which cluster? Write -b HOST:PORT, {VARIABLE}=HOST:PORT, --config client.properties or --dir DIR")
-        given["bootstrap.servers"] = _address(os.environ[VARIABLE])
+        given[BOOTSTRAP] = _address(options.bootstrap)
+    if not given.get(BOOTSTRAP):
+        given[BOOTSTRAP] = _otherwise(options, named)
     return given
+
+
+def is_named(options: argparse.Namespace) -> bool:
+    """Whether options or variables name a cluster."""
+    typed = options.bootstrap or options.config or options.dir or options.profile
+    return bool(typed or os.environ.get(VARIABLE) or os.environ.get(profiles.VARIABLE))
+
+
+def _profile(options: argparse.Namespace) -> dict[str, str]:
+    name = options.profile
+    if name is not None and options.dir is not None:
+        wrong("--profile and --dir name two clusters: leave one of them out")
+    if name is None and not (options.bootstrap or options.config or options.dir or os.environ.get(VARIABLE)):
+        name = os.environ.get(profiles.VARIABLE)
+    try:
+        return profiles.profile(name) if name else {}
+    except profiles.NoProfile as error:
+        wrong(str(error))
+
+
+def _directory(directory: Path) -> dict[str, str]:
+    plan = plans.load(directory)
+    if plan is None:
+        raise FileNotFoundError(
+            f"{directory} holds no cluster: start one with `rayft up`, or name its directory with --dir."
+        )
+    file = directory / "security" / CLIENT_PROPERTIES
+    given = own_names(properties(file.read_text("latin-1"))) if file.exists() else {}
+    return given | {BOOTSTRAP: plan.bootstrap_servers}
+
+
+def _otherwise(options: argparse.Namespace, named: str | None) -> str:
+    """The address where no option has one: the variable's, then the profile's."""
+    variable = os.environ.get(VARIABLE)
+    if variable:
+        if named is not None and named != variable:
+            print(
+                f"rayft: {VARIABLE}={variable} counts before the address of profile {options.profile}", file=sys.stderr
+            )
+        return _address(variable)
+    if named is None:
+        wrong(
+            f"which cluster? Write -b HOST:PORT, {VARIABLE}=HOST:PORT, --profile NAME, --config client.properties or "
+            f"--dir DIR"
+        )
+    return named
 
 
 def _address(text: str) -> str:
     try:
-        client_config({"bootstrap.servers": text})
+        client_config({BOOTSTRAP: text})
     except ConfigError:
         wrong(f"{text!r} is no address: write HOST:PORT, or several with commas")
     return text

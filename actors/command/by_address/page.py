@@ -2,11 +2,10 @@
 
 import argparse
 import asyncio
-import os
 
 from actors.client.errors import ClientError
 from actors.client.properties import client_config
-from actors.command.by_address.connection import VARIABLE, settings, wrong
+from actors.command.by_address.connection import is_named, settings, wrong
 from actors.host.cluster_error import ClusterError
 from actors.printable import printable
 
@@ -20,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     _require()
     from actors.page import serve, watched
 
-    if options.path is not None and (options.bootstrap or options.config or options.dir):
+    if options.path is not None and (options.bootstrap or options.config or options.dir or options.profile):
         wrong(f"{options.path} and an address are two things to show: leave one out")
     if not 0 <= options.port < 1 << 16:
         wrong(f"--port {options.port} is no port: write a number up to 65535")
@@ -31,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.path is not None:
         shown, name = watched.directory(options.path), str(options.path)
     else:
-        if not (options.bootstrap or options.config or options.dir or os.environ.get(VARIABLE)):
+        if not is_named(options):
             wrong("what is to be shown? Write -b HOST:PORT, or the PATH of a controller's or cluster's directory")
         given = settings(options)
         name = given["bootstrap.servers"]

@@ -7,7 +7,6 @@ removed also when a signal ends the command.
 """
 
 import argparse
-import os
 import signal
 import sys
 import warnings
@@ -23,7 +22,7 @@ from actors.arrow.metadata_replay import Watch, follow, needed
 from actors.client.errors import NotInTime
 from actors.client.operations.quorum_leader import KnownQuorum
 from actors.client.operations.tail import Tail
-from actors.command.by_address.connection import VARIABLE, connected, wrong
+from actors.command.by_address.connection import VARIABLE, connected, is_named, wrong
 from actors.command.output import tables
 from actors.command.output.changes import line, part
 from actors.command.output.pipe import open_pipe
@@ -38,12 +37,13 @@ def run(options: argparse.Namespace) -> int:
     if options.path is not None:
         wrong(
             f"{options.path} and an address are two places to read from: leave one out"
-            if not options.follow or options.bootstrap or options.config or options.dir
+            if not options.follow or options.bootstrap or options.config or options.dir or options.profile
             else f"--follow reads a running cluster: write -b HOST:PORT instead of {options.path}"
         )
-    if not (options.bootstrap or options.config or options.dir or os.environ.get(VARIABLE)):
+    if not is_named(options):
         wrong(
-            f"which log? Write a PATH, or -b HOST:PORT, {VARIABLE}=HOST:PORT, --config client.properties or --dir DIR"
+            f"which log? Write a PATH, or -b HOST:PORT, {VARIABLE}=HOST:PORT, --profile NAME, --config client.properties or "
+            f"--dir DIR"
         )
     if options.table == "log" or options.topic:
         wrong("the metadata log has no records of topics: rayft consume prints these, rayft.read gives them as Arrow")

@@ -26,7 +26,7 @@ from fastpath.records.batch import Builder
 
 
 def options(**given: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"bootstrap": None, "config": None, "dir": None} | given)
+    return argparse.Namespace(**{"bootstrap": None, "config": None, "dir": None, "profile": None} | given)
 
 
 def test_b_counts_before_the_file_that_before_the_directory_and_the_variable_last(
@@ -76,8 +76,8 @@ CLOSED = ("-b", "127.0.0.1:1")
 WRONG = {
     ("topic",): "rayft topic: the following arguments are required: list|describe|create|delete|config|partitions; see "
     "rayft topic --help",
-    ("topic", "list"): "rayft: which cluster? Write -b HOST:PORT, RAYFT_BOOTSTRAP=HOST:PORT, --config client.properties or "
-    "--dir DIR",
+    ("topic", "list"): "rayft: which cluster? Write -b HOST:PORT, RAYFT_BOOTSTRAP=HOST:PORT, --profile NAME, --config "
+    "client.properties or --dir DIR",
     ("topic", "list", "-b", "nowhere"): "rayft: 'nowhere' is no address: write HOST:PORT, or several with commas",
     ("topic", "create", "x", "-p", "0", *CLOSED): "rayft: --partitions 0 is not possible: write 1 or more",
     ("topic", "create", "x", "--set", "a", *CLOSED): "rayft: 'a' is no setting: write NAME=VALUE, as in "
