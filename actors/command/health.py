@@ -7,6 +7,7 @@ from actors.command import options as common
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rayft health`."""
+    parser.add_argument("--watch", action="store_true", help="print what changes, until Ctrl-C")
     common.listing(parser)
     common.address(parser)
 

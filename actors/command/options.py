@@ -36,15 +36,18 @@ def level(options: argparse.Namespace) -> int:
     return int(level)
 
 
-def address(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a cluster, of rayft's or Apache Kafka's; `by_address.connection` reads them."""
+def address(
+    parser: argparse.ArgumentParser, directory: str = "a cluster on this machine: its addresses, TLS and login"
+) -> None:
+    """Add the options that name a cluster, of rayft's or Apache Kafka's; `by_address.connection` reads them. `directory`:
+    the sentence of `--dir`."""
     parser.add_argument(
         "-b", "--bootstrap", metavar="HOST:PORT[,...]", help="brokers of the cluster (the variable RAYFT_BOOTSTRAP)"
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="a client's properties by Kafka's names: TLS, login"
     )
-    parser.add_argument("--dir", type=Path, help="a cluster on this machine: its addresses, TLS and login")
+    parser.add_argument("--dir", type=Path, help=directory)
     parser.add_argument(
         "--profile", metavar="NAME", help="a cluster in ~/.config/rayft/profiles.toml (the variable RAYFT_PROFILE)"
     )

@@ -4,22 +4,32 @@ This file alone decides what a fault is. It asks only what every client may ask,
 """
 
 import argparse
+import datetime
+import re
 import sys
+import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from actors.client.errors import ClientError
 from actors.client.metadata import Topic
 from actors.client.operations import cluster as operations
 from actors.client.operations import topics
 from actors.client.operations.cluster import Cluster, Quorum
-from actors.command.by_address.connection import connected
-from actors.command.output import listing
-from actors.command.output.listing import TEXT, Listing
+from actors.command.by_address.connection import connected, wrong
+from actors.command.output import colours, listing
+from actors.command.output.listing import BOOL, TEXT, Listing
+from actors.command.output.pipe import open_pipe
+from actors.host.client.blocking import Kafka
 from actors.printable import printable
 
 UNWELL = 2
 FAULTS = Listing({"fault": TEXT, "help": TEXT})
+CHANGES = Listing({"time": TEXT, "well": BOOL, "faults": [FAULTS.kinds]})
+ANSWER_S = 30.0
+"""How long each answer may take, s."""
+WATCH_S = 1.0
+"""The time between two looks, s."""
 NAMED_MAX = 3
 """The most partitions that are named in a sentence."""
 CAUGHT_UP_MS = 10_000
@@ -35,28 +45,101 @@ class HealthFault(NamedTuple):
     """What to type or to do against it."""
 
 
+class SeenCluster(NamedTuple):
+    """A cluster as it was seen once."""
+
+    faults: list[HealthFault]
+    well: str
+    """The sentence about it if there is no fault."""
+    unseen: str = ""
+    """Why the quorum could not be looked at; empty: it was."""
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code. Raises ClusterError if no broker answers."""
+    if options.watch and options.output in ("json", "arrow"):
+        wrong(f"--watch has no end, and {options.output} has one: write -o jsonl, or leave --watch out")
     with connected(options) as kafka:
-        cluster = kafka.run(operations.describe_cluster())
-        found = kafka.run(topics.describe())
-        quorum: Quorum | None = None
-        why = ""
-        try:
-            quorum = kafka.run(operations.describe_quorum())
-        except ClientError as error:
-            why = str(error)
-    faults = [*_of_quorum(quorum), *_of_partitions(cluster, found)]
+        seen = _look(kafka)
+        if options.watch:
+            return _watch(kafka, options.output, seen)
     if options.output == "table":
-        for one in faults:
-            print(printable(f"{one.fault}: {one.help}"))
-        print(f"{len(faults)} {'fault' if len(faults) == 1 else 'faults'}" if faults else _well(cluster, quorum, found))
+        _say(seen, "")
     else:
-        rows: list[dict[str, Any]] = [one._asdict() for one in faults]
-        listing.show(rows, FAULTS, options.output)
-    if why:
-        print(f"rayft: the quorum of controllers is not looked at: {why}", file=sys.stderr)
-    return UNWELL if faults else 0
+        listing.show([one._asdict() for one in seen.faults], FAULTS, options.output)
+    _tell_unseen(seen)
+    return UNWELL if seen.faults else 0
+
+
+def _look(kafka: Kafka) -> SeenCluster:
+    """Look at the cluster. Raises ClientError if no broker answers."""
+    cluster = kafka.run(operations.describe_cluster(), ANSWER_S)
+    found = kafka.run(topics.describe(), ANSWER_S)
+    quorum: Quorum | None = None
+    why = ""
+    try:
+        quorum = kafka.run(operations.describe_quorum(), ANSWER_S)
+    except ClientError as error:
+        why = str(error)
+    return SeenCluster([*_of_quorum(quorum), *_of_partitions(cluster, found)], _well(cluster, quorum, found), why)
+
+
+def _say(seen: SeenCluster, when: str) -> None:
+    for one in seen.faults:
+        colours.say(printable(f"{when}{one.fault}: {one.help}"), "red")
+    count = len(seen.faults)
+    if not seen.faults:
+        colours.say(printable(f"{when}{seen.well}"), "green")
+    elif not when:
+        print(f"{count} {'fault' if count == 1 else 'faults'}")
+
+
+def _tell_unseen(seen: SeenCluster) -> None:
+    if seen.unseen:
+        print(f"rayft: the quorum of controllers is not looked at: {seen.unseen}", file=sys.stderr)
+
+
+# ---- --watch
+
+
+def _watch(kafka: Kafka, how: str, seen: SeenCluster) -> int:
+    """Print what there is, and then each change of it, until Ctrl-C. Returns the exit code."""
+    _tell_unseen(seen)
+    shown = None
+    try:
+        while True:
+            if _lasting(seen) != shown:
+                shown = _lasting(seen)
+                _print_change(seen, how)
+            open_pipe()
+            time.sleep(WATCH_S)
+            seen = _look_again(kafka)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _look_again(kafka: Kafka) -> SeenCluster:
+    try:
+        return _look(kafka)
+    except ClientError as error:
+        return SeenCluster([HealthFault(f"no broker answers ({error})", "start brokers, or look at the network")], "")
+
+
+def _lasting(seen: SeenCluster) -> list[str]:
+    """What stays the same while nothing happens: without the seconds for which it has lasted."""
+    return [re.sub(r"\d+ s\b", "", one.fault) for one in seen.faults]
+
+
+def _print_change(seen: SeenCluster, how: str) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    if how == "table":
+        _say(seen, now.strftime("%H:%M:%S "))
+    else:
+        faults = [one._asdict() for one in seen.faults]
+        listing.show(
+            [{"time": now.isoformat(timespec="milliseconds"), "well": not faults, "faults": faults}], CHANGES, how
+        )
+    sys.stdout.flush()
 
 
 def _well(cluster: Cluster, quorum: Quorum | None, found: dict[str, Topic]) -> str:

@@ -117,9 +117,12 @@ def _follow(options: argparse.Namespace) -> int:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", RecordsLost)
         warnings.showwarning = lambda message, *_, **__: print(f"rayft: {printable(str(message))}", file=sys.stderr)
-        for some in follow(kafka, since, family=options.family, watch=_Watch()):
-            if rows.print(some):
-                break
+        try:
+            for some in follow(kafka, since, family=options.family, watch=_Watch()):
+                if rows.print(some):
+                    break
+        except KeyboardInterrupt:  # the end that somebody gives to what has none
+            pass
     return 0
 
 

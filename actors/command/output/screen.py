@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from actors.command.output import listing
 from actors.host import storage
 from actors.host.cluster import plan as plans
 from actors.host.cluster import probe
@@ -43,6 +44,18 @@ class Screen(Console):
 def text(words: object) -> Text:
     """Something as a text that is shown as it is."""
     return Text(printable(str(words)))
+
+
+NODES = listing.Listing({
+    "role": listing.TEXT, "id": listing.INT, "host": listing.TEXT, "port": listing.INT, "state": listing.TEXT,
+    "pid": listing.INT, "lag": listing.LONG,
+})  # fmt: skip
+"""The rows of nodes, for programs that want no more."""
+
+
+def is_cluster(directory: Path) -> bool:
+    """Whether a cluster was started in a directory."""
+    return plans.load(directory) is not None
 
 
 def state(directory: Path) -> dict[str, Any]:
@@ -140,17 +153,17 @@ def _controller_state(row: dict[str, Any], quorum: probe.QuorumSummary) -> str:
 
 
 def healthy(found: dict[str, Any]) -> bool:
-    """Whether a controller leads and every node is there."""
+    """Whether a controller leads, as far as that is told, and every node is there."""
     nodes = found["controllers"] + found["brokers"]
-    return found["leader_id"] >= 0 and all(row["state"] in ("leader", "follower", "active") for row in nodes)
+    leads = found["leader_id"] >= 0 or "quorum_unknown" in found
+    return leads and "no_answer" not in found and all(row["state"] in ("leader", "follower", "active") for row in nodes)
 
 
 def line(found: dict[str, Any]) -> str:
     """The cluster in one line."""
     brokers = found["brokers"]
     up = sum(row["state"] == "active" for row in brokers)
-    leader = f"controller {found['leader_id']} leads, epoch {found['leader_epoch']}"
-    text = f"{leader if found['leader_id'] >= 0 else 'no controller leads'} · {up} of {len(brokers)} brokers active"
+    text = f"{_leader(found)} · {up} of {len(brokers)} brokers active"
     if found["partitions"] is not None:
         text += f" · {found['partitions']} partitions"
         if found["under_replicated_partitions"]:
@@ -169,6 +182,16 @@ def line(found: dict[str, Any]) -> str:
     return text
 
 
+def _leader(found: dict[str, Any]) -> str:
+    if "no_answer" in found:
+        return f"no broker answers: {found['no_answer']} · before that"
+    if "quorum_unknown" in found:
+        return f"the quorum of controllers is not known: {found['quorum_unknown']}"
+    if found["leader_id"] < 0:
+        return "no controller leads"
+    return f"controller {found['leader_id']} leads, epoch {found['leader_epoch']}"
+
+
 def table(found: dict[str, Any]) -> Table:
     """The cluster as a table, one row for each node."""
     result = Table(
@@ -184,16 +207,23 @@ def table(found: dict[str, Any]) -> Table:
         for row in found[role]:
             colour = COLOURS.get(row["state"], "green")
             result.add_row(
-                text(row["id"]), role[:-1], text(f"{row['host']}:{row['port']}"), Text(row["state"], style=colour),
+                text(row["id"]), role[:-1], text(_place(row)), Text(row["state"], style=colour),
                 "" if row["pid"] is None else text(row["pid"]), "" if row["lag"] is None else text(row["lag"]),
             )  # fmt: skip
     return result
 
 
-def show(found: dict[str, Any], as_json: bool, console: Console) -> None:
-    """Print the state of a cluster."""
-    if as_json:
-        console.file.write(json.dumps(found, indent=2) + "\n")
-        console.file.flush()  # a reader of a pipe would otherwise see nothing until a whole block is there
-    else:
+def _place(row: dict[str, Any]) -> str:
+    return f"{row['host']}:{row['port']}" if row["host"] else "-"
+
+
+def show(found: dict[str, Any], how: str, console: Console) -> None:
+    """Print the state of a cluster: a table, its JSON, that on one line, or Arrow with a row for each node."""
+    if how == "table":
         console.print(table(found))
+    elif how == "arrow":
+        rows = [{"role": role[:-1], **row} for role in ("controllers", "brokers") for row in found[role]]
+        listing.show([{name: row.get(name) for name in NODES.kinds} for row in rows], NODES, how)
+    else:
+        console.file.write(json.dumps(found, indent=2 if how == "json" else None) + "\n")
+        console.file.flush()  # a reader of a pipe would otherwise see nothing until a whole block is there

@@ -103,6 +103,10 @@ WRONG = {
     "replica on each",
     ("topic", "partitions", "move", "t:x", "--to", "1", *CLOSED): "rayft: 't:x' is no topic: write TOPIC or "
     "TOPIC:PARTITION",
+    ("health", "--watch", "-o", "json", *CLOSED): "rayft: --watch has no end, and json has one: write -o jsonl, or leave "
+    "--watch out",
+    ("status", "--watch", "-o", "arrow", *CLOSED): "rayft: --watch has no end, and one stream of Arrow has one: write -o "
+    "jsonl, or leave --watch out",
     ("acl", "remove", *CLOSED): "rayft: this removes every rule of the cluster: name those that are meant, as in --topic "
     "NAME, or write --all",
     ("acl", "add", "--principal", "alice", "--operation", "read", "--topic", "t", *CLOSED): "rayft: 'alice' is no "
@@ -170,6 +174,7 @@ VERBS = [
     ("quota", "list"),
     ("config", "get", "brokers"),
     ("health",),
+    ("status",),
 ]
 
 
