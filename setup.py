@@ -7,6 +7,8 @@ RAYFT_SANITIZE=1  address and undefined-behaviour sanitizers, as tests/integrati
 RAYFT_ANNOTATE=1  an HTML page beside each module that shows where it touches Python
 RAYFT_BUILT=1     the modules were built in place just now: install without compiling them again
 
+A wheel also gets the completion of the command's words, which shtab makes (`actors/command/output/completions.py`).
+
 A first build must be quick, on any machine. What costs is the C compiler, and these are the rules:
 
 - Cython's typed memoryviews are 20,000 lines of C. They are compiled once, as `fastpath.cython_utility`, not in every
@@ -18,10 +20,12 @@ A first build must be quick, on any machine. What costs is the C compiler, and t
 """
 
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 DEBUG = os.environ.get("RAYFT_DEBUG") == "1"
 SANITIZE = os.environ.get("RAYFT_SANITIZE") == "1"
@@ -63,6 +67,22 @@ def extension(name: str, source: Path) -> Extension:
     return Extension(name, [str(source)], extra_compile_args=flags, extra_link_args=SANITIZERS)
 
 
+class WithCompletions(build_py):
+    """The step that collects Python sources, and behind it writes what is made of them."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        sys.path.insert(0, str(Path(__file__).parent))
+        from actors.command.output import completions
+
+        try:
+            completions.write(Path(self.build_lib, "actors", "command", "output"))
+        except ValueError as reason:  # without an environment of its own, a build takes what is there
+            print(f"rayft: {reason}", file=sys.stderr)
+
+
 sources = sorted(Path("fastpath").rglob("*.pyx"), key=lambda source: -source.stat().st_size)
 extensions = [extension(".".join(source.with_suffix("").parts), source) for source in sources]
 extensions.append(extension(MEMORYVIEWS, Path("fastpath/cython_utility.c")))
@@ -71,6 +91,7 @@ extensions.append(extension(MEMORYVIEWS, Path("fastpath/cython_utility.c")))
 if __name__ == "__main__":
     setup(
         options={"build_ext": {"parallel": CORES}},
+        cmdclass={"build_py": WithCompletions},
         ext_modules=[]
         if BUILT
         else cythonize(

@@ -39,6 +39,7 @@ COMMANDS = {
     "scrub": "read what is at rest in log directories, and say what is damaged",
     "replay": "tables from logs and checkpoints: the state at a time, and changes",
     "compact": "make a snapshot from a metadata log, without a controller",
+    "completion": "completion of these words for bash, zsh and fish",
 }
 """The sentence for each command, as `rayft --help` lists them. The file of `random-id` is `random_id.py`."""
 

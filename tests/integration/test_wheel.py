@@ -33,6 +33,11 @@ def test_a_wheel_runs_without_a_compiler(tmp_path: Path) -> None:
         pytest.skip(f"nothing to install from: {installed.stderr.strip().splitlines()[-1]}")
     assert installed.returncode == 0, installed.stderr
 
+    completed = subprocess.run(
+        [str(programs / "rayft"), "completion", "bash"], env=around, capture_output=True, check=True
+    )
+    assert b"complete -o bashdefault" in completed.stdout, "it was made when the wheel was built: shtab is not there"
+
     port, where = rays.free_port(), ("--dir", str(tmp_path / "data"))
     up = [
         str(programs / "rayft"),

@@ -236,6 +236,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.cluster.on_ray": {"ray", "yaml"},
     "actors.command.by_address.replaying": {"actors.arrow", "actors.replay", "pyarrow"},
     "actors.command.by_address.page": {"actors.page"},
+    "actors.command.output.completions": {"shtab"},
     "actors.command.output.screen": {"rich"},
     "actors.command.status": {"rich"},
     "actors.host.net.zookeeper_connection": {"kazoo"},
