@@ -17,6 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(required=True, metavar="list|add|remove", dest="verb")
     one = verbs.add_parser("list", help="the rules, or those that options name")
     _filter(one, ("literal", "prefixed", "match"))
+    common.as_of(one)
     common.listing(one)
     common.address(one)
     one = verbs.add_parser("add", help="rules for each principal, host, operation and resource")

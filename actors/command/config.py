@@ -16,6 +16,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--synonyms", action="store_true", help="also what else could give the value, the first that counts"
     )
+    common.as_of(one)
     common.listing(one)
     common.address(one)
     one = verbs.add_parser("set", help="give values")

@@ -74,6 +74,15 @@ def _printed(how: str) -> str:
     return how
 
 
+def as_of(parser: argparse.ArgumentParser) -> None:
+    """Add `--as-of`, which `by_address.moment` reads."""
+    parser.add_argument(
+        "--as-of",
+        metavar="WHEN",
+        help="as it was then: 14:02, 2026-11-21T14:02 (UTC), or an offset of the metadata log (now)",
+    )
+
+
 def ray(parser: argparse.ArgumentParser, help: str) -> None:
     """Add `--ray`, with or without the address of a Ray cluster."""
     parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help=help)

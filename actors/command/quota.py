@@ -17,6 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(required=True, metavar="list|set|remove", dest="verb")
     one = verbs.add_parser("list", help="all quotas, or those with the user, client id or address that options name")
     _entity(one)
+    common.as_of(one)
     common.listing(one)
     common.address(one)
     one = verbs.add_parser("set", help="give values")

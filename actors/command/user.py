@@ -13,6 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(required=True, metavar="list|set|delete", dest="verb")
     one = verbs.add_parser("list", help="who has a password, and for which mechanism")
     one.add_argument("users", nargs="*", metavar="USER", help="those only (all)")
+    common.as_of(one)
     common.listing(one)
     common.address(one)
     one = verbs.add_parser(

@@ -108,7 +108,7 @@ class KnownQuorum:
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise ClientError(
                 f"{server} does not give this login the metadata log: grant it CLUSTER_ACTION on the cluster "
-                f"(kafka-acls --add --cluster --operation ClusterAction --allow-principal User:NAME), {INSTEAD}",
+                f"(rayft acl add --cluster --operation cluster_action --principal User:NAME), {INSTEAD}",
                 code,
             )
         if code:

@@ -102,8 +102,13 @@ def _resource(options: argparse.Namespace) -> tuple[Resource, str | None]:
 
 def _list(options: argparse.Namespace) -> int:
     wanted = filter_of(options)
-    with connected(options) as kafka:
-        found = _run(kafka, operations.describe(wanted))
+    if options.as_of is not None:
+        from actors.command.by_address import moment
+
+        found = [rule for rule in moment.rules(options) if wanted.finds(rule)]
+    else:
+        with connected(options) as kafka:
+            found = _run(kafka, operations.describe(wanted))
     _show(found, options.output)
     return 0
 

@@ -48,6 +48,8 @@ def resource(text: str) -> Resource:
 
 def _get(options: argparse.Namespace) -> int:
     wanted = resource(options.resource)
+    if options.as_of is not None:
+        return _get_then(wanted, options)
     with connected(options) as kafka:
         found = kafka.run(operations.describe([wanted], options.names or None, synonyms=True))[wanted]
         if isinstance(found, ClientError):
@@ -57,6 +59,15 @@ def _get(options: argparse.Namespace) -> int:
             what = options.resource
             raise ClientError(f"{what} has no setting {missing[0]}: rayft config get {what} shows all that it has")
     show(found, options)
+    return 0
+
+
+def _get_then(wanted: Resource, options: argparse.Namespace) -> int:
+    """Print the settings that a resource had of its own at an earlier moment."""
+    from actors.command.by_address import moment
+
+    found = moment.configs(options, wanted)
+    show({name: one for name, one in found.items() if not options.names or name in options.names}, options)
     return 0
 
 

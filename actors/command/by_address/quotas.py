@@ -44,8 +44,13 @@ def _needed(options: argparse.Namespace) -> Entity:
 
 def _list(options: argparse.Namespace) -> int:
     wanted = _entity(options)
-    with connected(options) as kafka:
-        found = kafka.run(operations.describe(wanted))
+    if options.as_of is not None:
+        from actors.command.by_address import moment
+
+        found = {entity: some for entity, some in moment.quotas(options).items() if set(wanted) <= set(entity)}
+    else:
+        with connected(options) as kafka:
+            found = kafka.run(operations.describe(wanted))
     show(found, options.output)
     return 0
 

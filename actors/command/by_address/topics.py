@@ -59,10 +59,14 @@ def pairs(given: Iterable[str], example: str = "retention.ms=3600000") -> dict[s
 
 
 def _list(options: argparse.Namespace) -> int:
-    with connected(options) as kafka:
-        found = kafka.run(operations.describe())
-    rows = [_listed(one) for _, one in sorted(found.items()) if options.internal or not one.internal]
-    listing.show(rows, LISTED, options.output)
+    if options.as_of is not None:
+        from actors.command.by_address import moment
+
+        rows = moment.listed_topics(options)
+    else:
+        with connected(options) as kafka:
+            rows = [_listed(one) for _, one in sorted(kafka.run(operations.describe()).items())]
+    listing.show([one for one in rows if options.internal or not one["internal"]], LISTED, options.output)
     return 0
 
 
@@ -86,6 +90,12 @@ def _id(topic: Topic) -> str | None:
 
 
 def _describe(options: argparse.Namespace) -> int:
+    if options.as_of is not None:
+        from actors.command.by_address import moment
+
+        columns = [name for name in DESCRIBED.table if name not in ("earliest", "latest")]
+        listing.show(moment.described_topics(options), DESCRIBED._replace(table=columns), options.output)
+        return 0
     with connected(options) as kafka:
         found = kafka.run(operations.describe(options.topics))
         led = [

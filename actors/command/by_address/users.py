@@ -29,6 +29,8 @@ PASSWORD_BYTES_MAX = 1024
 
 
 def _list(options: argparse.Namespace) -> int:
+    if options.as_of is not None:
+        return _list_then(options)
     with connected(options) as kafka:
         found = kafka.run(scram.describe(options.users or None))
     rows, failed = [], []
@@ -42,6 +44,15 @@ def _list(options: argparse.Namespace) -> int:
         ]
     listing.show(rows, USERS, options.output)
     return _tell(failed)
+
+
+def _list_then(options: argparse.Namespace) -> int:
+    from actors.command.by_address import moment
+
+    found = [row for row in moment.users(options) if not options.users or row["user"] in options.users]
+    listing.show(sorted(found, key=lambda row: (row["user"], row["mechanism"])), USERS, options.output)
+    there = {row["user"] for row in found}
+    return _tell([f"user {one} had no password then" for one in dict.fromkeys(options.users) if one not in there])
 
 
 def _tell(sentences: list[str]) -> int:
