@@ -204,11 +204,12 @@ def test_quotas_are_told_and_set_again_when_the_answer_was_lost() -> None:
         "AlterClientQuotas",
         altered_quotas((bob, ErrorCode.INVALID_REQUEST), (ALICE, BUSY)), RESET, altered_quotas((ALICE, 0)),
     )  # fmt: skip
-    outcomes = world.run(quotas.alter({ALICE: {"a": 2.0, "b": None}, bob: {"a": 1.0}}))
+    outcomes = world.run(quotas.alter({ALICE: {"a": 2.0, "b": None, "c": 0.0}, bob: {"a": 1.0}}))
     assert outcomes[ALICE] is None and str(outcomes[bob]).startswith("quotas of user bob: ")
     assert [(one.key, one.value, one.remove) for one in asked[2].entries[0].ops] == [
         ("a", 2.0, False),
         ("b", 0.0, True),
+        ("c", 0.0, False),
     ]
     assert [len(request.entries) for request in asked] == [2, 1, 1]
 

@@ -1,6 +1,7 @@
 """`--as-of`: the listings of an earlier moment, out of a metadata log that Apache Kafka wrote and out of one of our own."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from actors.command import cli
 from actors.metadata.ops import ConfigSet, EntitySet, FeatureSet, Op, PartitionsSet, TopicSet
 from actors.wire.errors import ErrorCode
 from tests.unit.arrow.controller import FETCH, Controller
-from tests.unit.arrow.test_metadata_replay import GOLDEN, stored
+from tests.unit.arrow.test_metadata_replay import GOLDEN, snapshot, stored
 from tests.unit.replay import metadata_logs
 
 
@@ -107,7 +108,7 @@ LISTINGS: dict[tuple[str, ...], Any] = {
     ("config", "get", "brokers"): ["5"],
     ("config", "get", "broker:1"): [None, "2"],
     ("config", "get", "broker:1", "log.cleaner.threads"): ["2"],
-    ("config", "get", "group:g"): [],
+    ("config", "get", "group:1"): [],
 }
 COLUMN = {"acl": "resource", "user": "user", "quota": "value", "config": "value"}
 
@@ -122,6 +123,15 @@ def test_rules_users_quotas_and_settings_as_they_were(
     assert [row[COLUMN[words[0]]] for row in json.loads(out)] == LISTINGS[words]
     code, out, _ = ran(capsys, own, *words, "-o", "json", "--as-of", "1")
     assert json.loads(out) == [] and "hush" not in out
+
+
+def test_what_was_before_the_newest_snapshot_is_there_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = metadata_logs.batches(OPS, 1)
+    directory = metadata_logs.write(tmp_path, log)
+    with Controller(log) as leader:
+        leader.snapshots = [snapshot(directory, leader.high_watermark)]
+        code, out, err = ran(capsys, leader, "topic", "list", "-o", "json", "--as-of", "4")
+    assert (code, err) == (0, "") and [row["topic"] for row in json.loads(out)] == ["orders"]
 
 
 def test_a_user_who_had_no_password_then(own: Controller, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from actors.client.metadata import Broker, Partition, Topic
 from actors.client.operations.cluster import Cluster, Quorum, Replica
 from actors.command import acl, cli
 from actors.command.by_address import acls, connection, consuming, health, places, producing
+from actors.command.by_address.health import HealthFault
 from actors.command.by_address.places import PlaceInPartitions, Span
 from actors.command.output.record_format import PrintedRecord
 from actors.host.cluster import plan as plans
@@ -408,3 +409,12 @@ def test_a_fault_has_a_sentence_and_what_helps() -> None:
         "controller 3 does not follow the leader",
     ]
     assert [one.fault for one in health._of_quorum(quorum(-1, 5))] == ["no controller leads"]
+
+
+def test_a_fault_that_only_lasts_longer_is_no_change() -> None:
+    def seen(*seconds: int) -> health.SeenCluster:
+        faults = [HealthFault(f"controller 2 does not follow the leader for {one} s", "start it") for one in seconds]
+        return health.SeenCluster(faults, "")
+
+    assert health._lasting(seen(30)) == health._lasting(seen(31)) != health._lasting(seen(30, 30))
+    assert health._lasting(seen()) == []
