@@ -58,14 +58,14 @@ def listing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=_printed,
+        type=printed,
         choices=("table", "json", "jsonl", "arrow"),
         default="table",
         help="how it is printed (table); arrow is an IPC stream",
     )
 
 
-def _printed(how: str) -> str:
+def printed(how: str) -> str:
     """The form of a listing. Refused are Arrow's bytes where nobody could read them."""
     if how == "arrow" and sys.stdout.isatty():
         raise argparse.ArgumentTypeError("a terminal shows no Arrow: write > FILE or | COMMAND behind it")

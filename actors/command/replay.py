@@ -31,7 +31,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="only so many rows (50 on the screen); 0: all")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON object a row")
-    how.add_argument("-o", "--output", choices=("table", "jsonl"), default="table", help="jsonl is --json (table)")
+    how.add_argument(
+        "-o", "--output", type=common.printed, choices=("table", "jsonl", "arrow"), default="table",
+        help="jsonl is --json, arrow an IPC stream (table)",
+    )  # fmt: skip
 
 
 @common.only_prints

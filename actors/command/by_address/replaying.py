@@ -106,6 +106,8 @@ def _follow(options: argparse.Namespace) -> int:
     for option, value in (("--as-of", options.as_of), ("--sql", options.sql), ("--out", options.out)):
         if value:
             wrong(f"{option} does nothing beside --follow, which has no end: leave one of them out")
+    if options.output == "arrow":
+        wrong("--follow prints a line a change, and no Arrow: write -o jsonl; rayft.Replay(...).follow() gives batches")
     if options.table not in (None, "changes"):
         wrong(f"--follow prints changes, and not the table {options.table}: leave --table out")
     if options.limit is not None and options.limit < 0:

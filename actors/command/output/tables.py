@@ -299,11 +299,13 @@ def last_time(log: files.Partition) -> datetime.datetime | None:
 
 
 def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _Progress) -> None:
-    if given.limit and (given.json or given.out):
+    if given.limit and (given.json or given.out or given.output == "arrow"):
         rows = _first(rows, given.limit)
     if given.out is not None:
         count = write(rows, given.out)
         progress.say(f"{count} rows in {given.out}")
+    elif given.output == "arrow":
+        _stream(rows)
     elif given.json:
         if sys.stdout.isatty():
             progress.bar.stop()
@@ -312,6 +314,16 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
                 print(as_json(row))
     else:
         _show(rows, SCREEN_ROWS if given.limit is None else given.limit, progress)
+
+
+def _stream(rows: Iterator[pa.RecordBatch]) -> None:
+    """Write rows to standard output as one IPC stream, batch by batch."""
+    first = next(rows, None)
+    if first is None:
+        raise ValueError("there are no rows, not even columns: nothing was written.")
+    with pa.ipc.new_stream(unguarded(sys.stdout).buffer, first.schema) as out:
+        for one in chain([first], rows):
+            out.write_batch(one)
 
 
 def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:

@@ -145,6 +145,7 @@ def test_text_of_others_in_a_line_is_printable(capsys: pytest.CaptureFixture[str
         (["-b", "h:1", "--table", "log"], "the metadata log has no records of topics: rayft consume prints these"),
         (["-b", "h:1", "--topic", "t"], "the metadata log has no records of topics"),
         (["-b", "h:1", "--follow", "--as-of", "3"], "--as-of does nothing beside --follow"),
+        (["-b", "h:1", "--follow", "-o", "arrow"], "--follow prints a line a change, and no Arrow: write -o jsonl"),
         (["-b", "h:1", "--follow", "--sql", "select 1"], "--sql does nothing beside --follow"),
         (["-b", "h:1", "--follow", "--out", "f.jsonl"], "--out does nothing beside --follow"),
         (["-b", "h:1", "--follow", "--table", "topics"], "--follow prints changes, and not the table topics"),

@@ -49,6 +49,17 @@ def test_who_led_what_at_an_offset_and_now(path: Path, capsys: pytest.CaptureFix
     assert rows(capsys, *words, "--as-of", 11) == []
 
 
+def test_arrow_is_the_table_as_it_is(path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    def stream(*words: str) -> pa.Table:
+        assert cli.main(["replay", str(path), "--table", "partitions", "-o", "arrow", *words]) == 0
+        return pa.ipc.open_stream(capsysbinary.readouterr().out).read_all()
+
+    assert stream().equals(tables.state(path, tables=["partitions"])["partitions"])
+    assert stream("--limit", "2", "--columns", "topic").to_pylist() == [{"topic": "orders"}] * 2
+    nothing = stream("--where", "leader = 99")
+    assert nothing.num_rows == 0 and nothing.schema == tables.SCHEMAS["partitions"]
+
+
 @pytest.mark.parametrize(
     ("where", "found"),
     [
