@@ -310,6 +310,18 @@ def test_a_closed_pipe_ends_it_quietly(servers: str, name: str) -> None:
             process.kill()
 
 
+def test_a_profile_names_the_cluster(servers: str, name: str, tmp_path: Path) -> None:
+    made(servers, name)
+    (tmp_path / "rayft").mkdir()
+    addresses = ", ".join(f'"{one}"' for one in servers.split(","))
+    (tmp_path / "rayft" / "profiles.toml").write_text(f"[here]\nbootstrap.servers = [{addresses}]\n")
+    there = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert name in typed("", "topic", "list", "--profile", "here", env=there).text
+    assert name in typed("", "topic", "list", env=there | {"RAYFT_PROFILE": "here"}).text
+    wrong = typed("", "topic", "list", "--profile", "her", env=there)
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1) and wrong.err.endswith("only 'here'\n")
+
+
 def test_a_cluster_that_is_well(servers: str) -> None:
     check(
         typed(servers, "health"),
