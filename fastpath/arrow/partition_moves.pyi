@@ -10,3 +10,7 @@ REPLICAS: int
 
 class Moves:
     def of(self, columns: Columns) -> tuple[NDArray[np.int64], NDArray[np.uint8]]: ...
+
+Ids = tuple[int, ...]
+
+def writes(columns: Columns, row: int) -> list[tuple[int, int, Ids, int, Ids]]: ...

@@ -118,3 +118,30 @@ cdef class Moves:
             self.last[changes[i].row] = -1
         chosen = np.flatnonzero(kinds)
         return offsets[chosen], kinds[chosen]
+
+
+def writes(Columns columns, Py_ssize_t row):
+    """The writes to one partition since the last commit, oldest first, as (offset, leader before, ISR before, leader after, ISR
+    after): leaders are -1 for none, ISRs tuples in the order of the replicas. Raises IndexError."""
+    cdef Change* changes = columns.changes
+    cdef Py_ssize_t i
+    cdef Cells now
+    cdef Table* table
+    columns.check_row(row)
+    notes = [b for _, what, a, b in columns.notes if what == NOTE_RARE and a == row]
+    table, i = columns.table[row >> CHUNK_BITS], row & (CHUNK - 1)
+    now.replicas, now.isr, now.leader, now.flags = table.replicas[i], table.isr[i], table.leader[i], table.flags[i]
+    rare = columns.rare_at(row)
+    isr = columns._isr_of(&now, 0 if rare is None else rare[1])
+    found = []
+    for i in range(columns.changes_end - 1, columns.changes_head - 1, -1):
+        if changes[i].row != row:
+            continue
+        if changes[i].rare:
+            rare = notes.pop()
+        before = columns._isr_of(&changes[i].cells, 0 if rare is None else rare[1])
+        if changes[i].cells.flags & now.flags & LIVE:
+            found.append((changes[i].offset, changes[i].cells.leader, tuple(before), now.leader, tuple(isr)))
+        now, isr = changes[i].cells, before
+    found.reverse()
+    return found

@@ -90,3 +90,22 @@ def missing(View view, int64_t[::1] rows):
                 row[count], broker[count] = rows[i], replicas[1 + j]
                 count += 1
     return found[0][:count].copy(), found[1][:count].copy()
+
+
+def places(View view, int64_t[::1] rows):
+    """(rows of topics, partition numbers, first replicas) of some partitions: three int32 arrays. A partition without replicas has
+    the first replica -1. Raises IndexError."""
+    cdef Py_ssize_t i, at
+    cdef const Table* table
+    cdef const int32_t* replicas
+    cdef int32_t[::1] topic, number, first
+    found = [np.empty(rows.shape[0], dtype=np.int32) for _ in range(3)]
+    topic, number, first = found
+    for i in range(rows.shape[0]):
+        if rows[i] < 0 or rows[i] >= view.row_end:
+            raise IndexError(rows[i])
+        table, at = view.table[rows[i] >> CHUNK_BITS], rows[i] & (CHUNK - 1)
+        replicas = view.lists.at(table.replicas[at])
+        topic[i], number[i] = table.topic[at], table.number[at]
+        first[i] = replicas[1] if replicas[0] else -1
+    return tuple(found)

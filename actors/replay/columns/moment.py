@@ -63,15 +63,34 @@ class Moment:
         """The partitions, by row."""
         return self.pin.columns
 
-    @cached_property
+    @property
     def rows(self) -> NDArray[np.int64]:
-        """The rows of all partitions, by topic and number. Topics that are being deleted are left out."""
+        """The rows of all partitions, by topic and number, made anew each time. Topics that are being deleted are left
+        out."""
         return partition_columns.rows_of(self.columns, self.topics)
+
+    def page(self, first: int, count: int) -> NDArray[np.int64]:
+        """`rows[first:first + count]`, without making the others."""
+        begin = int(np.searchsorted(self._ends, first, side="right"))
+        end = int(np.searchsorted(self._ends, first + count, side="left")) + 1
+        before = int(self._ends[begin - 1]) if begin else 0
+        rows = partition_columns.rows_of(self.columns, self.topics[begin:end])
+        return rows[max(first - before, 0) : max(first + count - before, 0)]
 
     @property
     def partition_total(self) -> int:
         """How many partitions there are."""
-        return len(self.rows)
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        """How many partitions the topics have together, up to each of them by name."""
+        counts = [self.columns.partition_count(topic) for topic in self.topics]
+        return np.cumsum(np.array(counts, dtype=np.int64))
+
+    def copy(self) -> "Moment":
+        """This moment again, without what it remembers of questions that it was asked."""
+        return Moment(self.pin, self.counters, self.quorum)
 
     def partition(self, topic: str, number: int) -> int:
         """The row of a partition; -1: there is none."""

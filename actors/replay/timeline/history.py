@@ -26,7 +26,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from actors.metadata.image import Image
 from actors.ports import Buffer
@@ -54,6 +56,20 @@ class PinInfo(NamedTuple):
     offset: int
     time_ms: int
     """The time of the last batch before it, in ms since 1970."""
+
+
+class LogPieceImage(NamedTuple):
+    """An image into which a piece of a log was replayed, and nothing of it was committed."""
+
+    image: Image
+    starts: NDArray[np.int64]
+    """The first offset of each of its batches."""
+    times: NDArray[np.int64]
+    """The time of each of them, in ms since 1970."""
+
+    def time_ms(self, offset: int) -> int:
+        """The time of the batch with an offset, in ms since 1970."""
+        return int(self.times[int(np.searchsorted(self.starts, offset, side="right")) - 1])
 
 
 class History:
@@ -122,7 +138,8 @@ class History:
 
     @property
     def kept(self) -> list[Moment]:
-        """The moments that are kept, by offset."""
+        """The moments that are kept, by offset. Topics have the same rows in all of them. Ask them only for what they need
+        not remember (`Moment.copy`)."""
         return [one.moment for one in self._pins.all]
 
     @property
@@ -137,11 +154,11 @@ class History:
         if when is None:
             return self._now
         kept, is_last = self._kept(when)
-        if kept.offset == when or (is_last and self._now.offset == kept.offset):
-            return kept.moment
+        if is_last and self._now.offset == kept.offset:
+            return self._now
         moment = self._at_hand.get(when)
         if moment is None:
-            moment = self._replayed(kept, when)
+            moment = kept.moment.copy() if kept.offset == when else self._replayed(kept, when)
             if not is_last:  # what lies between two pins stays as it is
                 self._remember(when, moment)
         return moment
@@ -205,6 +222,18 @@ class History:
             kept = self._pins.all[0]
         found = self._copy(kept, until)
         yield from changes.gathered(found, found.read(self._pieces.since(kept.place), kept.offset), since, kinds)
+
+    def piece(self, since: int, until: int) -> "LogPieceImage":
+        """The state at `until`, with all that a piece of the log has changed and could undo. `since`: the offset of a pin.
+        Raises FileTruncated, CorruptLog."""
+        found = self._copy(self._kept(since)[0], until)
+        starts, times = [], []
+        for met in found.read(self._pieces.since(self._kept(since)[0].place), since):
+            found.replay(met)
+            starts.append(met.headers["base_offset"])
+            times.append(met.headers["max_timestamp"])
+        found.close()
+        return LogPieceImage(found.image, _joined(starts), _joined(times))
 
     # ---- the log grows
 
@@ -280,7 +309,7 @@ class History:
         if self._began < 0:
             if place is not None and place != self._pins.all[-1].place:
                 self._pin(place)
-            self._now = self._pins.all[-1].moment
+            self._now = self._pins.all[-1].moment.copy()
         elif self._began != self._now_before:  # the same is there until the transaction ends
             self._now = self._replayed(self._pins.all[-1], None)
         self._now_before = self._began
@@ -315,6 +344,10 @@ def _beginning(log: Partition) -> tuple[Any, ...]:
     base = log.segments[0].base_offset
     reaching = [one for one in log.checkpoints if one.end_offset >= base > 1]
     return tuple(sorted(reaching, key=lambda one: one.end_offset)[:1])
+
+
+def _joined(some: list[Any]) -> NDArray[np.int64]:
+    return np.concatenate(some) if some else np.empty(0, dtype=np.int64)
 
 
 def _just_before(since: int | datetime.datetime) -> int | datetime.datetime:

@@ -8,21 +8,22 @@ This file alone decides where in a log such a change is looked for, without read
 3. What happened to brokers is among the marks.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import NamedTuple
 
 from actors.replay.columns.moment import Moment
-from actors.replay.timeline.history import History
+from actors.replay.timeline.history import History, LogPieceImage
 from actors.replay.timeline.marks import Mark
 from actors.why.facts import TroubledPartition
 from actors.why.past import NEAR_MS, PastEvent
+from fastpath.arrow.partition_moves import writes
 
 PIECES_MAX = 40
-KINDS = ("isr", "leader")
+HELD_MAX = 4
+"""How many pieces are held for further questions."""
+Brokers = tuple[int, ...]
 AWAY = ("fenced", "gone")
 """The last words of marks of a broker that is not active from then on."""
 
@@ -37,8 +38,8 @@ class PartitionChange(NamedTuple):
     """`isr` or `leader`."""
     offset: int
     time_ms: int
-    old: tuple[int, ...]
-    new: tuple[int, ...]
+    old: Brokers
+    new: Brokers
     """The brokers in the ISR, or the leader alone; empty: no leader."""
 
 
@@ -48,7 +49,7 @@ class HistoryPast:
     def __init__(self, history: History, moment: Moment) -> None:
         self._history = history
         self._moment = moment
-        self._pieces: dict[tuple[int, int], pa.Table] = {}
+        self._pieces: OrderedDict[tuple[int, int], LogPieceImage] = OrderedDict()
         self._brokers = [one for one in history.marks(["broker"]) if one.offset < moment.offset]
 
     # ---- brokers
@@ -152,42 +153,48 @@ class HistoryPast:
         topic_id = columns.topic_id(columns.topic_of(row))
         later, epoch, read = self._moment.offset, columns.partition_epoch(row), 0
         for pin in reversed([one for one in self._history.kept if one.offset < self._moment.offset]):
-            then = _epoch(pin, topic, number, topic_id)
+            then = _epoch(pin, columns.topic_of(row), number, topic_id)
             if then == epoch:
                 later = pin.offset
                 continue
             read += 1
             if read > PIECES_MAX:
                 return
-            yield from reversed(self._changes(pin.offset, later, topic, number))
+            yield from reversed(self._changes(pin.offset, later, topic_id or b"", number))
             if then is None:
                 yield None
                 return
             later, epoch = pin.offset, then
 
-    def _changes(self, since: int, until: int, topic: str, number: int) -> list[PartitionChange]:
+    def _changes(self, since: int, until: int, topic_id: bytes, number: int) -> list[PartitionChange]:
         """The changes of a partition in a piece of the log, in their order."""
-        if (since, until) not in self._pieces:
-            found = list(self._history.changes(since, until, KINDS))
-            self._pieces[since, until] = pa.Table.from_batches(found) if found else None
-        table = self._pieces[since, until]
-        if table is None:
-            return []
-        chosen = table.filter(pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], number)))
-        return [_change(row) for row in chosen.select(COLUMNS).to_pylist()]
+        piece = self._pieces.get((since, until))
+        if piece is None:
+            piece = self._pieces[since, until] = self._history.piece(since, until)
+            while len(self._pieces) > HELD_MAX:
+                self._pieces.popitem(last=False)
+        topic = piece.image.topic_row(topic_id)
+        row = piece.image.partition(topic, number) if topic >= 0 else -1
+        return [] if row < 0 else [one for write in writes(piece.image, row) for one in _changes_of(piece, *write)]
 
 
-COLUMNS = ["offset", "timestamp", "kind", "old_ids", "new_ids"]
+def _changes_of(
+    piece: LogPieceImage, offset: int, leader: int, isr: Brokers, new_leader: int, new_isr: Brokers
+) -> Iterator[PartitionChange]:
+    time_ms = piece.time_ms(offset)
+    if leader != new_leader:
+        yield PartitionChange("leader", offset, time_ms, _leader(leader), _leader(new_leader))
+    if set(isr) != set(new_isr):
+        yield PartitionChange("isr", offset, time_ms, isr, new_isr)
 
 
-def _change(row: dict[str, Any]) -> PartitionChange:
-    time_ms = round(row["timestamp"].timestamp() * 1000)
-    return PartitionChange(row["kind"], row["offset"], time_ms, tuple(row["old_ids"]), tuple(row["new_ids"]))
+def _leader(leader: int) -> Brokers:
+    return (leader,) if leader >= 0 else ()
 
 
-def _epoch(pin: Moment, topic: str, number: int, topic_id: bytes | None) -> int | None:
-    """The partition epoch in an earlier moment; None: there was no such partition."""
-    row = pin.partition(topic, number)
-    if row < 0 or pin.columns.topic_id(pin.columns.topic_of(row)) != topic_id:
+def _epoch(pin: Moment, topic: int, number: int, topic_id: bytes | None) -> int | None:
+    """The partition epoch in a kept moment, by the row of its topic; None: there was no such partition."""
+    if topic >= pin.topic_rows_end or pin.columns.topic_id(topic) != topic_id:
         return None
-    return pin.columns.partition_epoch(row)
+    row = pin.columns.partition(topic, number)
+    return pin.columns.partition_epoch(row) if row >= 0 else None

@@ -24,7 +24,7 @@ from actors.replay.timeline.pieces import LogPlace
 STEP = 10_000
 """Records between two pins, as long as nothing was let go."""
 PINS_MAX = 1_000
-BYTES_MAX = 64 << 20
+BYTES_MAX = 48 << 20
 """What pins hold at most, in bytes, besides the last one."""
 
 CHUNK_BYTES = 33 * 4096

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from actors.replay.columns.moment import Moment
 from actors.why.facts import EXAMPLES_MAX, ClusterFacts, Trouble, TroubledPartition
-from fastpath.arrow import partition_columns
 from fastpath.image import troubled_rows
 
 Rows = NDArray[np.int64]
@@ -21,8 +20,7 @@ def facts_of(moment: Moment) -> ClusterFacts:
     ranks = _ranks(moment)
     leaderless, short, elsewhere = (_visible(moment, ranks, rows) for rows in troubled_rows.troubled(moment.columns))
     lacking_rows, lacking = troubled_rows.missing(moment.columns, short)
-    preferred = partition_columns.partitions(moment.columns, elsewhere)["replicas"]
-    firsts = preferred[1][preferred[0][:-1]] if len(elsewhere) else np.empty(0, dtype=np.int32)
+    _, _, firsts = troubled_rows.places(moment.columns, elsewhere)
     brokers = _brokers(moment)
     return ClusterFacts(
         now_ms=moment.time_ms,
@@ -50,7 +48,7 @@ def _ranks(moment: Moment) -> NDArray[np.int64]:
 
 def _visible(moment: Moment, ranks: NDArray[np.int64], rows: Rows) -> Rows:
     """Rows without those of topics that are being deleted."""
-    return rows[ranks[partition_columns.partitions(moment.columns, rows)["topic"]] >= 0] if len(rows) else rows
+    return rows[ranks[troubled_rows.places(moment.columns, rows)[0]] >= 0]
 
 
 def _by_broker(moment: Moment, ranks: NDArray[np.int64], rows: Rows, brokers: NDArray[np.int32]) -> dict[int, Trouble]:
@@ -61,8 +59,8 @@ def _trouble(moment: Moment, ranks: NDArray[np.int64], rows: Rows) -> Trouble:
     """The number of some partitions, and the first of them by topic and number."""
     if not len(rows):
         return Trouble()
-    found = partition_columns.partitions(moment.columns, rows)
-    keys = ranks[found["topic"]] << 32 | found["number"]
+    topics, numbers, _ = troubled_rows.places(moment.columns, rows)
+    keys = ranks[topics] << 32 | numbers
     first = np.argpartition(keys, min(EXAMPLES_MAX, len(keys)) - 1)[:EXAMPLES_MAX]
     first = first[np.argsort(keys[first])]
     return Trouble(len(rows), tuple(_partition(moment, row) for row in rows[first].tolist()))

@@ -31,6 +31,10 @@ def test_the_rows_are_those_of_the_twin(ops):
     assert [set(keys(rows)) for rows in found] == list(twin.troubled(slow.state["partitions"]))
     assert all(np.all(np.diff(rows) > 0) for rows in found)
     every = np.array([row for row in range(image.row_end) if image.is_partition(row)], dtype=np.int64)
+    topics, numbers, firsts = troubled_rows.places(image.view(), every)
+    assert topics.tolist() == [image.topic_of(row) for row in every.tolist()]
+    assert numbers.tolist() == [image.number(row) for row in every.tolist()]
+    assert firsts.tolist() == [image.replicas(row)[0] for row in every.tolist()]
     rows, brokers = troubled_rows.missing(image.view(), every)
     pairs = list(zip(keys(rows), brokers.tolist(), strict=True))
     assert set(pairs) == twin.missing(slow.state["partitions"]) and len(pairs) == len(set(pairs))
@@ -40,3 +44,5 @@ def test_rows_that_are_not_there_are_refused():
     for row in (-1, 0, 1 << 40):
         with pytest.raises(IndexError):
             troubled_rows.missing(Image().view(), np.array([row], dtype=np.int64))
+        with pytest.raises(IndexError):
+            troubled_rows.places(Image().view(), np.array([row], dtype=np.int64))

@@ -3,6 +3,7 @@
 import datetime
 import random
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,7 @@ def test_threads_read_while_the_log_grows(family: str, tmp_path: Path) -> None:
     try:
         for batch in made[1:]:
             history.append(bytes(batch.data))
+            time.sleep(0.002)  # so that readers come between two of them
     finally:
         done.set()
         for one in threads:
@@ -303,4 +305,19 @@ def test_damage_is_told_once_and_left_out_each_time(tmp_path: Path) -> None:
     for end in (5, 15, 18):
         same(history.state(end), replay.state(folder, end, on_damage=lambda _: None))
     assert len(told) == count
+    history.close()
+
+
+def test_a_page_is_a_piece_of_all_rows_and_pins_remember_nothing(tmp_path: Path) -> None:
+    """What a moment remembers, for a question that was asked, is not kept with its pin."""
+    path, _ = written(tmp_path, "released", 3, 300)
+    history = replay.History(path, step=10)
+    for pin in history.pins:
+        moment = history.at(pin.offset)
+        assert moment.partition_total == len(moment.rows)
+        for first in range(moment.partition_total + 2):
+            for count in (0, 1, 3, 1_000):
+                assert moment.page(first, count).tolist() == moment.rows[first : first + count].tolist()
+    assert history.at(history.pins[3].offset) is history.at(history.pins[3].offset)
+    assert all(set(vars(one)) == {"pin", "counters", "quorum", "offset", "time_ms"} for one in history.kept)
     history.close()

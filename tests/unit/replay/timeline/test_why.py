@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from actors import replay
 from actors.replay.timeline import past
@@ -11,6 +13,7 @@ from actors.replay.timeline.past import HistoryPast
 from actors.why.facts import TroubledPartition
 from tests.unit.replay import metadata_logs
 from tests.unit.replay.metadata_logs import Record
+from tests.unit.replay.timeline.test_history import PHASES, written
 
 TOPIC = metadata_logs.TOPIC
 DIRS = [bytes([one]) * 16 for one in (1, 2)]
@@ -162,3 +165,31 @@ def test_only_so_many_pieces_of_a_log_are_read_for_a_question(tmp_path: Path, mo
     steps = [(5_000, [change(0, isr=[1, 3])])]
     steps += [(6_000 + n, [change(0, leader=1 + n % 2 * 2)]) for n in range(8)]
     assert sentences(tmp_path, *steps)[0] == "orders-0: replica 2 is not in the ISR"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(st.integers(0, 1 << 20), st.sampled_from(["drafts", "released"]), st.sampled_from([1, 9, 10_000]))
+def test_the_life_of_a_partition_is_what_the_changes_say(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, family: str, step: int
+) -> None:
+    """Of each partition that is left in a random log: its changes of leader and ISR since its topic was made, by offset."""
+    path, _ = written(tmp_path_factory.mktemp("log"), family, seed)
+    rows = [row for batch in replay.changes(path, kinds=["leader", "isr", "topic"]) for row in batch.to_pylist()]
+    made: dict[str, int] = {}
+    for row in rows:
+        if row["kind"] == "topic" and row["new"] is not None:
+            made[row["topic"]] = row["offset"]
+    with replay.History(path, step=step) as found:
+        asked = HistoryPast(found, found.now)
+        for row in found.table("partitions").to_pylist():
+            wanted = [
+                (one["offset"], one["kind"], tuple(one["old_ids"]), tuple(one["new_ids"]))
+                for one in rows
+                if (one["topic"], one["partition"]) == (row["topic"], row["partition"])
+                and one["offset"] > made[row["topic"]]
+            ]
+            life = [one for one in asked.life(row["topic"], row["partition"]) if one is not None]
+            told = [(one.offset, one.kind, one.old, one.new) for one in reversed(life)]
+            assert sorted(told) == sorted(wanted) and [one.offset for one in life] == sorted(
+                (one.offset for one in life), reverse=True
+            )
