@@ -152,8 +152,8 @@ class Gathering:
         self._kinds = frozenset(kinds)
         self._few: list[Change] = []
         """The changes that are not of partitions."""
-        self._gone: dict[int, str] = {}
-        """The names of deleted topics, by their rows."""
+        self._gone: dict[int, tuple[int, str]] = {}
+        """The topics that were deleted, by their rows: where, and their names."""
         self._starts: list[Any] = []
         self._times: list[Any] = []
 
@@ -168,9 +168,8 @@ class Gathering:
         """The changes since the last call, as one Arrow batch; none if nothing changed, or if a metadata transaction is
         open: its changes count when it has ended."""
         if self.records and self._found.image.open_transaction < 0:
-            yield from _told(
-                self._found.image, self._few, self._gone, self._starts, self._times, self._since, self._kinds
-            )
+            gone = {row: name for row, (_, name) in self._gone.items()}
+            yield from _told(self._found.image, self._few, gone, self._starts, self._times, self._since, self._kinds)
             self._forget()
 
     def drained(self) -> tuple[list[Change], Any, Any]:
@@ -196,8 +195,13 @@ class Gathering:
         """Leave out the changes of a transaction that is still open where the log ends."""
         began = self._found.image.open_transaction
         if began >= 0:
-            self._few = [one for one in self._few if one.offset < began]
+            self._take_back(began)
             self._found.close()
+
+    def _take_back(self, began: int) -> None:
+        """Forget what a metadata transaction would have changed that began at an offset and came to nothing."""
+        self._few = [one for one in self._few if one.offset < began]
+        self._gone = {row: one for row, one in self._gone.items() if one[0] < began}
 
     def _replay(self, met: Met) -> None:
         found, image = self._found, self._found.image
@@ -213,11 +217,11 @@ class Gathering:
             if isinstance(op, TopicGone):
                 row = image.topic_row(op.id)
                 if row >= 0:
-                    self._gone[row] = image.names.get(row).name
+                    self._gone[row] = offset, image.names.get(row).name
             began = image.open_transaction
             found.replay_ops(met, [(offset, op)])
             if isinstance(op, Transaction) and op.edge == "abort":
-                self._few = [one for one in self._few if one.offset < began]
+                self._take_back(began)
             after = self._look[type(op)](image, op)
             self._few += [
                 change._replace(offset=offset, new=then.new)

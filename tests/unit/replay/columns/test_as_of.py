@@ -148,6 +148,25 @@ def test_only_what_a_transaction_has_ended_with_is_there(tmp_path: Path, edge: A
     assert told == [(0, "feature"), *([(2, "topic"), (3, "feature")] if topics else [])]
 
 
+def test_a_topic_that_an_aborted_transaction_deleted_gives_its_name_to_no_other(tmp_path: Path) -> None:
+    """A topic that was made and deleted in it leaves a free row, which the next topic takes."""
+    records: list[metadata_logs.Record] = [
+        (23, 0, "BeginTransactionRecord", {}),
+        (2, 0, "TopicRecord", {"name": "a", "topic_id": metadata_logs.OTHER}),
+        (9, 0, "RemoveTopicRecord", {"topic_id": metadata_logs.OTHER}),
+        (25, 0, "AbortTransactionRecord", {}),
+        (2, 0, "TopicRecord", {"name": "b", "topic_id": metadata_logs.TOPIC}),
+        (3, 1, "PartitionRecord", {
+            "partition_id": 0, "topic_id": metadata_logs.TOPIC, "replicas": [1, 2], "isr": [1, 2], "leader": 1,
+            "leader_epoch": 0, "partition_epoch": 0,
+        }),
+        (5, 1, "PartitionChangeRecord", {"partition_id": 0, "topic_id": metadata_logs.TOPIC, "isr": [1]}),
+    ]  # fmt: skip
+    path = metadata_logs.write(tmp_path, [metadata_logs.released(records)], metadata_logs.RELEASED)
+    rows = [row for batch in replay.changes(path, kinds=["isr", "topic"]) for row in batch.to_pylist()]
+    assert [(row["kind"], row["topic"]) for row in rows] == [("topic", "b"), ("isr", "b")]
+
+
 def told(path: Path, *args: Any, **options: Any) -> list[tuple[Any, ...]]:
     return [
         (

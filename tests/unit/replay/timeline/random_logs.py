@@ -36,6 +36,7 @@ class _World:
         self.topics: dict[str, tuple[bytes, dict[int, list[int]]]] = {}
         self.brokers: dict[int, bool] = {}
         self.epoch = 0
+        """Goes up by far more than brokers that are gone can raise the epoch of a partition: epochs never go back."""
         self.rules: list[bytes] = []
 
     def partition(self) -> tuple[bytes, int, list[int]] | None:
@@ -104,7 +105,7 @@ def _draft_ops(world: _World, level: int) -> Iterator[Op]:
         if found:
             topic_id, number, replicas = found
             isr = world.isr(replicas)
-            world.epoch += 1
+            world.epoch += 1_000
             extra = RARE if choose.random() < 0.1 else None
             leader = choose.choice([*isr, -1])
             yield PartitionsChanged.one(topic_id, number, isr, leader, world.epoch, world.epoch, extra=extra)
@@ -112,7 +113,7 @@ def _draft_ops(world: _World, level: int) -> Iterator[Op]:
         found = world.partition()
         if found:
             topic_id, number, replicas = found
-            world.epoch += 1
+            world.epoch += 1_000
             yield PartitionsSet.one(
                 topic_id, number, replicas, replicas[:1], replicas[0], world.epoch, world.epoch,
                 adding=tuple(replicas[1:2]), removing=(),
@@ -129,15 +130,15 @@ def _draft_ops(world: _World, level: int) -> Iterator[Op]:
             yield BrokerGone(id)
         else:
             world.brokers[id] = True
-            world.epoch += 1
+            world.epoch += 1_000
             yield BrokerSet(id, world.epoch, choose.randbytes(16), (EndPoint("P", "h", 9000 + id),), fenced=False)
     elif what < 0.9:
         yield ConfigSet(
             choose.choice((2, 4)), choose.choice("ab1"), choose.choice("xy"), choose.choice(("1", "2", None))
         )
     elif what < 0.95:
-        world.epoch += 1
-        yield ProducerIdsSet(1, 1, world.epoch * 1000)
+        world.epoch += 1_000
+        yield ProducerIdsSet(1, 1, world.epoch)
 
 
 def released(seed: int, steps: int) -> list[Batch]:

@@ -22,7 +22,7 @@ from tests.unit.replay import metadata_logs
 from tests.unit.replay.timeline import random_logs
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-RANDOM = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+RANDOM = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 MOMENTS = 20
 
 
@@ -137,6 +137,20 @@ def test_a_history_begins_at_the_oldest_checkpoint_that_reaches_the_log(tmp_path
     history.close()
 
 
+def test_a_log_that_lacks_only_the_first_leader_is_whole(tmp_path: Path) -> None:
+    """A log that begins at offset 1 lacks nothing, so a checkpoint beside it is not where the history begins."""
+    made = metadata_logs.batches(metadata_logs.ops(), 1)
+    folder = metadata_logs.write(tmp_path, made[1:])
+    at = replayed(folder, 15)
+    parts = snapshot.encode(at.image.pin(), 3, 2, at.quorum.timestamp_ms, None)
+    (folder / f"{15:020}-{3:010}.checkpoint").write_bytes(b"".join(bytes(part) for part in parts))
+    history = replay.History(folder, step=1)
+    assert history.first.offset == 0
+    for end in (0, 1, 8, 15, 17, None):
+        same(history.state(end), replay.state(folder, end), but=["controllers"])
+    history.close()
+
+
 def test_a_checkpoint_alone_is_a_history_of_one_moment(tmp_path: Path) -> None:
     whole = metadata_logs.write(tmp_path / "whole", metadata_logs.batches(metadata_logs.ops(), 1))
     at = replayed(whole, 15)
@@ -164,9 +178,16 @@ def test_a_transaction_that_stays_open_is_left_out_until_it_ends(tmp_path: Path)
         bytes(metadata_logs.released([(12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": 2})], 3).data)
     )
     assert history.now.topics == [] and history.now.features == {"f": 1}
+    late = time_of(10_000)
+    assert history.at(late).features == history.at(6).features == {"f": 1}
     history.append(bytes(metadata_logs.released([(24, 0, "EndTransactionRecord", {})], 4).data))
     assert history.table("topics").num_rows == 1 and history.now.features == {"f": 2}
+    assert history.at(late).features == {"f": 2}, "a time behind the end is what the end is now"
     assert history.at(4).features == {"f": 1} and history.now is history.at(None) is history.at(5)
+    for offset in (5, 6):
+        level = (12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": offset})
+        history.append(bytes(metadata_logs.released([level], offset, 20_000).data))
+    assert history.at(6).features == {"f": 5}, "an offset that was behind the end has come"
     history.close()
 
 

@@ -51,7 +51,9 @@ def test_each_kind_of_mark(tmp_path: Path) -> None:
     history.close()
 
 
-def test_an_aborted_transaction_leaves_no_mark_and_one_that_ends_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_an_aborted_transaction_leaves_no_mark_and_one_that_ends_all(tmp_path: Path, step: int) -> None:
+    """Whether the log is read batch by batch or at once."""
     begin: metadata_logs.Record = (23, 0, "BeginTransactionRecord", {})
     rule: metadata_logs.Record = (18, 0, "AccessControlEntryRecord", RULE)
     found = [
@@ -61,7 +63,7 @@ def test_an_aborted_transaction_leaves_no_mark_and_one_that_ends_all(tmp_path: P
         metadata_logs.released([(24, 0, "EndTransactionRecord", {})], 6, 4000),
         metadata_logs.released([(19, 0, "RemoveAccessControlEntryRecord", {"id": bytes([9]) * 16})], 7, 5000),
     ]  # fmt: skip
-    history = replay.History(metadata_logs.write(tmp_path, found, metadata_logs.RELEASED))
+    history = replay.History(metadata_logs.write(tmp_path, found, metadata_logs.RELEASED), step=step)
     assert told(history) == [
         (4, 2000, "security", "acl set", 1),
         (5, 3000, "setting", "topic:a x", 1),
