@@ -4,6 +4,7 @@
 >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
 ...     print(cluster.bootstrap_servers)
 >>> table = rayft.read("localhost:9092", "orders", start="2026-11-01").read_all()  # of any Kafka, as Arrow
+>>> rayft.write("localhost:9092", "copy", table)  # and back
 >>> rayft.Replay("localhost:9092").state(as_of=1998182)  # its metadata, at any moment
 
 This module is the public API. A name's module is imported on first use, so `import rayft` alone loads nothing else.
@@ -17,18 +18,20 @@ if TYPE_CHECKING:
     from actors import replay
     from actors.arrow.metadata_replay import Replay
     from actors.arrow.reading import read
+    from actors.arrow.writing import write
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
     from actors.pipeline import spark
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "read", "replay", "spark"]
+__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "read", "replay", "spark", "write"]
 
 _WHERE = {
     "Cluster": "actors.host.cluster.on_processes",
     "ClusterError": "actors.host.cluster_error",
     "Replay": "actors.arrow.metadata_replay",
     "read": "actors.arrow.reading",
+    "write": "actors.arrow.writing",
 }
 
 _MODULES = {"replay": "actors.replay", "spark": "actors.pipeline.spark"}

@@ -33,6 +33,15 @@ class Unspoken(ClientError):
     """Client and server have no version of a request in common."""
 
 
+class RecordRefused(ClientError):
+    """A server does not take a batch because of one of its records."""
+
+    def __init__(self, sentence: str, code: int, record: int) -> None:
+        super().__init__(sentence, code)
+        self.record = record
+        """The number of the record in the batch, from 0."""
+
+
 class Action(enum.Enum):
     """The reaction to an error code."""
 

@@ -103,6 +103,7 @@ class ClientConfig:
     request_bytes_max: int = 1_048_576
     batch_bytes: int = 16_384
     linger_ms: int = 5
+    buffer_bytes: int = 33_554_432
     create_topics: bool = True
     idle: tuple[str, ...] = field(default=(), repr=False)
     """The names that were given and have no effect here."""
@@ -181,6 +182,7 @@ SETTINGS: dict[str, Setting] = {
     "max.request.size": _setting("request_bytes_max", 1000),
     "batch.size": _setting("batch_bytes"),
     "linger.ms": _setting("linger_ms"),
+    "buffer.memory": _setting("buffer_bytes"),
     "allow.auto.create.topics": _flag("create_topics"),
 }
 
@@ -202,7 +204,7 @@ SECRET = frozenset({
 ALIASES = {"sasl.mechanisms": "sasl.mechanism", "metadata.broker.list": "bootstrap.servers"}
 """Java's name of each of librdkafka's names."""
 IDLE = frozenset({
-    "auto.commit.interval.ms", "buffer.memory", "client.dns.lookup", "compression.gzip.level", "compression.lz4.level",
+    "auto.commit.interval.ms", "client.dns.lookup", "compression.gzip.level", "compression.lz4.level",
     "compression.zstd.level", "enable.auto.commit", "enable.metrics.push", "exclude.internal.topics",
     "group.instance.id", "group.protocol", "group.remote.assignor", "heartbeat.interval.ms", "interceptor.classes",
     "internal.throw.on.fetch.stable.offset.unsupported", "key.deserializer", "key.serializer", "max.block.ms",

@@ -4,11 +4,14 @@ Rules:
 
 1. Batches of a partition are written in the order in which they are given. The first one of a producer that a partition
    does not know goes alone, since a leader that knows nothing of a producer takes any sequence number. Behind it several
-   are under way. What has failed is sent again with its numbers, in order, and a leader leaves out what it has.
+   are under way. What has failed is sent again with its numbers, in order, and a leader leaves out what it has. Without
+   numbers (enable.idempotence=false) what is sent again may come behind what was sent later, as with Java's producer.
 2. The outcome of a batch whose time is over is unknown. The producer then takes a new producer id; in a transaction, all
    that is left is to abort it. A commit whose outcome is unknown can only be asked for again: an abort would succeed after
    it as well, and who writes the records once more then has them twice.
-3. Transactions speak the protocol of transaction version 0 and 1 (the client adds partitions), which all brokers take.
+3. A batch that is too large for its topic is divided (`halves.py`), down to one record. The parts have its numbers, so
+   nothing changes for the batches behind it.
+4. Transactions speak the protocol of transaction version 0 and 1 (the client adds partitions), which all brokers take.
 
 KIP-98, KIP-360, KIP-447 (offsets with a group's member).
 """
@@ -19,8 +22,9 @@ from typing import Any, NamedTuple
 
 from actors.client.asks import AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Purpose, Reply, Steps
 from actors.client.connection import Lost
-from actors.client.errors import NAMES, Action, ClientError, action, refused
+from actors.client.errors import NAMES, Action, ClientError, RecordRefused, action, refused
 from actors.client.metadata import Metadata
+from actors.client.operations.halves import TOO_LARGE, halves
 from actors.client.operations.leaders import Part, by_topic, existing
 from actors.client.properties import ClientConfig
 from actors.wire.errors import ErrorCode
@@ -52,16 +56,42 @@ class Placed(NamedTuple):
     """The offset of its first record; -1: it is not known (acks=0, or it had been written by an earlier try)."""
     timestamp: int
     """The timestamp of its records, ms, where the log decides the time; else -1."""
+    last: int = -1
+    """The offset of its last record, if it was divided, since records of others may lie between the parts; else -1."""
+
+
+class Piece(NamedTuple):
+    """Some records of a batch that was divided, which were written."""
+
+    first: int
+    """The number of the first one in the batch that was given."""
+    records: int
+    placed: Placed
+
+
+class PartlyWritten(ClientError):
+    """A batch was divided, and not all of its parts were written."""
+
+    def __init__(self, error: ClientError, pieces: list[Piece]) -> None:
+        super().__init__(str(error), error.code)
+        self.error = error
+        """The error of the first part that was not written."""
+        self.pieces = pieces
 
 
 class _Batch:
     """A batch that is to be written."""
 
-    __slots__ = ("count", "data", "found", "part", "sequence")
+    __slots__ = ("count", "data", "first", "found", "part", "pieces", "sequence")
 
-    def __init__(self, part: Part, data: Buffer) -> None:
+    def __init__(self, part: Part, data: Buffer, first: int = 0) -> None:
+        """`first`: the number of its first record in the batch that was given."""
         self.part = part
-        self.data = data if isinstance(data, bytearray) else bytearray(data)
+        self.first = first
+        self.pieces: list[_Batch] = []
+        """The batches that it was divided into."""
+        view = memoryview(data).cast("B")
+        self.data = memoryview(bytearray(view)) if view.readonly else view
         try:
             header = batches.header(self.data)
         except batches.CorruptBatch as error:
@@ -79,12 +109,43 @@ class _Batch:
         _PRODUCER.pack_into(self.data, _PRODUCER_AT, producer_id, epoch, self.sequence)
         if transactional:
             self.data[_ATTRIBUTES_AT + 1] |= TRANSACTIONAL
-        crc = crc32c(memoryview(self.data)[_ATTRIBUTES_AT:])
+        crc = crc32c(self.data[_ATTRIBUTES_AT:])
         self.data[_CRC_AT : _CRC_AT + 4] = crc.to_bytes(4, "big")
+
+    def leaves(self) -> "list[_Batch]":
+        """The batches that are sent for it, in order."""
+        return [leaf for one in self.pieces for leaf in one.leaves()] if self.pieces else [self]
+
+    def divide(self) -> None:
+        """Divide it into two. Raises ClientError."""
+        first, second = halves(self.data)
+        self.pieces = [_Batch(self.part, first, self.first)]
+        self.pieces.append(_Batch(self.part, second, self.first + self.pieces[0].count))
+        if self.sequence >= 0:
+            self.pieces[0].sequence = self.sequence
+            self.pieces[1].sequence = (self.sequence + self.pieces[0].count) % SEQUENCES
+
+    def outcome(self) -> Placed | ClientError | None:
+        """The place of the whole batch, or the first error; None: not all of it is decided."""
+        leaves = self.leaves()
+        if not self.pieces or any(leaf.found is None for leaf in leaves):
+            return self.found
+        pieces = [Piece(leaf.first, leaf.count, leaf.found) for leaf in leaves if isinstance(leaf.found, Placed)]
+        error = next((leaf.found for leaf in leaves if isinstance(leaf.found, ClientError)), None)
+        if error is not None:
+            return PartlyWritten(error, pieces)
+        first = min((piece.placed for piece in pieces), key=lambda placed: placed.offset)
+        return first._replace(last=max(_end(piece.placed, piece.records) for piece in pieces))
+
+
+def _end(placed: Placed, count: int) -> int:
+    """The offset of the last record of a batch; -1: it is not known."""
+    return placed.offset + count - 1 if placed.offset >= 0 else -1
 
 
 class Producer:
-    """A producer of batches. Its operations run one after the other."""
+    """A producer of batches. Its operations run one after the other, but for `send`: behind `introduce` or `begin` several
+    may be under way for partitions of their own."""
 
     def __init__(self, config: ClientConfig) -> None:
         if config.idempotent and config.in_flight_max > IN_FLIGHT_MAX:
@@ -108,6 +169,8 @@ class Producer:
         """What `maybe_committed` says."""
         self._fenced: ClientError | None = None
         """The error if another producer has taken over, so that nothing is sent any more; None: none has."""
+        self.divided = 0
+        """How many batches were too large for their topics."""
 
     @property
     def maybe_committed(self) -> bool:
@@ -115,6 +178,11 @@ class Producer:
         return self._commits
 
     # ---- batches
+
+    def introduce(self) -> Steps[None]:
+        """Get a producer id, if batches need one."""
+        if self._config.idempotent and self._id < 0:
+            yield from self._introduce()
 
     def send(self, data: Iterable[tuple[Part, Buffer]]) -> Steps[list[Placed | ClientError]]:
         """Write whole batches (magic 2, one for each entry), of which a partition may have several. Returns the result
@@ -128,8 +196,7 @@ class Producer:
         transactional = self._config.transactional_id is not None
         if transactional:
             self._transaction()
-        if self._config.idempotent and self._id < 0:
-            yield from self._introduce()
+        yield from self.introduce()
         whole = False
         try:
             if transactional:
@@ -137,9 +204,9 @@ class Producer:
             yield from self._deliver(given)
             whole = True
         finally:
-            if not whole or any(isinstance(one.found, ClientError) for one in given):
+            if not whole or any(isinstance(one.outcome(), ClientError) for one in given):
                 self._uncertain()
-        return [one.found or ClientError("nothing is known of it") for one in given]
+        return [one.outcome() or ClientError("nothing is known of it") for one in given]
 
     def _uncertain(self) -> None:
         """Give up the numbers, since some batches were not written, or may not have been: numbers of later ones would
@@ -153,9 +220,11 @@ class Producer:
         left: dict[Part, list[_Batch]] = {}
         for one in given:
             left.setdefault(one.part, []).append(one)
-        attempt, fresh = 0, False
+        attempt, fresh, id = 0, False, (self._id, self._epoch)
         while left:
             metadata: Metadata = yield Know(tuple({topic for topic, _ in left}), fresh=fresh)
+            if id != (self._id, self._epoch):
+                raise ClientError("other batches of the producer have failed, and their numbers with them")
             self._number(left)
             asks, groups = self._requests(metadata, left)
             replies = yield asks
@@ -164,7 +233,7 @@ class Producer:
                 again = self._take(some, reply, metadata) or again
             progress = len(left), sum(map(len, left.values()))
             for part in list(left):
-                left[part] = [one for one in left[part] if one.found is None]
+                left[part] = [leaf for one in left[part] for leaf in one.leaves() if leaf.found is None]
                 if not left[part]:
                     del left[part]
             fresh = again or not asks
@@ -288,9 +357,21 @@ class Producer:
             return True
         elif code in FENCED and self._config.transactional_id is not None:
             raise self._fence(code)
+        elif code in TOO_LARGE and batch.count > 1:
+            self._divide(batch)
         else:
-            batch.found = refused(f"partition {part[0]}/{part[1]}", code, data.error_message)
+            error = refused(f"partition {part[0]}/{part[1]}", code, data.error_message)
+            rows = [one.batch_index for one in data.record_errors or ()] or ([0] if batch.count == 1 else [])
+            batch.found = RecordRefused(str(error), code, batch.first + rows[0]) if rows else error
         return False
+
+    def _divide(self, batch: _Batch) -> None:
+        """Let a batch be sent in two parts."""
+        self.divided += 1
+        batch.divide()
+        if self._config.idempotent:
+            for one in batch.pieces:
+                one.stamp(self._id, self._epoch, self._config.transactional_id is not None)
 
     def _written(self, part: Part, batch: _Batch, placed: Placed) -> None:
         batch.found = placed

@@ -35,15 +35,23 @@ def now_us() -> int:
     return time.monotonic_ns() // 1000
 
 
+def clock_ms() -> int:
+    """The time of day in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 def settings(
-    bootstrap: str | None, config: Mapping[str, Any] | str | None, defaults: Mapping[str, Any] | None = None
+    bootstrap: str | None,
+    config: Mapping[str, Any] | str | None,
+    defaults: Mapping[str, Any] | None = None,
+    typed: Mapping[str, Any] | None = None,
 ) -> ClientConfig:
     """The settings of a client from an address and a mapping, or the path of a properties file. `defaults`: what counts
-    where `config` says nothing. Raises ConfigError, OSError."""
+    where `config` says nothing; `typed`: what counts before it. Raises ConfigError, OSError."""
     if isinstance(config, str):
         with open(config, encoding="latin-1") as file:
             config = properties(file.read())
-    given = {**(defaults or {}), **(config or {})}
+    given = {**(defaults or {}), **(config or {}), **(typed or {})}
     if bootstrap is not None:
         given["bootstrap.servers"] = bootstrap
     return client_config(given)
