@@ -46,6 +46,9 @@ def headers(draw: random.Random, rows: int, nulls: float) -> pa.Array:
     fields = {"key": column(draw, name, total, 0.0), "value": column(draw, draw.choice(HEADER_BYTES), total, nulls)}
     names = draw.choice([["key", "value"], ["value", "key"]])
     pairs = pa.StructArray.from_arrays([fields[one] for one in names], names)
+    if draw.random() < 0.5:  # pairs in front of those that the lists hold, which are null
+        front = pa.array([None] * draw.randint(1, 9), pairs.type)
+        pairs = pa.concat_arrays([front, pairs]).slice(len(front))
     ends = [0]
     for one in counts:
         ends.append(ends[-1] + one)
