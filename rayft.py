@@ -16,21 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors import replay
+    from actors.arrow.following import follow
     from actors.arrow.metadata_replay import Replay
     from actors.arrow.reading import read
+    from actors.arrow.scanning import scan
     from actors.arrow.writing import write
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
     from actors.pipeline import spark
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "read", "replay", "spark", "write"]
+__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "follow", "read", "replay", "scan", "spark", "write"]
 
 _WHERE = {
     "Cluster": "actors.host.cluster.on_processes",
     "ClusterError": "actors.host.cluster_error",
     "Replay": "actors.arrow.metadata_replay",
+    "follow": "actors.arrow.following",
     "read": "actors.arrow.reading",
+    "scan": "actors.arrow.scanning",
     "write": "actors.arrow.writing",
 }
 

@@ -108,17 +108,31 @@ class Kafka:
 
     async def run(self, steps: Steps[T], timeout_s: float | None = None) -> T:
         """Run an operation. Raises ClientError."""
+        task = self.start(steps, timeout_s)
+        try:
+            await self.wait(task)
+        finally:
+            self.client.cancel(task)
+        return task.result()
+
+    def start(self, steps: Steps[T], timeout_s: float | None = None) -> Task[T]:
+        """Begin an operation, which goes on while the loop runs. Raises ClientError."""
         if self._closed:
             raise ClientError("the client was closed")
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
-        future = self._waiting[task] = asyncio.get_running_loop().create_future()
         self.turn()
+        return task
+
+    async def wait(self, *tasks: Task[Any]) -> None:
+        """Wait until the first of these operations is over."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting |= dict.fromkeys(tasks, future)
+        self._wake()
         try:
             await future
         finally:
-            self._waiting.pop(task, None)
-            self.client.cancel(task)
-        return task.result()
+            for task in tasks:
+                self._waiting.pop(task, None)
 
     # ---- what its connections call
 
