@@ -314,11 +314,11 @@ class Following:
             self._done()
 
     async def commit_async(self) -> None:
-        """As `commit`, for what is followed with `async for`."""
+        """Commit the offsets behind all batches that `async for` has given. Raises ClientError, as without a group."""
         await self._async().run(self._followed.commit())
 
     async def aclose(self) -> None:
-        """As `close`, for what is followed with `async for`."""
+        """End the connections of what is followed with `async for`. What was not committed is not."""
         if self._loop is not None:
             await self._loop.close()
         self._under_way = {}

@@ -60,7 +60,7 @@ class Batches:
     open_bytes: int
     """The bytes of records, and of their rows' numbers, in batches that are open."""
     closed_bytes: int
-    """The same of batches that were closed and are not taken yet, before compression."""
+    """The bytes of batches that were closed and are not taken yet, before compression, and of their rows' numbers."""
     batch_bytes: int
     """The size at which a batch is closed, before compression, its header included. It may be set."""
 

@@ -432,6 +432,19 @@ def test_a_stream_of_any_size_takes_little_memory(kafka: Any, name: str, codec: 
     assert int(said[1]) < 96, "MiB above the start, of 300 that were written"
 
 
+def test_many_partitions_and_little_room(kafka: Any, name: str) -> None:
+    """All memory is in batches that are not full: they are sent as they are."""
+    made(kafka, name, 100)
+    keys = pa.array([b"%d" % n for n in range(20_000)])
+    config = {"buffer.memory": 100_000, "batch.size": 50_000}
+    written = rayft.write(kafka.bootstrap_servers, name, plain(many(20_000), key=keys), config=config)
+    assert written.count == 20_000 and len(written.partitions) == 100
+    found = consumed(kafka, name, partitions=100)
+    assert sorted(row[1] for row in found) == many(20_000)
+    config = {"buffer.memory": 0}
+    assert rayft.write(kafka.bootstrap_servers, name, plain(many(50)), config=config).count == 50
+
+
 def test_nothing_is_lost_and_nothing_twice_over_kills(kafka: Any, name: str) -> None:
     made(kafka, name)
     with connect(kafka.bootstrap_servers) as client:
