@@ -6,9 +6,12 @@ the controllers, and as far back as the cluster has kept it.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from actors.arrow.metadata_copy import Copy
 from actors.arrow.metadata_replay import needed
@@ -35,9 +38,9 @@ SOURCES = {
 }
 
 
-def rows(options: argparse.Namespace, *names: str) -> list[list[Row]]:
-    """The rows of tables (docs/replay.md) at the moment that `--as-of` names. Ends the command for words that name none.
-    Raises ClusterError, ValueError."""
+def tables_of(options: argparse.Namespace, *names: str) -> list[pa.Table]:
+    """The tables (docs/replay.md) of the moment that `--as-of` names. Ends the command for words that name none. Raises
+    ClusterError, ValueError."""
     try:
         moment = bound(options.as_of)
     except ValueError as error:
@@ -45,72 +48,69 @@ def rows(options: argparse.Namespace, *names: str) -> list[list[Row]]:
     with connected(options, first=lambda: KnownQuorum().find()) as kafka, Copy() as copy:
         copy.fill(kafka, Tail(kafka.config, needed(moment)))
         found = tables.state(copy.path, moment, names)
-    return [found[name].to_pylist() for name in names]
-
-
-def _of_topics(parts: Sequence[Row], names: Sequence[str]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for part in parts:
-        found.setdefault(part["topic"], []).append(part)
-    missing = next((name for name in names if name not in found), None)
-    if missing is not None:
-        raise ClusterError(
-            f"topic {missing} did not exist then: rayft topic list with that --as-of shows those that did"
-        )
-    return found
+    return [found[name] for name in names]
 
 
 def listed_topics(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The rows of `topic list`."""
-    all_topics, partitions = rows(options, "topics", "partitions")
-    parts = _of_topics(partitions, ())
-    return [
-        {
-            "topic": one["topic"],
-            "id": one["topic_id"],
-            "internal": one["topic"] in INTERNAL,
-            "partitions": one["partitions"],
-            "replicas": max((len(part["replicas"]) for part in parts.get(one["topic"], ())), default=0),
-            "under_replicated": sum(part["under_replicated"] for part in parts.get(one["topic"], ())),
-            "without_leader": sum(part["leader"] is None for part in parts.get(one["topic"], ())),
-        }
-        for one in sorted(all_topics, key=lambda row: str(row["topic"]))
-        if not one["deleting"]
-    ]
+    """The rows of `topic list`. Partitions are counted in columns, as there may be a million of them."""
+    topics, parts = tables_of(options, "topics", "partitions")
+    sizes = parts.append_column("size", pc.list_value_length(parts["replicas"]))
+    counted = sizes.group_by("topic").aggregate(
+        [("size", "max"), ("under_replicated", "sum"), ("leader", "count", pc.CountOptions(mode="only_null"))]
+    )
+    of = {row["topic"]: row for row in counted.to_pylist()}
+    rows = [_listed(one, of.get(one["topic"], {})) for one in topics.to_pylist() if not one["deleting"]]
+    return sorted(rows, key=lambda row: str(row["topic"]))
+
+
+def _listed(topic: Row, counted: Row) -> dict[str, Any]:
+    return {
+        "topic": topic["topic"],
+        "id": topic["topic_id"],
+        "internal": topic["topic"] in INTERNAL,
+        "partitions": topic["partitions"],
+        "replicas": counted.get("size_max", 0),
+        "under_replicated": counted.get("under_replicated_sum", 0),
+        "without_leader": counted.get("leader_count", 0),
+    }
 
 
 def described_topics(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of `topic describe`, without offsets. Raises ClusterError for a topic that did not exist."""
-    (partitions,) = rows(options, "partitions")
-    found = _of_topics(partitions, options.topics)
-    return [
-        {
-            "topic": name,
-            "id": part["topic_id"],
-            "partition": part["partition"],
-            "leader": part["leader"],
-            "epoch": part["leader_epoch"],
-            "replicas": part["replicas"],
-            "isr": part["isr"],
-            "offline": None,
-            "earliest": None,
-            "latest": None,
-        }
-        for name in dict.fromkeys(options.topics)
-        for part in found[name]
-    ]
+    (parts,) = tables_of(options, "partitions")
+    names = list(dict.fromkeys(options.topics))
+    wanted = parts.filter(pc.is_in(parts["topic"], pa.array(names, pa.string())))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for part in wanted.to_pylist():
+        found.setdefault(part["topic"], []).append(_described(part))
+    for name in names:
+        if name not in found:
+            raise _no_topic(name)
+    return [row for name in names for row in found[name]]
+
+
+def _described(part: Row) -> dict[str, Any]:
+    same = {name: part[name] for name in ("topic", "partition", "leader", "replicas", "isr")}
+    others = dict.fromkeys(("offline", "earliest", "latest"))
+    return {**same, "id": part["topic_id"], "epoch": part["leader_epoch"], **others}
+
+
+def _no_topic(name: str) -> ClusterError:
+    return ClusterError(f"topic {name} did not exist then: rayft topic list with that --as-of shows those that did")
 
 
 def configs(options: argparse.Namespace, resource: Configured) -> dict[str, Config]:
     """The settings that a resource had of its own. Raises ClusterError for a topic that did not exist."""
-    found, topics = rows(options, "configs", "topics")
+    found, topics = tables_of(options, "configs", "topics")
     kind, name = resource
-    if kind is Kind.TOPIC and name not in {row["topic"] for row in topics}:
-        raise ClusterError(f"topic {name} did not exist then: rayft topic list with that --as-of shows those that did")
+    if kind is Kind.TOPIC and name not in topics["topic"].to_pylist():
+        raise _no_topic(name)
     word = tables.CONFIG_RESOURCES[int(kind)]
     source = "default of brokers" if kind is Kind.BROKER and not name else SOURCES[kind]
     return {
-        row["name"]: _config(row, source) for row in found if (row["resource_type"], row["resource"]) == (word, name)
+        row["name"]: _config(row, source)
+        for row in found.to_pylist()
+        if (row["resource_type"], row["resource"]) == (word, name)
     }
 
 
@@ -122,13 +122,13 @@ def _config(row: Row, source: str) -> Config:
 
 def rules(options: argparse.Namespace) -> list[Rule]:
     """The access rules, in order."""
-    (found,) = rows(options, "acls")
+    (found,) = tables_of(options, "acls")
     return sorted(
         Rule(
             _number(Resource, row["resource_type"]), row["resource"], _number(Pattern, row["pattern"]), row["principal"],
             row["host"], _number(Operation, row["operation"]), _number(Permission, row["permission"]),
         )
-        for row in found
+        for row in found.to_pylist()
     )  # fmt: skip
 
 
@@ -139,15 +139,15 @@ def _number(kind: type[IntEnum], word: str) -> int:
 
 def users(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of `user list`."""
-    (found,) = rows(options, "scram")
-    return [{name: row[name] for name in ("user", "mechanism", "iterations")} for row in found]
+    (found,) = tables_of(options, "scram")
+    return [{name: row[name] for name in ("user", "mechanism", "iterations")} for row in found.to_pylist()]
 
 
 def quotas(options: argparse.Namespace) -> dict[Entity, dict[str, float]]:
     """The quotas by entity."""
-    (found,) = rows(options, "quotas")
+    (found,) = tables_of(options, "quotas")
     quotas: dict[Entity, dict[str, float]] = {}
-    for row in found:
+    for row in found.to_pylist():
         entity = ordered((part["type"], part["name"]) for part in row["entity"])
         quotas.setdefault(entity, {})[row["quota"]] = row["value"]
     return quotas
