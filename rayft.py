@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from actors.arrow.writing import write
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
-    from actors.pipeline import spark
+    from actors.pipeline import ray, spark
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "Replay", "__version__", "follow", "read", "replay", "scan", "spark", "write"]
+__all__ = [
+    "Cluster", "ClusterError", "Replay", "__version__", "follow", "ray", "read", "replay", "scan", "spark", "write",
+]  # fmt: skip
 
 _WHERE = {
     "Cluster": "actors.host.cluster.on_processes",
@@ -38,7 +40,7 @@ _WHERE = {
     "write": "actors.arrow.writing",
 }
 
-_MODULES = {"replay": "actors.replay", "spark": "actors.pipeline.spark"}
+_MODULES = {"replay": "actors.replay", "ray": "actors.pipeline.ray", "spark": "actors.pipeline.spark"}
 
 
 def __getattr__(name: str) -> Any:

@@ -88,6 +88,20 @@ class Source:
         self._errors.close()
 
 
+def jars(libs: Path) -> list[Path]:
+    """The jars that PySpark lacks."""
+    names = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
+    return [jar for jar in libs.glob("*.jar") if jar.name.startswith(names)]
+
+
+def session(libs: Path) -> Any:
+    """A session with the connector."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(MASTER).config("spark.jars", ",".join(map(str, jars(libs))))
+    return builder.config("spark.driver.memory", MEMORY).config("spark.ui.enabled", "false").getOrCreate()
+
+
 def noop(frame: Any) -> None:
     """One pass over all rows and columns."""
     frame.write.format("noop").mode("overwrite").save()
@@ -95,12 +109,7 @@ def noop(frame: Any) -> None:
 
 def main(servers: str, topic: str, brokers: Sequence[int]) -> None:
     """The main function of the process."""
-    from pyspark.sql import SparkSession
-
-    names = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
-    jars = [str(jar) for jar in Path(os.environ["RAYFT_CONNECTOR"]).glob("*.jar") if jar.name.startswith(names)]
-    builder = SparkSession.builder.master(MASTER).config("spark.jars", ",".join(jars))
-    spark = builder.config("spark.driver.memory", MEMORY).config("spark.ui.enabled", "false").getOrCreate()
+    spark = session(Path(os.environ["RAYFT_CONNECTOR"]))
     spark.sparkContext.setLogLevel("ERROR")
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
     frame = reader.option("startingOffsets", "earliest").option("endingOffsets", "latest").load()

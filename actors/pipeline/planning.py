@@ -13,21 +13,24 @@ This file alone decides that. Planning asks for offsets and reads no record. Rul
 5. Conditions on topic, partition, offset and timestamp make a plan smaller. All but that on the timestamp are exact.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from actors.client.asks import Know, Steps
+from actors.client.asks import Know, Pause, Steps
 from actors.client.errors import ClientError
 from actors.client.metadata import Metadata, Topic
 from actors.client.operations import offsets
 from actors.client.operations.leaders import Part, existing
-from actors.client.operations.topics import describe
+from actors.client.operations.topics import missing
 from actors.pipeline.offset_maps import EARLIEST, LATEST
 from actors.pipeline.query import Place, Query, Topics
+from actors.wire.errors import ErrorCode
 
 Lost = Callable[[str], None]
 """Called with a sentence about records that are gone. It raises, or returns to go on without them."""
+ABSENCES_MAX = 5
+"""How often brokers may say that a topic does not exist, before it is believed."""
 SHOWN = 5
 """How many names an error lists."""
 
@@ -69,24 +72,32 @@ class Bounds(NamedTuple):
     """The leader epoch in which the end was seen; -1: the cluster does not tell it."""
 
 
-def chosen(topics: Topics) -> Steps[dict[Part, bytes]]:
-    """The partitions that are read now, each with its topic id. Raises ClientError for one that does not exist; of a
-    pattern, for a topic that may not be seen."""
-    known: dict[str, Topic]
-    if topics.pattern is not None:
-        everything: dict[str, Topic] = yield from describe(None)
-        known = {name: one for name, one in everything.items() if _fits(topics, one)}
-    else:
-        known = yield from describe(topics.names or {topic for topic, _ in topics.parts})
-    metadata: Metadata = yield Know(())
+def chosen(topics: Topics, seen: Iterable[str] = ()) -> Steps[dict[Part, bytes]]:
+    """The partitions that are read now, each with its topic id. Raises ClientError for a topic or partition that does not
+    exist, unless the topic was `seen` before: then it is left out."""
+    named_ = topics.names or {topic for topic, _ in topics.parts}
+    wanted = None if topics.pattern is not None else tuple(named_)
+    expected = {*named_, *seen}
+    metadata: Metadata = yield Know(wanted, fresh=True)
+    for attempt in range(ABSENCES_MAX):
+        if expected <= set(metadata.topics):
+            break
+        yield Pause(attempt=attempt)  # a broker that has just begun does not know all topics
+        metadata = yield Know(wanted, fresh=True)
+    for name in expected:
+        if name not in seen or metadata.refused.get(name) == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            missing(metadata, name)
     for part in topics.parts:
-        existing(metadata, part)
+        if part[0] not in seen:
+            existing(metadata, part)
+    known = {name: one for name, one in metadata.topics.items() if _fits(topics, named_, one)}
     parts = [(name, number) for name, topic in sorted(known.items()) for number in sorted(topic.partitions)]
     return {part: known[part[0]].id for part in parts if not topics.parts or part in topics.parts}
 
 
-def _fits(topics: Topics, one: Topic) -> bool:
-    assert topics.pattern is not None
+def _fits(topics: Topics, names: Collection[str], one: Topic) -> bool:
+    if topics.pattern is None:
+        return one.name in names
     return not one.internal and topics.pattern.fullmatch(one.name) is not None
 
 

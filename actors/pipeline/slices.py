@@ -5,7 +5,8 @@ become Arrow columns as with `rayft.read`. Nothing is kept between tasks, so one
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +31,9 @@ def _warned(sentence: str) -> None:
     warnings.warn(f"{sentence}.", RecordsLost, stacklevel=2)
 
 
-def read(settings: dict[str, str], piece: Slice, columns: Sequence[str], fail: bool = True) -> Iterator[pa.RecordBatch]:
+def read(
+    settings: Mapping[str, Any], piece: Slice, columns: Sequence[str], fail: bool = True
+) -> Iterator[pa.RecordBatch]:
     """The records of a slice, in order, with these columns. `settings`: the client's, by Kafka's names. Raises ClientError,
     and DataLoss for records that are gone if `fail`."""
     part = piece.topic, piece.partition

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from actors.import_path import SAFE_PATH, python_path
 from actors.pipeline.query import is_by_address, query
 from actors.pipeline.spark_readers import FilteringTopicsReader, TopicsReader
+from actors.pipeline.spark_streams import TopicsStream
 from actors.replay.columns.topics import schema
 from actors.replay.java import Unfit, java_home
 from actors.replay.spark import PUSHDOWN_CONF, Files, chosen
@@ -55,6 +56,12 @@ class Rayft(Files):
         if not is_by_address(self.options):
             return super().reader(schema)
         return chosen(TopicsReader, FilteringTopicsReader)(query(self.options, stream=False), schema)
+
+    def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:
+        """The reader of a query that follows topics, or a directory."""
+        if not is_by_address(self.options):
+            return super().streamReader(schema)
+        return TopicsStream(query(self.options, stream=True), schema)
 
 
 def _version(text: str = pyspark.__version__) -> tuple[int, ...]:

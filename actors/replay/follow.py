@@ -36,6 +36,8 @@ from actors.replay.source import Key, Source, Split
 from actors.replay.where import OFFSET_MAX
 
 T = TypeVar("T")
+K = TypeVar("K", str, Key)
+"""A log by its name in a position, or by topic and partition."""
 Entry = int | list[int]
 """The next offset of a log; of a log that is new since the position before, `[first offset, next offset]`."""
 Position = dict[str, Entry]
@@ -166,7 +168,7 @@ class Followed:
             ends = {name: min(ends[name], after(stop)) for name, stop in stops.items() if stop is not None}
         ahead = {name: end for name, end in ends.items() if end > low[name]}
         if records_max is not None:
-            ahead = _share(low, ahead, records_max)
+            ahead = share(low, ahead, records_max)
         elif bytes_max is not None:
             ahead = _bytes(found, names, low, ahead, bytes_max)
         return {
@@ -366,7 +368,7 @@ def _position(names: Names, offsets: Mapping[Key, int]) -> Position:
     return {names[key]: offset for key, offset in sorted(offsets.items())}
 
 
-def _share(low: dict[str, int], ahead: dict[str, int], records_max: int) -> dict[str, int]:
+def share(low: Mapping[K, int], ahead: dict[K, int], records_max: int) -> dict[K, int]:
     """Ends with at most `records_max` offsets before them, shared in proportion to what each log has. At least one log
     advances."""
     total = sum(end - low[name] for name, end in ahead.items())

@@ -18,31 +18,27 @@ import pyarrow as pa
 import ray
 
 from actors.import_path import joining_ray
-from actors.replay.read_options import ReadOptions, read_options, scan
-from actors.replay.source import Split
+from actors.replay.read_options import ReadOptions, read_options
+from actors.replay.work import Logs, Work
 
 NAMESPACE = "rayft"
 SPREAD = "SPREAD"
 
 
-def _decode(options: ReadOptions, split: Split, columns: tuple[str, ...], schema: pa.Schema) -> tuple[pa.Table, int]:
-    """Decode a split in a Ray task. Returns its table, and the id of the process that decoded it."""
-    return pa.Table.from_batches(scan(options, split, columns), schema=schema), os.getpid()
+def _decode(work: Work, piece: Any) -> tuple[pa.Table, int]:
+    """Decode a piece in a Ray task. Returns its table, and the id of the process that decoded it."""
+    return pa.Table.from_batches(work.batches(piece), schema=work.schema), os.getpid()
 
 
 class Holder:
     """The owner of the batches: it submits the tasks that decode them."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        found = options.open()
-        self._options = options._replace(table=found.table, family=found.family or None)
-        self._schema = found.schema(options.columns)
+    def __init__(self, what: Work | ReadOptions) -> None:
+        work = Logs(what) if isinstance(what, ReadOptions) else what
+        self._schema = work.schema
         task = ray.remote(_decode).options(num_returns=2, scheduling_strategy=SPREAD)
         cores = int(ray.cluster_resources().get("CPU", 1))
-        pairs = [
-            task.remote(self._options, split, tuple(self._schema.names), self._schema)
-            for split in self._options.planned(cores)
-        ]
+        pairs = [task.remote(work, piece) for piece in work.pieces(cores)]
         self._tables = [table for table, _ in pairs]
         self._workers = [worker for _, worker in pairs]
 
@@ -72,8 +68,8 @@ class Attached:
         yield from ray.get(self.references[part]).to_batches()
 
 
-def share(read: ReadOptions | None = None, **options: str) -> str:
-    """Decode a read, or one with these options, once. Returns its handle. Ray must be running. Raises what decoding
+def share(read: Work | ReadOptions | None = None, **options: str) -> str:
+    """Decode work, a read, or one with these options, once. Returns its handle. Ray must be running. Raises what decoding
     raises."""
     name = f"rayft-{uuid.uuid4().hex[:12]}"
     kind = ray.remote(num_cpus=0)(Holder)

@@ -248,8 +248,10 @@ MORE: dict[str, set[str]] = {
     "actors.page.query.answerer": {"duckdb"},
     "actors.page.serve": {"uvicorn"},
     "actors.replay.sql": {"duckdb"},
+    "actors.pipeline.ray": {"ray"},
     "actors.pipeline.spark": {"pyspark"},
     "actors.pipeline.spark_readers": {"pyspark"},
+    "actors.pipeline.spark_streams": {"pyspark"},
     "actors.command.output.tables": {"rich"},
 }
 PAGE = ROOT / "docs" / "design.md"
@@ -272,7 +274,8 @@ def with_table(text: str) -> str:
 
 
 WITH_WORLD = (
-    "actors.import_path", "actors.host", "actors.replay", "actors.pipeline.spark", "actors.page", "actors.command",
+    "actors.import_path", "actors.host", "actors.replay", "actors.pipeline.ray", "actors.pipeline.spark", "actors.page",
+    "actors.command",
 )  # fmt: skip
 DOORS = ("actors.command.cli", "rayft")
 """May import everything, lazily."""

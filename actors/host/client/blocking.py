@@ -40,21 +40,31 @@ def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def given(
+    bootstrap: str | None,
+    config: Mapping[str, Any] | str | None,
+    defaults: Mapping[str, Any] | None = None,
+    typed: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The settings of a client by Kafka's names, from an address and a mapping, or the path of a properties file.
+    `defaults`: what counts where `config` says nothing; `typed`: what counts before it. Raises OSError."""
+    if isinstance(config, str):
+        with open(config, encoding="latin-1") as file:
+            config = properties(file.read())
+    found = {**(defaults or {}), **(config or {}), **(typed or {})}
+    if bootstrap is not None:
+        found["bootstrap.servers"] = bootstrap
+    return found
+
+
 def settings(
     bootstrap: str | None,
     config: Mapping[str, Any] | str | None,
     defaults: Mapping[str, Any] | None = None,
     typed: Mapping[str, Any] | None = None,
 ) -> ClientConfig:
-    """The settings of a client from an address and a mapping, or the path of a properties file. `defaults`: what counts
-    where `config` says nothing; `typed`: what counts before it. Raises ConfigError, OSError."""
-    if isinstance(config, str):
-        with open(config, encoding="latin-1") as file:
-            config = properties(file.read())
-    given = {**(defaults or {}), **(config or {}), **(typed or {})}
-    if bootstrap is not None:
-        given["bootstrap.servers"] = bootstrap
-    return client_config(given)
+    """The config of a client whose settings are `given`. Raises ConfigError, OSError."""
+    return client_config(given(bootstrap, config, defaults, typed))
 
 
 def connect(bootstrap: str | None = None, config: Mapping[str, Any] | str | None = None) -> "Kafka":

@@ -21,7 +21,7 @@ from actors.replay import spark
 from tests.integration.arrow.test_read import consumed, written
 from tests.integration.pipeline.conftest import Topics
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 EVERYTHING = planning.Conditions()
 
 
@@ -67,7 +67,7 @@ def test_the_rows_are_those_of_a_foreign_consumer(
 ) -> None:
     """With transactions, each log ends in a marker, and slices begin and end inside transactions."""
     topics.make(name)
-    written(topics.cluster, name, random.Random(f"{codec}{transactions}"), codec, transactions)
+    written(topics.cluster, name, random.Random(5), codec, transactions)
     for isolation in ("read_committed", "read_uncommitted") if transactions else ("read_committed",):
         cut = frame(
             session, topics.servers, subscribe=name, includeHeaders="true", maxRecordsPerPartition="37",

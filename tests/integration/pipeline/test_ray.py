@@ -1,0 +1,111 @@
+"""Ray Data by address against a real cluster: the rows of a foreign consumer, splits smaller than partitions, shared
+batches."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("ray.data", reason="Ray Data is not installed")
+
+from actors.client.errors import ClientError
+from actors.pipeline import ray as door
+from actors.pipeline.slices import DataLoss
+from tests.integration import rays
+from tests.integration.arrow.test_read import consumed, written
+from tests.integration.arrow.test_read import rows as as_rows
+from tests.integration.pipeline.conftest import Topics
+from tests.integration.pipeline.test_streams import produce
+
+ROOT = Path(__file__).parents[3]
+ALL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+
+def tables(topics: door.Topics, parallelism: int, *wanted: str) -> list[list[Any]]:
+    """The tables of each task, without Ray."""
+    source = door.TopicsDatasource(topics)
+    if wanted:
+        source = source.apply_projection({name: name for name in wanted})
+    return [list(task.read_fn()) for task in source.get_read_tasks(parallelism)]
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_the_rows_are_those_of_a_foreign_consumer_however_a_read_is_cut(
+    topics: Topics, name: str, isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each log ends in a marker, headers have the same name twice, and pieces begin inside transactions."""
+    monkeypatch.setattr(door, "SLICE_OFFSETS", 10)
+    topics.make(name)
+    written(topics.cluster, name, random.Random(5), "zstd", True)
+    plan = door.planned(topics.servers, name, columns=ALL, config={"isolation.level": isolation})
+    found = tables(plan, 23)
+    assert len(found) >= 23
+    expected = consumed(topics.cluster, name, isolation)
+    assert len(expected) in range(100, 501 if isolation == "read_committed" else 601)
+    assert as_rows(pa.concat_tables([one for task in found for one in task])) == expected
+
+
+def test_small_partitions_are_not_cut_and_columns_are_built_as_used(topics: Topics, name: str) -> None:
+    topics.make(name)
+    produce(topics, name, 0, 300, 3)
+    plan = door.planned(topics.servers, name)
+    found = tables(plan, 200, "value")
+    assert len(found) == 3 and {table.column_names[0] for task in found for table in task} == {"value"}
+    counted = door.TopicsDatasource(plan).apply_projection({}).get_read_tasks(2)
+    assert sum(table.num_rows for task in counted for table in task.read_fn()) == 300
+
+
+def test_a_dataset_is_pinned_when_it_is_made(topics: Topics, name: str) -> None:
+    topics.make(name, 1)
+    produce(topics, name, 0, 50)
+    plan = door.planned(topics.servers, name, start={(name, 0): 10}, columns=("offset",))
+    produce(topics, name, 50, 90)
+    (task,) = tables(plan, 1)
+    assert [row for table in task for row in table.column(0).to_pylist()] == list(range(10, 50))
+    topics.delete(name)
+    topics.make(name, 1)
+    produce(topics, name, 0, 90)
+    with pytest.raises(DataLoss, match="deleted and made anew"):
+        tables(plan, 1)
+    with pytest.raises(ClientError, match="does not exist"):
+        door.planned(topics.servers, f"{name}-none")
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        door.planned(topics.servers, name, columns=("colour",))
+    secret = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    assert "geheim" not in repr(door.Topics({**secret, "sasl.password": "geheim"}, (), ("key",)))
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    environment = rays.environment(tmp_path_factory.mktemp("home"))
+    with rays.started(environment) as address:
+
+        def run(word: str, *arguments: str) -> dict[str, Any]:
+            command = [sys.executable, "-m", "tests.integration.pipeline.drivers", word, address, *arguments]
+            ran = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False
+            )
+            assert ran.returncode == 0, ran.stderr[-3000:]
+            return dict(json.loads(ran.stdout.splitlines()[-1]))
+
+        yield run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ray_reads_and_shares_topics_with_spark(driver: Any, topics: Topics, name: str) -> None:
+    topics.make(name)
+    produce(topics, name, 0, 3000, 3)
+    expected = {"rows": 3000, "sum": 3 * sum(range(1000)), "values": 3000}
+    assert driver("read", topics.servers, name) == expected
+    shared = driver("share", topics.servers, name)
+    produce(topics, name, 3000, 3300, 3)
+    topics.delete(name)  # a process that read again would find nothing
+    found = driver("shared", shared["handle"])
+    assert found == {"dataset": expected, "spark": expected}

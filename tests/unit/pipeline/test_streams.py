@@ -1,0 +1,132 @@
+"""A stream beside a server of bytes: a new leader that does not have what was read, and brokers that forget a topic."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from actors.pipeline.query import query
+from actors.pipeline.slices import DataLoss, RecordsLost
+from actors.pipeline.streams import Stream
+from actors.wire.messages import message
+from tests.unit.client.listening import Listening
+
+OFFSETS, EPOCHS = message("ListOffsetsResponse"), message("OffsetForLeaderEpochResponse")
+
+
+def listed(high: int, epoch: int) -> Any:
+    """Answers ListOffsets for a log of offsets 0 to `high`."""
+
+    def answer(server: Any, version: int, request: Any) -> Any:
+        rows = [
+            OFFSETS.ListOffsetsPartitionResponse(
+                partition_index=one.partition_index,
+                offset=0 if one.timestamp == -2 else high,
+                timestamp=-1,
+                leader_epoch=epoch,
+            )
+            for one in request.topics[0].partitions
+        ]
+        return OFFSETS(topics=[OFFSETS.ListOffsetsTopicResponse(name="t", partitions=rows)])
+
+    return answer
+
+
+class Epochs:
+    """Answers OffsetForLeaderEpoch with one end, and keeps the epochs that were asked for."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+        self.asked: list[int] = []
+
+    def __call__(self, server: Any, version: int, request: Any) -> Any:
+        self.asked.append(request.topics[0].partitions[0].leader_epoch)
+        row = EPOCHS.EpochEndOffset(partition=0, leader_epoch=self.asked[-1], end_offset=self.end)
+        return EPOCHS(topics=[EPOCHS.OffsetForLeaderTopicResult(topic="t", partitions=[row])])
+
+
+def stream(server: Any, **options: str) -> Stream:
+    given = {"kafka.bootstrap.servers": server.address, "subscribe": "t", "kafka.default.api.timeout.ms": "9000"}
+    return Stream(query({**given, **options}, True))
+
+
+def with_epoch(server: Any, epoch: int) -> None:
+    """Let the leader have an epoch."""
+    told = server._answer("Metadata", 12, None)
+    told.topics[0].partitions[0].leader_epoch = epoch
+    server.server.answers["Metadata"] = told
+
+
+@pytest.mark.parametrize(("end", "lost"), [(12, False), (10, False), (7, True)])
+def test_a_new_leader_that_does_not_have_what_was_read_is_a_loss(end: int, lost: bool) -> None:
+    epochs = Epochs(end)
+    with Listening({"ListOffsets": listed(20, 5), "OffsetForLeaderEpoch": epochs}, t=[1]) as server:
+        with_epoch(server, 5)
+        start = {"t": {"0": 10}, "@t": {"epochs": {"0": 3}}}
+        strict, lenient = stream(server), stream(server, failOnDataLoss="false")
+        if lost:
+            with pytest.raises(DataLoss, match="offsets 7 to 9 were read, and a new leader does not have them"):
+                strict.latest(start)
+            with pytest.warns(RecordsLost, match="truncated"):
+                found = lenient.latest(start)
+        else:
+            found = strict.latest(start)
+        assert found["t"] == {"0": 20} and found["@t"]["epochs"] == {"0": 5}
+        assert set(epochs.asked) == {3}
+        strict.latest(found)
+        assert set(epochs.asked) == {3}, "the leader is the one that was seen"
+        for one in (strict, lenient):
+            one.close()
+
+
+def test_the_leader_epoch_of_a_position_is_kept_while_the_position_stays() -> None:
+    with Listening({"ListOffsets": listed(20, 5)}, t=(5, [1, 1])) as server:
+        one = stream(server, maxOffsetsPerTrigger="1")
+        found = one.latest({"t": {"0": 10, "1": 10}, "@t": {"epochs": {"0": 5, "1": 5}}})
+        assert sorted(found["t"].values()) == [10, 11]
+        stays = next(number for number, offset in found["t"].items() if offset == 10)
+        assert found["@t"]["epochs"] == {stays: 5}, "the epoch of offset 10 was seen, that of 11 was not"
+        one.close()
+
+
+def test_a_log_that_ends_in_front_of_a_position_was_truncated_and_a_query_goes_on_from_its_end() -> None:
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1]) as server:
+        start = {"t": {"0": 10}}
+        strict, lenient = stream(server), stream(server, failOnDataLoss="false")
+        with pytest.raises(DataLoss, match="t/0: the log ends at 6, below 10: it was truncated"):
+            strict.latest(start)
+        with pytest.warns(RecordsLost, match="below 10"):
+            back = lenient.latest(start)
+        assert back["t"] == {"0": 6} and lenient.slices(start, back) == [], "what comes behind 6 is not missed"
+        with pytest.raises(DataLoss, match="the log ends at 6 and offset 11 was seen"):
+            strict.slices(start, {"t": {"0": 12}})
+        for one in (strict, lenient):
+            one.close()
+
+
+def test_a_broker_that_does_not_know_a_topic_yet_is_not_believed_at_once() -> None:
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1]) as server:
+        known = server._answer("Metadata", 12, None)
+        asked = []
+
+        def metadata(server_: Any, version: int, request: Any) -> Any:
+            asked.append(1)
+            kind = message("MetadataResponse")
+            unknown = kind.MetadataResponseTopic(name="t", error_code=3)
+            return known if len(asked) > 2 else kind(brokers=known.brokers, controller_id=1, topics=[unknown])
+
+        server.server.answers["Metadata"] = metadata
+        one = stream(server)
+        assert one.latest({"t": {"0": 1}})["t"] == {"0": 6}
+        assert len(asked) == 3
+        one.close()
+
+
+def test_tasks_are_sent_a_stream_without_its_client() -> None:
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1]) as server:
+        one = stream(server)
+        one.beginning()
+        sent = pickle.loads(pickle.dumps(one))
+        assert sent.query == one.query and sent._kafka is None
+        one.close()
+        server.until_open(0)
