@@ -4,7 +4,8 @@ This file alone decides that. Rules:
 
 1. What is read, and up to where, is known before the first record is: so an empty topic answers at once, and progress has an
    end. A tail has none.
-2. `latest` shows the last records of each partition; any other place is read forward until enough are found.
+2. `latest` shows the last records of each partition, or of all that hold a text; any other place is read forward until
+   enough are found.
 3. A search looks for bytes in keys, values or headers as they are, in capital and small letters as they are typed.
 4. Each reading has connections of its own, which end with it; there are READERS_MAX at once.
 """
@@ -106,7 +107,7 @@ async def _read(kafka: Kafka, wish: Wish, plan: dict[Part, Range], total: int) -
     decoders = {part: Partition(part, one, COLUMNS, kafka.config) for part, one in left.items()}
     scanned = found = 0
     since = time.monotonic()
-    while left and (found < wish.number or wish.is_tail or (wish.place == "latest" and not wish.text)):
+    while left and (found < wish.number or wish.is_tail or wish.place == "latest"):
         told = await kafka.run(fetcher.fetch())
         fetched = [one for one in told if isinstance(one, Fetched)]
         _check(told)

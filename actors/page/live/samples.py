@@ -109,9 +109,8 @@ class Samples:
         with self._lock:
             rows = [self._rows[key] for key in keys if key in self._rows]
             times, values = (self._minutes if is_day else self._recent).lines(rows)
-        known = ~np.isnan(values).all(axis=0) if len(rows) else np.zeros(len(times), dtype=bool)
-        total = np.where(known, np.nansum(values, axis=0), np.nan) if len(rows) else np.zeros(0, dtype=np.float32)
-        return Line(times[known], total[known].astype(np.float32))
+        known = ~np.isnan(values).all(axis=0)
+        return Line(times[known], np.nansum(values, axis=0)[known].astype(np.float32))
 
     @property
     def bytes(self) -> int:

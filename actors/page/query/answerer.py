@@ -23,7 +23,7 @@ import pyarrow as pa
 ROWS_MAX = 10_000
 BYTES_MAX = 8 << 20
 MEMORY_BYTES = 512 << 20
-ADDRESS_BYTES = 6 << 30
+ADDRESS_BYTES = 2 << 30
 """The most address space of the process: mapped tables count in it."""
 CPU_S = 30
 FILES_MAX = 64
@@ -92,14 +92,11 @@ def _send(found: Any) -> int:
     rows = size = 0
     is_cut = False
     for batch in reader:
-        batch = batch.slice(0, ROWS_MAX - rows)
-        if size + batch.nbytes > BYTES_MAX and batches:
-            is_cut = True
-            break
-        batches.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= ROWS_MAX:
-            is_cut = next(iter(reader), None) is not None
+        fits = min(ROWS_MAX - rows, max(1, (BYTES_MAX - size) * batch.num_rows // max(batch.nbytes, 1)))
+        batches.append(batch.slice(0, fits))
+        rows, size = rows + batches[-1].num_rows, size + batch.nbytes
+        if batch.num_rows > fits or rows >= ROWS_MAX:
+            is_cut = batch.num_rows > fits or next(iter(reader), None) is not None
             break
     _told({"rows": rows, "is_cut": is_cut})
     with pa.ipc.new_stream(sys.stdout.buffer, reader.schema) as writer:

@@ -31,7 +31,8 @@ export class Chart {
     }, data, this.box);
     this.legend.replaceChildren(...labels.map((label, at) => {
       const dash = h("i", {});
-      dash.style.background = at % 2 ? soft : css("--accent");
+      dash.style.borderTopColor = at % 2 ? soft : css("--accent");
+      dash.style.borderTopStyle = ["solid", "dashed", "dotted", "double"][Math.floor(at / 2) % 4];
       return h("span", {}, dash, label);
     }));
   }

@@ -39,7 +39,7 @@ export const when = (ms, exact = false) =>
 /** A time in few letters: without the day, if that is today. */
 export function brief(ms) {
   if (ms === null || ms === undefined || Number.isNaN(new Date(ms).getTime())) return "–";
-  return date(ms) === date(Date.now()) ? clock(ms, true) : `${date(ms).slice(2)} ${clock(ms)}`;
+  return date(ms) === date(Date.now()) ? clock(ms, true) : `${date(ms).slice(5)} ${clock(ms)}`;
 }
 export function span(ms) {
   const s = Math.abs(ms) / 1000;

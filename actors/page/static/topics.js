@@ -93,7 +93,7 @@ async function records(app, root, name) {
 
   rows = new Rows({
     label: `Records of ${name}`, columns: [
-      { name: "timestamp", title: "time, UTC", min: 132, drop: 2, show: (row) => short(row.timestamp) },
+      { name: "timestamp", title: "time, UTC", min: 108, drop: 2, show: (row) => short(row.timestamp) },
       { name: "partition", title: "part.", min: 44, number: true, drop: 1 },
       { name: "offset", min: 72, number: true, show: (row) => count(row.offset) },
       { name: "key", min: 80, grow: 1, show: (row) => brief(row.key, way) },
