@@ -176,7 +176,10 @@ export class Rows {
   key(event) {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: this.visible(), PageUp: -this.visible(), Home: -Infinity, End: Infinity }[event.key];
     if (event.target !== this.box) return;
-    if (event.key === "Enter" && this.chosen >= 0) this.choose(this.chosen);
+    if (event.key === "Enter" && this.chosen >= 0) {
+      event.preventDefault(); // else it would press what has the focus next
+      this.choose(this.chosen);
+    }
     if (step === undefined || !this.total) return;
     event.preventDefault();
     const from = this.chosen < 0 ? this.first() - (step > 0 ? 1 : 0) : this.chosen;

@@ -1,0 +1,240 @@
+"""A browser walks through every view: nothing fails in its console, nothing is loaded from elsewhere, nothing is wider than
+the window, and the keyboard alone suffices.
+
+It needs Chromium (Debian's package `chromium`) and Playwright's Python API (`pip install playwright`; its own browsers are
+not needed). Without them the tests are skipped.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+import rayft
+from actors.client.operations import topics
+from actors.host.client.blocking import connect
+from tests.integration.conftest import everywhere
+from tests.integration.page.opened import Page, page, until
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+if CHROMIUM is None:
+    pytest.skip("Chromium is not installed: apt-get install chromium", allow_module_level=True)
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+VIEWS = {
+    "now": "Well", "time": "Time", "partitions": "Partitions", "partitions?as=heat": "Partitions", "topics": "Topics",
+    "topics/t-walk": "t-walk", "topics/t-walk?tab=offsets": "t-walk", "topics/t-walk?tab=settings": "t-walk",
+    "groups": "Groups", "changes": "Changes", "ask": "Ask", "security": "Security", "settings": "Settings",
+}  # fmt: skip
+WAIT_MS = 15_000
+
+
+class Walker:
+    """A browser's page, and what went wrong in it."""
+
+    def __init__(self, context: Any, opened: Page) -> None:
+        self.page = context.new_page()
+        self.page.set_default_timeout(WAIT_MS)
+        self.opened = opened
+        self.base = f"http://{opened.host}:{opened.port}/"
+        self.wrong: list[str] = []
+        self.page.on("console", lambda one: self.wrong.append(one.text) if one.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", lambda one: self._asked(one.url))
+        self.page.on(
+            "response", lambda one: self.wrong.append(f"{one.status} {one.url}") if one.status >= 400 else None
+        )
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.base, "blob:" + self.base)):
+            self.wrong.append(f"a request to another origin: {url}")
+
+    def enter(self) -> None:
+        """Open the printed address."""
+        self.page.goto(self.opened.address)
+        self.page.wait_for_selector("h1")
+
+    def go(self, view: str, heading: str) -> None:
+        """Show a view, and wait until it is there."""
+        self.page.goto(f"{self.base}#/{view}")
+        self.until(
+            f"decodeURIComponent(location.hash).startsWith('#/{view.partition('?')[0]}')"
+            f" && document.querySelector('main h1')?.textContent.includes('{heading}') && !document.querySelector('.waits')"
+        )
+
+    def until(self, condition: str) -> None:
+        """Wait until an expression is true. The page's policy lets nothing evaluate texts in it, so it is asked again and
+        again from outside."""
+        end = time.monotonic() + WAIT_MS / 1000
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < end, f"{condition} was not true; the page says: {self.text('body')}"
+            self.page.wait_for_timeout(50)
+
+    def text(self, selector: str = "main") -> str:
+        """The text of an element."""
+        return str(self.page.inner_text(selector))
+
+
+@pytest.fixture(scope="module")
+def live(cluster: rayft.Cluster) -> Iterator[Page]:
+    with connect(cluster.bootstrap_servers) as kafka:
+        kafka.run(topics.create([topics.NewTopic("t-walk", 6, 3)]))
+    everywhere(cluster, "t-walk", 6)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for at in range(120):
+        producer.produce("t-walk", json.dumps({"order": at, "html": "<b onclick=x>&amp;</b>"}), key=f"k-{at}")
+    assert producer.flush(30) == 0
+    with page("-b", cluster.bootstrap_servers) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def walker(browser: Any, live: Page) -> Iterator[Walker]:
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        found = Walker(context, live)
+        found.enter()
+        yield found
+        assert found.wrong == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_every_view_is_shown_within_the_window(browser: Any, live: Page, width: int, scheme: str) -> None:
+    with browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme) as context:
+        walker = Walker(context, live)
+        walker.enter()
+        assert "token" not in walker.page.url
+        for view, heading in VIEWS.items():
+            walker.go(view, heading)
+            assert walker.page.evaluate("document.documentElement.scrollWidth") <= width, (
+                f"{view} is wider than {width}"
+            )
+            assert "undefined" not in walker.text() and "NaN" not in walker.text() and "[object" not in walker.text()
+        unnamed = walker.page.evaluate(
+            "[...document.querySelectorAll('button, a, input, select, textarea')].filter((one) => "
+            "!(one.innerText || one.ariaLabel || one.labels?.length || one.title)).map((one) => one.outerHTML)"
+        )
+        assert unnamed == [], "what can be used has a name"
+        assert walker.wrong == []
+
+
+def test_a_moment_is_chosen_with_the_keyboard_and_stays_in_the_address(walker: Walker) -> None:
+    walker.go("partitions", "Partitions")
+    walker.page.focus("input[type=range]")
+    walker.page.keyboard.press("Home")
+    walker.until("location.hash.includes('at=')")
+    walker.until("document.querySelector('main').innerText.includes('no partition at this moment')")
+    assert walker.text(".when .at").startswith("As of ")
+    walker.page.reload()
+    walker.until("document.querySelector('main')?.innerText.includes('no partition at this moment')")
+    walker.page.click("nav >> text=Topics")
+    walker.until("document.querySelector('main').innerText.includes('no topic at this moment')")
+    walker.page.click(".when >> text=Now")
+    walker.until("document.querySelector('main').innerText.includes('t-walk')")
+    assert "at=" not in walker.page.url
+
+
+def test_the_life_of_a_partition_opens_with_the_keyboard_and_closes_with_escape(walker: Walker) -> None:
+    walker.go("partitions?q=t-walk", "Partitions")
+    walker.page.focus(".rows")
+    walker.page.keyboard.press("ArrowDown")
+    walker.page.keyboard.press("ArrowDown")
+    walker.page.keyboard.press("Enter")
+    walker.page.wait_for_selector("aside.drawer >> text=Topic id")
+    assert "t-walk-1" in walker.text("aside.drawer")
+    walker.page.keyboard.press("Escape")
+    walker.page.wait_for_selector("aside.drawer", state="detached")
+
+
+def test_records_are_found_shown_and_obey_nothing(walker: Walker) -> None:
+    walker.go("topics/t-walk", "t-walk")
+    walker.page.fill("input[type=search]", '"order": 77,')
+    walker.page.keyboard.press("Enter")
+    walker.until("document.querySelectorAll('.rows-row').length === 1")
+    walker.page.click(".rows-row")
+    assert "<b onclick=x>&amp;</b>" in walker.text("aside.drawer")
+    assert walker.page.query_selector("aside.drawer b") is None, "markup in a record stays text"
+    walker.page.keyboard.press("Escape")
+    walker.page.fill("input[type=search]", "no such text")
+    walker.page.keyboard.press("Enter")
+    walker.page.wait_for_selector("text=No record there holds this text.")
+
+
+def test_a_question_is_asked_and_a_wrong_one_is_told(walker: Walker) -> None:
+    walker.go("ask", "Ask")
+    walker.page.fill("textarea", "select count(*) as parts from partitions where topic = 't-walk'")
+    walker.page.keyboard.press("Control+Enter")
+    walker.until("document.querySelector('.rows-row')?.innerText.trim() === '6'")
+    walker.wrong.clear()
+    walker.page.fill("textarea", "drop table partitions")
+    walker.page.keyboard.press("Control+Enter")
+    walker.page.wait_for_selector("[role=alert] >> text=Ask one question that reads")
+    assert len(walker.wrong) <= 2 and all("400" in one for one in walker.wrong), "the browser notes the answer, no more"
+    walker.wrong.clear()
+
+
+def test_a_new_topic_appears_by_itself(walker: Walker, cluster: rayft.Cluster, name: str) -> None:
+    walker.go(f"topics?q={name}", "Topics")
+    walker.page.wait_for_selector("text=No topic has this name")
+    with connect(cluster.bootstrap_servers) as kafka:
+        kafka.run(topics.create([topics.NewTopic(name, 2, 1)]))
+    walker.page.wait_for_selector(f".rows-row >> text={name}")
+
+
+def test_a_quorum_that_is_gone_is_told_and_its_return_too(browser: Any) -> None:
+    with rayft.Cluster(controllers=1, brokers=1) as own, page("-b", own.bootstrap_servers) as opened:
+        until(lambda: opened.get("/now")["quorum"]["source"] == "quorum")
+        with browser.new_context() as context:
+            walker = Walker(context, opened)
+            walker.enter()
+            walker.page.wait_for_selector(".pill >> text=well")
+            own.kill(1001, restart=False)
+            walker.page.wait_for_selector(".pill >> text=1 fault")
+            walker.until("document.querySelector('main h1').textContent.startsWith('Not well: the quorum')")
+            own.start_node(1001)
+            walker.until("document.querySelector('main h1').textContent.startsWith('Well: ')")
+            assert walker.wrong == []
+
+
+def test_a_page_whose_process_ended_says_so(browser: Any, live: Page) -> None:
+    with browser.new_context() as context, page("-b", f"{live.printed[0].split()[3].rstrip('.')}") as opened:
+        walker = Walker(context, opened)
+        walker.enter()
+        opened.process.terminate()
+        opened.process.wait()
+        walker.page.wait_for_selector("text=rayft ui does not answer")
+
+
+def test_somebody_without_the_token_is_asked_for_it(browser: Any, live: Page) -> None:
+    with browser.new_context() as context:
+        walker = Walker(context, live)
+        walker.page.goto(walker.base)
+        walker.page.fill("#secret", "wrong")
+        walker.page.keyboard.press("Enter")
+        walker.page.wait_for_selector("text=That is not the token")
+        walker.page.fill("#secret", live.token)
+        walker.page.keyboard.press("Enter")
+        walker.page.wait_for_selector("main h1")
+        assert all("401" in one for one in walker.wrong)
+
+
+def test_the_end_key_shows_the_last_row(walker: Walker) -> None:
+    walker.go("changes?sort=offset", "Changes")
+    walker.page.focus(".rows")
+    walker.page.keyboard.press("End")
+    total = walker.page.get_attribute(".rows", "aria-rowcount")
+    walker.page.wait_for_selector(f".rows-row[aria-rowindex='{total}'] >> text=.")
