@@ -1,10 +1,10 @@
-"""The marks on the slider: which changes are worth one, and in which words.
+"""The marks on the slider: in which words they are told, and which of them are bad news.
 
-This file alone decides that. Many partitions that change the same way in one batch are one mark.
+This file alone decides that. A history makes its marks itself (`actors/replay/timeline/marks.py`); where brokers are asked
+instead, marks are made of changes: many partitions that change the same way at one time are one.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,30 @@ import pyarrow.compute as pc
 from actors.page.metadata.moments import Mark
 from actors.printable import printable
 from actors.replay.columns.as_of import milliseconds
+from actors.replay.timeline import marks as made
+
+BAD = ("fenced", "gone", "lost a log directory")
+"""The last words of marks that are bad news."""
+COUNTED = {
+    ("leader", ""): "have another leader, or none",
+    ("isr", "smaller"): "lost replicas from the ISR",
+    ("isr", "larger"): "got replicas back into the ISR",
+    ("reassignment", ""): "changed replicas",
+}
+"""Kind and words of marks that count partitions -> how they are told."""
+
+
+def said(mark: made.Mark) -> Mark:
+    """A mark of a history as the page tells it."""
+    words = COUNTED.get((mark.kind, mark.about))
+    if words is not None:
+        sentence = f"{mark.number:,} {'partition' if mark.number == 1 else 'partitions'} {words}"
+    elif mark.about:
+        sentence = mark.about
+    else:
+        sentence = f"{mark.number:,} times: {mark.kind}"
+    return Mark(mark.offset, mark.time_ms, mark.kind, printable(sentence), mark.about.endswith(BAD))
+
 
 OF_PARTITIONS = ("leader", "isr", "replicas")
 Row = dict[str, Any]
@@ -86,12 +110,10 @@ def _partitions(changes: pa.Table) -> Iterator[Mark]:
         }
     )
     counted = small.group_by(["timestamp", "way"]).aggregate([("offset", "max"), ("offset", "count")])
-    for (time, way), rows in groupby(counted.to_pylist(), key=lambda row: (row["timestamp"], row["way"])):
-        for row in rows:
-            count = row["offset_count"]
-            what = f"{count} {'partition' if count == 1 else 'partitions'}"
-            kind, words = WAYS[way]
-            yield Mark(row["offset_max"], milliseconds(time), kind, f"{what} {words}")
+    for row in counted.to_pylist():
+        count, (kind, words) = row["offset_count"], WAYS[row["way"]]
+        sentence = f"{count} {'partition' if count == 1 else 'partitions'} {words}"
+        yield Mark(row["offset_max"], milliseconds(row["timestamp"]), kind, sentence, row["way"] == "offline")
 
 
 WAYS = {

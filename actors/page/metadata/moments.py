@@ -8,6 +8,9 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from actors.why.explanations import Explanation
+from actors.why.facts import ClusterFacts
+
 
 class Moment(NamedTuple):
     """A place in the log: the state behind all records before `offset`."""
@@ -35,6 +38,8 @@ class Mark(NamedTuple):
     time_ms: int
     kind: str
     sentence: str
+    is_bad: bool = False
+    """Whether something does not work from then on."""
 
 
 class Flow(NamedTuple):
@@ -59,6 +64,12 @@ class Knows(Protocol):
 
     def table(self, name: str, moment: Moment) -> pa.Table:
         """A table of a moment, with the columns of `rayft replay`. Raises ValueError, CorruptLog, OSError."""
+
+    def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
+        """(some rows of a table as it lies, how many there are), where that is cheaper than the whole; None: it is not."""
+
+    def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
+        """What is wrong at a moment, since when and why, the gravest first. `live`: what the cluster answers now."""
 
     def changes(self) -> pa.Table:
         """The changes that are known, by offset, with the columns of `rayft replay --table changes`."""

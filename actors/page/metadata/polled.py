@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from actors.client.metadata import Broker, Metadata, Topic
 from actors.page.metadata.marks import marks_of
@@ -25,6 +26,8 @@ from actors.replay.columns.as_of import milliseconds, time_of
 from actors.replay.columns.history import SCHEMA as CHANGES
 from actors.replay.columns.tables import SCHEMAS, uuid
 from actors.replay.where import bound
+from actors.why.explanations import Explanation, explain
+from actors.why.facts import EXAMPLES_MAX, ClusterFacts, Trouble, TroubledPartition
 
 STATES_MAX = 1_000
 CHANGES_MAX = 100_000
@@ -119,6 +122,15 @@ class Polled:
         seen = self._until(moment.offset)
         found = seen.tables.get(name) if seen is not None else None
         return found if found is not None else SCHEMAS[name].empty_table()
+
+    def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
+        """None: tables are at hand as a whole."""
+        return None
+
+    def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
+        """What is wrong at a moment. `live`: what the quorum answers now."""
+        facts = facts_of(self.table("partitions", moment), self.table("brokers", moment), moment.time_ms)
+        return explain(facts._replace(quorum=live.quorum) if live is not None else facts)
 
     def changes(self) -> pa.Table:
         """The changes that were seen, by number of the state."""
@@ -241,3 +253,28 @@ def _brokers(told: _Told) -> Iterator[Mapping[str, Any]]:
             "endpoints": listed, "features": [], "replicas": copies, "led": led, "in_isr": in_isr, "log_dirs": [],
             "cordoned_log_dirs": [],
         }  # fmt: skip
+
+
+def facts_of(partitions: pa.Table, brokers: pa.Table, now_ms: int) -> ClusterFacts:
+    """The facts of tables that brokers told: who is away, and which partitions are in trouble."""
+    away = {row["broker"]: row["replicas"] for row in brokers.to_pylist() if row["fenced"]}
+    troubled = pc.or_(partitions["under_replicated"], pc.is_null(partitions["leader"]))
+    rows = [_troubled(row) for row in partitions.filter(troubled).to_pylist()]
+    lacking: dict[int, list[TroubledPartition]] = {}
+    for one in rows:
+        for broker in set(one.replicas) - set(one.isr):
+            lacking.setdefault(broker, []).append(one)
+    states = {row["broker"]: "away" if row["fenced"] else "active" for row in brokers.to_pylist()}
+    return ClusterFacts(
+        now_ms, states, away, _trouble([one for one in rows if one.leader < 0]),
+        {broker: _trouble(some) for broker, some in lacking.items()},
+    )  # fmt: skip
+
+
+def _troubled(row: dict[str, Any]) -> TroubledPartition:
+    leader = -1 if row["leader"] is None else row["leader"]
+    return TroubledPartition(row["topic"], row["partition"], tuple(row["replicas"]), tuple(row["isr"]), leader)
+
+
+def _trouble(some: list[TroubledPartition]) -> Trouble:
+    return Trouble(len(some), tuple(some[:EXAMPLES_MAX]))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from actors.import_path import SAFE_PATH, python_path
 
-ANSWER_S = 15.0
+ANSWER_S = 20.0
 AT_ONCE = 2
 TOLD = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "OPENBLAS_CORETYPE")
 """What the process is told of the environment: nothing that a password may stand in."""

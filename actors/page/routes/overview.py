@@ -44,7 +44,7 @@ def _now(watched: Watched, at: Moment) -> dict[str, Any]:
         "moment": at._asdict(),
         "well": found.is_well,
         "sentence": found.sentence,
-        "faults": [one._asdict() for one in found.faults],
+        "findings": [one._asdict() for one in found.findings],
         "quorum": _quorum(watched, at),
         "brokers": {
             "columns": kept,
@@ -54,9 +54,7 @@ def _now(watched: Watched, at: Moment) -> dict[str, Any]:
         "counts": {
             "topics": len(topics),
             "partitions": len(partitions),
-            "under_replicated": sum(1 for one in partitions["under_replicated"].to_pylist() if one)
-            if len(partitions) < 10_000
-            else int(partitions["under_replicated"].to_numpy().sum()),
+            "under_replicated": int(partitions["under_replicated"].to_numpy().sum()),
             "leaderless": partitions["leader"].null_count,
         },
     }

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from actors.page.metadata.moments import Knows, Moment
-from actors.page.metadata.slices import rows
+from actors.page.metadata.slices import Wanted, rows
 from actors.page.metadata.spread import spread
 from actors.page.routes.asking import cut, moment, number, place, text, told, wanted
 from actors.replay.columns.history import SCHEMA as CHANGES
@@ -32,18 +32,21 @@ async def table(request: Request) -> Response:
     here, (first, n) = place(request), cut(request)
     if name not in SCHEMAS and name != "changes":
         raise KeyError(f"There is no table {name}: /api/v1/tables names those that there are.")
-    since = number(request, "since", 0)
+    since, is_whole = number(request, "since", 0), text(request, "format", "json") == "arrow"
     columns = [one for one in text(request, "columns").split(",") if one]
     make = maker(here.watched.known, name, at, since)
 
     def work() -> tuple[pa.Table, int]:
+        some = here.watched.known.slice(name, at, first, n) if wish == Wanted() and not is_whole else None
+        if some is not None:
+            return _columns(some[0], columns), some[1]
         found = here.slices.table((name, at.offset, since), wish, make)
-        return (_columns(found, columns), len(found))
+        return _columns(found if is_whole else found.slice(first, n), columns), len(found)
 
     found, total = await here.worked(work)
-    if text(request, "format", "json") == "arrow":
+    if is_whole:
         return Response(await here.worked(lambda: as_stream(found)), media_type=ARROW)
-    made = await here.worked(lambda: rows(found.slice(first, n)))
+    made = await here.worked(lambda: rows(found))
     return told({"moment": at._asdict(), "total": total, "first": first, "columns": found.column_names, "rows": made})
 
 

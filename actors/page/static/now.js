@@ -24,17 +24,18 @@ export async function open(app, root) {
     const figure = (value, words, bad, view, params) => h("a", { class: "panel three figure", href: app.link(view, params) }, h("span", { class: "large" }, count(value)), bad && value ? state(true, words) : h("span", { class: "soft" }, words));
     fill(figures, figure(topics, topics === 1 ? "topic" : "topics", false, "topics"), figure(partitions, partitions === 1 ? "partition" : "partitions", false, "partitions"),
       figure(short, "under-replicated", true, "partitions", { where: "under_replicated" }), figure(leaderless, "without a leader", true, "partitions", { where: "leader is null" }));
-    showFaults(told.faults);
+    showFaults(told.findings);
     showQuorum(told.quorum);
     showBrokers(told.brokers);
   });
 
   function showFaults(found) {
     faults.className = found.length ? "panel" : "hidden";
-    fill(faults, h("h2", {}, "What is wrong"), h("ul", { class: "faults" }, found.map((one) => h("li", {}, h("i", { "aria-hidden": "true" }, "▲"),
+    const title = found.some((one) => one.is_fault) ? "What is wrong" : "Worth a look";
+    fill(faults, h("h2", {}, title), h("ul", { class: "faults" }, found.map((one) => h("li", { class: one.is_fault ? "" : "mild" }, h("i", { "aria-hidden": "true" }, one.is_fault ? "▲" : "◇"),
       h("strong", {}, one.sentence),
-      h("div", {}, [one.since_ms !== null && `since ${when(one.since_ms)} UTC (${span(Date.now() - one.since_ms)})`, one.cause].filter(Boolean).join(": ") || "since when is not known"),
-      h("div", { class: "soft" }, "What helps: ", one.command),
+      h("div", {}, [one.since_ms !== null && `since ${when(one.since_ms)} UTC`, one.cause].filter(Boolean).join(": ")),
+      one.command && h("div", { class: "soft" }, "What helps: ", one.command),
       one.where && h("div", {}, h("a", { href: app.link("partitions", { where: one.where }) }, "Show these partitions"))))));
   }
 

@@ -3,8 +3,8 @@
 import { h, ask, when, clock, css, count } from "./kit.js";
 
 const STRETCHES = 400;
-export const SHAPES = { election: "◆", fencing: "▲", offline: "▲", shutdown: "▼", leader: "◇", isr: "△", replicas: "▭", topic: "●", registration: "○", config: "■", feature: "□" };
-const BAD = new Set(["offline", "fencing"]);
+export const SHAPES = { election: "★", fencing: "▲", offline: "▲", shutdown: "▼", leader: "◇", isr: "△", replicas: "▭", topic: "●", registration: "○", config: "■", feature: "□", broker: "○", reassignment: "▭", setting: "■", security: "◆" };
+export const shape = (mark) => (mark.is_bad ? "▲" : SHAPES[mark.kind] ?? "·");
 const ROOM = 14; // for marks above the bars
 
 export class Strip {
@@ -134,13 +134,13 @@ export class Strip {
     to.font = "10px system-ui, sans-serif";
     to.textAlign = "center";
     const taken = new Set();
-    const rank = (one) => (BAD.has(one.kind) ? 0 : one.kind === "election" ? 1 : 2);
+    const rank = (one) => (one.is_bad ? 0 : one.kind === "election" ? 1 : 2);
     for (const mark of [...this.flow.marks].sort((a, b) => rank(a) - rank(b))) {
       const x = this.x(mark.time_ms, width), place = Math.round(x / 9);
       if (taken.has(place)) continue;
       taken.add(place);
-      to.fillStyle = css(BAD.has(mark.kind) ? "--bad" : "--soft");
-      to.fillText(SHAPES[mark.kind] ?? "·", x, 9);
+      to.fillStyle = css(mark.is_bad ? "--bad" : "--soft");
+      to.fillText(shape(mark), x, 9);
     }
   }
 

@@ -33,7 +33,7 @@ VIEWS = {
     "topics/t-walk": "t-walk", "topics/t-walk?tab=offsets": "t-walk", "topics/t-walk?tab=settings": "t-walk",
     "groups": "Groups", "changes": "Changes", "ask": "Ask", "security": "Security", "settings": "Settings",
 }  # fmt: skip
-WAIT_MS = 15_000
+WAIT_MS = 60_000
 
 
 class Walker:

@@ -16,6 +16,12 @@ TABLES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said about time where nothing is tested about it: other tests may have the machine."""
+    monkeypatch.setattr(question, "ANSWER_S", 120.0)
+
+
 def ask(sql: str) -> tuple[pa.Table, bool]:
     return asyncio.run(Questions().ask(sql, TABLES, TABLES.__getitem__))
 
@@ -107,8 +113,7 @@ def test_no_file_and_no_variable_is_read(sql: str, tmp_path: Path) -> None:
         "select repeat('x', 4000000000)",
     ],
 )
-def test_memory_is_bounded(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question, "ANSWER_S", 30.0)
+def test_memory_is_bounded(sql: str) -> None:
     with pytest.raises(Unanswered):
         ask(sql)
     assert ask("select 1 as one")[0].to_pylist() == [{"one": 1}]
