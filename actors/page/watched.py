@@ -7,12 +7,12 @@ hear is made once, however many read.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from actors.client.errors import ClientError, NotInTime, NotLoggedIn, Unspoken
+from actors.client.errors import ClientError
 from actors.client.properties import ClientConfig
 from actors.host.client.asynchronous import Kafka
 from actors.page.live.lags import Lags
@@ -22,9 +22,10 @@ from actors.page.live.tail import Tailed
 from actors.page.metadata.moments import Knows, Moment
 from actors.page.metadata.recorded import Recorded
 from actors.page.verdict import Asked, Verdict, verdict
-from actors.wire.errors import ErrorCode
 
 PULSE_S = 0.1
+AGAIN_S = 10.0
+"""How often it is tried whether a log can be read that could not be read, s."""
 LOOK_S = 1.0
 """How often a directory is looked at."""
 QUIET_S = 5.0
@@ -143,38 +144,54 @@ async def cluster(config: ClientConfig, name: str) -> AsyncIterator[Watched]:
 
         live = Live(config, kafka, Quorums(kafka, tell))
         try:
-            known, follow = await _known(kafka, tailed, live)
+            known, why = await _known(kafka, tailed, live)
             watched = Watched(name, known, live)
-            async with _beside(live.quorums.watch(), live.lags.watch(), follow(watched.tell)):
+            follow = _followed(watched, tailed) if why is None else _polled(watched, live, following, why)
+            async with _beside(live.quorums.watch(), live.lags.watch(), follow):
                 yield watched
         finally:
             tailed.close()
 
 
-Follow = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
-
-
-async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Follow]:
-    """What knows the cluster's metadata, and what keeps it up to date. Raises ClientError."""
+async def _known(kafka: Kafka, tailed: Tailed, live: Live) -> tuple[Knows, Polls | None]:
+    """What knows the cluster's metadata; and what asks brokers, if the log cannot be read. Raises ClientError if they do not
+    answer either."""
     try:
         recorded = await tailed.begin()
     except ClientError as error:
-        if not _is_forbidden(error):
-            raise
         polls = Polls(kafka, str(error))
-        return await polls.begin(), polls.watch
+        try:
+            return await polls.begin(), polls
+        except ClientError:
+            raise error from None
     live.tailed = tailed
-    return recorded, tailed.follow
+    return recorded, None
 
 
-def _is_forbidden(error: ClientError) -> bool:
-    """Whether the brokers may still tell what the controllers do not."""
-    return error.code in FORBIDDEN or isinstance(error, NotInTime | Unspoken | NotLoggedIn)
+async def _followed(watched: Watched, tailed: Tailed) -> None:
+    await tailed.follow(watched.tell)
 
 
-FORBIDDEN = frozenset({
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION,
-})  # fmt: skip
+async def _polled(watched: Watched, live: Live, following: Kafka, polls: Polls) -> None:
+    """Ask brokers, and try again and again whether the log can be read: then go on with that."""
+    asking = asyncio.create_task(polls.watch(watched.tell))
+    tailed = Tailed(following)
+    try:
+        while True:
+            await asyncio.sleep(AGAIN_S)
+            try:
+                watched.known = await tailed.begin()
+                break
+            except ClientError:
+                tailed.close()
+                tailed = Tailed(following)
+        asking.cancel()
+        live.tailed = tailed
+        await watched.tell()
+        await tailed.follow(watched.tell)
+    finally:
+        asking.cancel()
+        tailed.close()
 
 
 @asynccontextmanager

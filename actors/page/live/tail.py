@@ -15,7 +15,7 @@ from actors.host.client.asynchronous import Kafka
 from actors.page.metadata.recorded import Recorded
 
 COPY_BYTES_MAX = 2 << 30
-FIRST_S = 15.0
+FIRST_S = 5.0
 """How long the first answer may take, s."""
 AGAIN_S = 0.5
 

@@ -159,9 +159,9 @@ class Polled:
         """The sentence that says what this history is."""
         began = time_of(self.extent().begun_ms)
         return [
-            f"The metadata log may not be read here ({self._why}), so the history is what brokers have told since this page "
+            f"The metadata log cannot be read here ({self._why}), so the history is what brokers have told since this page "
             f"was started, {began:%Y-%m-%d %H:%M:%S} UTC. Rules, users, quotas and settings are not in it. Grant "
-            f"CLUSTER_ACTION on the cluster to see all of it."
+            f"CLUSTER_ACTION on the cluster, or give a controller's address and login, to see all of it."
         ]
 
 

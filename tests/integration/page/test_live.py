@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,6 +16,7 @@ from actors.client.operations import topics
 from actors.host.client.blocking import connect
 from tests.integration.conftest import everywhere
 from tests.integration.page.opened import Page, page, until
+from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, PLAIN, SecureCluster
 
 COUNT = 300
 
@@ -209,3 +211,55 @@ def test_a_question_in_sql_is_of_the_moment(live: Page, topic: str) -> None:
 
 def test_brokers_with_the_same_settings_do_not_differ(live: Page) -> None:
     assert live.get("/settings/brokers") == {"brokers": [1, 2, 3], "silent": {}, "differing": [], "dynamic": []}
+
+
+def client_file(path: Path, cluster: SecureCluster, user: str, password: str) -> str:
+    path.write_text(
+        f"bootstrap.servers={cluster.bootstrap_servers}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={PLAIN} required username="{user}" password="{password}";\n'
+    )
+    return str(path)
+
+
+def test_a_log_that_may_not_be_read_is_replaced_by_what_brokers_tell(tmp_path: Path) -> None:
+    own = SecureCluster(tmp_path, {"allow.everyone.if.no.acl.found": "true"}, nodes=1)
+    try:
+        config = client_file(tmp_path / "alice.properties", own, "alice", "alice-secret")
+        with page("--config", config) as opened, connect(config=config) as kafka:
+            (note,) = opened.get("")["notes"]
+            assert "cannot be read" in note and "since this page was started" in note
+            begun = opened.get("")["extent"]
+            kafka.run(topics.create([topics.NewTopic("t-polled", 2, 1)]))
+            found = until(lambda: opened.rows("partitions", where="topic = t-polled"))
+            assert [(row["partition"], row["leader"], row["isr"]) for row in found] == [(0, 1, [1]), (1, 1, [1])]
+            (change,) = opened.rows("changes", where="kind = topic and topic = t-polled")
+            assert change["offset"] >= begun["end"] and opened.get("/now")["sentence"].startswith("Well: ")
+            assert opened.rows("partitions", where="topic = t-polled", at=change["offset"]) == []
+            assert opened.ask("/tables/partitions", at="2020-01-01")[0] == 400
+            kafka.run(topics.delete({"t-polled": None}))
+            until(lambda: not opened.rows("topics", where="topic = t-polled"))
+            assert "alice-secret" not in "".join(opened.printed) + json.dumps(opened.get("/now"))
+        admin = client_file(tmp_path / "admin.properties", own, ADMIN, ADMIN_PASSWORD)
+        with page("--config", admin) as opened:
+            assert opened.get("")["notes"] == [] and opened.rows("changes", q="t-polled"), (
+                "the log knows what was before"
+            )
+    finally:
+        own.stop()
+
+
+def test_a_page_that_is_opened_while_no_controller_leads_recovers_by_itself() -> None:
+    with rayft.Cluster(controllers=1, brokers=1) as own:
+        with connect(own.bootstrap_servers) as kafka:
+            kafka.run(topics.create([topics.NewTopic("t-before", 2, 1)]))
+            until(lambda: "t-before" in kafka.run(topics.describe()))
+        own.kill(1001, restart=False)
+        with page("-b", own.bootstrap_servers) as opened:
+            assert until(lambda: not (one := opened.get(""))["well"] and one)["sentence"].startswith(
+                "Not well: the quorum"
+            )
+            assert opened.rows("topics") and "cannot be read" in opened.get("")["notes"][0]
+            own.start_node(1001)
+            told = until(lambda: (one := opened.get(""))["well"] and not one["notes"] and one, 60)
+            assert told["sentence"].startswith("Well: controller 1001 leads")
+            assert [row["kind"] for row in opened.rows("changes", q="t-before")] == ["topic"], "now its log is read"
