@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from actors.page.application import application
 from actors.page.guard import Access
@@ -29,6 +30,8 @@ CONNECTIONS_MAX = 256
 HEADER_BYTES_MAX = 16 << 10
 IDLE_S = 15
 END_S = 2
+REQUEST_S = 10.0
+"""How long a connection may take for its first request, s."""
 
 
 class Door(NamedTuple):
@@ -49,6 +52,24 @@ class Door(NamedTuple):
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+class PromptProtocol(H11Protocol):
+    """A connection that is ended if it does not ask soon: who only connects takes the place of somebody who reads."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request, REQUEST_S at most."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(REQUEST_S, self._end_if_late)
+
+    def _end_if_late(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that the connection is over."""
+        self._late.cancel()
+        super().connection_lost(exc)
 
 
 class Refused(ValueError):
@@ -95,8 +116,9 @@ async def serve(
         async with watched as shown:
             config = uvicorn.Config(
                 application(shown, found), log_config=None, access_log=False, lifespan="off", server_header=False,
-                limit_concurrency=CONNECTIONS_MAX, h11_max_incomplete_event_size=HEADER_BYTES_MAX, http="h11", ws="none",
-                timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=END_S, date_header=False, proxy_headers=False,
+                limit_concurrency=CONNECTIONS_MAX, h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+                http=PromptProtocol, ws="none", timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=END_S,
+                date_header=False, proxy_headers=False,
                 ssl_certfile=door.certificate, ssl_keyfile=door.key, ssl_version=ssl.PROTOCOL_TLS_SERVER,
             )  # fmt: skip
             server = uvicorn.Server(config)

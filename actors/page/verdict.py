@@ -57,7 +57,7 @@ def verdict(known: Knows, moment: Moment, asked: Asked | None = None) -> Verdict
         findings.insert(0, Finding(asked.problem, None, "", "start controllers until a majority runs", "", True))
     faults = [one for one in findings if one.is_fault]
     if faults:
-        more = f" {len(faults) - 1} more." if len(faults) > 1 else ""
+        more = f" And {len(faults) - 1} more." if len(faults) > 1 else ""
         return Verdict(False, f"Not well: {faults[0].sentence}.{more}", findings)
     return Verdict(True, _well(known, moment, asked), findings)
 

@@ -11,7 +11,6 @@ This file alone decides what the page keeps of a history (`replay.History`) besi
 import datetime
 import threading
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from actors.page.metadata.batch_times import BatchTimes
+from actors.page.metadata.kept_tables import KeptTables
 from actors.page.metadata.marks import said
 from actors.page.metadata.moments import Extent, Flow, Mark, Moment
 from actors.replay.columns import tables
@@ -37,7 +37,6 @@ CHANGES_MAX = 1_000_000
 """The most changes that are kept: about 200 bytes each."""
 LONG = 200_000
 """How many records make a log so long that its changes are made later."""
-TABLES_KEPT = 24
 DAMAGE_TOLD_MAX = 3
 
 
@@ -59,7 +58,7 @@ class Recorded:
         except CorruptLog:
             history = self._history(skips=True)
         self._history_ = history
-        self._made: OrderedDict[tuple[int, str], pa.Table] = OrderedDict()
+        self._made = KeptTables()
         self._changes: list[pa.Table] = []
         self._changed = history.first.offset
         """Up to which offset changes were made."""
@@ -166,18 +165,7 @@ class Recorded:
 
     def table(self, name: str, moment: Moment) -> pa.Table:
         """A table of a moment. Raises ValueError for a name that does not exist, CorruptLog, OSError."""
-        key = (moment.offset, name)
-        with self._lock:
-            found = self._made.get(key)
-            if found is not None:
-                self._made.move_to_end(key)
-                return found
-        found = self._history_.table(name, moment.offset)
-        with self._lock:
-            self._made[key] = found
-            while len(self._made) > TABLES_KEPT:
-                self._made.popitem(last=False)
-        return found
+        return self._made.table((moment.offset, name), lambda: self._history_.table(name, moment.offset))
 
     def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
         """(some rows of a table as it lies, how many there are), where that is cheaper than the whole; None: it is not."""

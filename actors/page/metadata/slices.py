@@ -9,20 +9,18 @@ This file alone decides what `where`, `q`, `sort`, `first` and `n` of the API me
 """
 
 import datetime
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from actors.page.metadata.kept_tables import KeptTables
 from actors.replay.columns.as_of import milliseconds
 from actors.replay.where import Where
 
 ROWS_MAX = 1_000
 """The most rows of an answer in JSON."""
-KEPT = 12
 
 
 class Wanted(NamedTuple):
@@ -37,23 +35,12 @@ class Slices:
     """Tables that were filtered and sorted lately."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Any, pa.Table] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = KeptTables()
 
     def table(self, key: tuple[Any, ...], wanted: Wanted, make: Callable[[], pa.Table]) -> pa.Table:
         """The table of a key with the rows that are wanted, in their order. Raises ValueError for words that mean
         nothing."""
-        with self._lock:
-            found = self._kept.get((key, wanted))
-            if found is not None:
-                self._kept.move_to_end((key, wanted))
-                return found
-        found = chosen(make(), wanted)
-        with self._lock:
-            self._kept[key, wanted] = found
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return found
+        return self._kept.table((key, wanted), lambda: chosen(make(), wanted))
 
 
 def chosen(table: pa.Table, wanted: Wanted) -> pa.Table:

@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -39,6 +41,7 @@ def _now(watched: Watched, at: Moment) -> dict[str, Any]:
     found = watched.verdict(at)
     brokers = watched.known.table("brokers", at)
     partitions, topics = watched.known.table("partitions", at), watched.known.table("topics", at)
+    away = _away(partitions, brokers)
     kept = ["broker", "fenced", "leaving", "rack", "endpoints", "replicas", "led", "in_isr", "epoch"]
     return {
         "moment": at._asdict(),
@@ -48,8 +51,8 @@ def _now(watched: Watched, at: Moment) -> dict[str, Any]:
         "quorum": _quorum(watched, at),
         "brokers": {
             "columns": kept,
-            "rows": rows(brokers.select(kept).slice(0, NAMED_BROKERS_MAX)),
-            "total": len(brokers),
+            "rows": away + rows(brokers.select(kept).slice(0, NAMED_BROKERS_MAX)),
+            "total": len(brokers) + len(away),
         },
         "counts": {
             "topics": len(topics),
@@ -58,6 +61,14 @@ def _now(watched: Watched, at: Moment) -> dict[str, Any]:
             "leaderless": partitions["leader"].null_count,
         },
     }
+
+
+def _away(partitions: pa.Table, brokers: pa.Table) -> list[list[Any]]:
+    """Rows of brokers that have replicas and are not registered: their epoch is null."""
+    replicas = partitions["replicas"].combine_chunks()
+    counted = {one["values"]: one["counts"] for one in pc.value_counts(replicas.flatten()).to_pylist()}
+    known = set(brokers["broker"].to_pylist())
+    return [[one, False, False, None, [], counted[one], 0, 0, None] for one in sorted(counted.keys() - known)]
 
 
 def _quorum(watched: Watched, at: Moment) -> dict[str, Any]:

@@ -36,18 +36,22 @@ async def table(request: Request) -> Response:
     columns = [one for one in text(request, "columns").split(",") if one]
     make = maker(here.watched.known, name, at, since)
 
-    def work() -> tuple[pa.Table, int]:
+    def chosen() -> tuple[pa.Table, int]:
         some = here.watched.known.slice(name, at, first, n) if wish == Wanted() and not is_whole else None
         if some is not None:
             return _columns(some[0], columns), some[1]
         found = here.slices.table((id(here.watched.known), name, at.offset, since), wish, make)
         return _columns(found if is_whole else found.slice(first, n), columns), len(found)
 
-    found, total = await here.worked(work)
-    if is_whole:
-        return Response(await here.worked(lambda: as_stream(found)), media_type=ARROW)
-    made = await here.worked(lambda: rows(found))
-    return told({"moment": at._asdict(), "total": total, "first": first, "columns": found.column_names, "rows": made})
+    def work() -> Any:
+        found, total = chosen()
+        if is_whole:
+            return as_stream(found)
+        columns = found.column_names
+        return {"moment": at._asdict(), "total": total, "first": first, "columns": columns, "rows": rows(found)}
+
+    made = await here.worked(work)
+    return Response(made, media_type=ARROW) if is_whole else told(made)
 
 
 def maker(known: Knows, name: str, at: Moment, since: int) -> Callable[[], pa.Table]:

@@ -2,6 +2,8 @@
 
 import { h, css, short, clock, date } from "./kit.js";
 
+/** A time below the lines, in as few letters as the stretch of time allows. */
+const tick = (ms, span) => (span > 86400 ? `${date(ms).slice(5)} ${clock(ms).slice(0, 5)}` : span > 1800 ? clock(ms).slice(0, 5) : clock(ms));
 const DASHES = [[], [6, 3], [2, 3], [10, 4, 2, 4]];
 export class Chart {
   constructor({ height = 180, show = short, labels = [] } = {}) {
@@ -26,7 +28,7 @@ export class Chart {
     this.plot = new uPlot({
       width: this.box.clientWidth || 600, height: this.height, legend: { show: false }, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "UTC"),
       padding: [8, 8, 0, 0], cursor: { y: false, points: { size: 6 } }, scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, size: 32, space: 110, values: (_, ticks) => ticks.map((s) => ((ticks.at(-1) - ticks[0]) > 86400 ? `${date(s * 1000).slice(5)} ${clock(s * 1000).slice(0, 5)}` : clock(s * 1000))) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(this.show) }],
+      axes: [{ ...axis, size: 32, space: 90, values: (plot, ticks) => ticks.map((s) => tick(s * 1000, plot.scales.x.max - plot.scales.x.min)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(this.show) }],
       series: [{}, ...labels.map((label, at) => ({ label, stroke: at % 2 ? soft : css("--accent"), dash: DASHES[Math.floor(at / 2) % DASHES.length], width: 1.5, points: { show: false } }))],
     }, data, this.box);
     this.legend.replaceChildren(...labels.map((label, at) => {

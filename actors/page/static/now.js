@@ -34,7 +34,7 @@ export async function open(app, root) {
     const title = found.some((one) => one.is_fault) ? "What is wrong" : "Worth a look";
     fill(faults, h("h2", {}, title), h("ul", { class: "faults" }, found.map((one) => h("li", { class: one.is_fault ? "" : "mild" }, h("i", { "aria-hidden": "true" }, one.is_fault ? "▲" : "◇"),
       h("strong", {}, one.sentence),
-      h("div", {}, [one.since_ms !== null && `since ${when(one.since_ms)} UTC`, one.cause].filter(Boolean).join(": ")),
+      h("div", {}, one.cause || (one.since_ms !== null ? `since ${when(one.since_ms)} UTC` : "")),
       one.command && h("div", { class: "soft" }, "What helps: ", one.command),
       one.where && h("div", {}, h("a", { href: app.link("partitions", { where: one.where }) }, "Show these partitions"))))));
   }
@@ -68,7 +68,7 @@ export async function open(app, root) {
     const at = Object.fromEntries(told.columns.map((name, index) => [name, index]));
     if (!told.rows.length) return fill(brokers, h("h2", {}, "Brokers"), empty("No broker has registered at this moment."));
     const rows = told.rows.map((row) => [
-      String(row[at.broker]), as(row[at.fenced] ? state(true, "fenced") : row[at.leaving] ? state(true, "leaving") : state(false, "active")),
+      String(row[at.broker]), as(row[at.epoch] === null ? state(true, "away") : row[at.fenced] ? state(true, "fenced") : row[at.leaving] ? state(true, "leaving") : state(false, "active")),
       as(h("span", { class: "wide soft" }, row[at.endpoints]?.[0] ? `${row[at.endpoints][0].host}:${row[at.endpoints][0].port}` : "–")),
       num(count(row[at.led])), num(count(row[at.in_isr])), num(count(row[at.replicas])),
     ]);

@@ -154,6 +154,16 @@ def test_thousands_of_streams_are_bounded(files: Page) -> None:
     until(lambda: _streams(files), 30)
 
 
+@pytest.mark.long
+def test_connections_that_ask_nothing_are_ended(files: Page) -> None:
+    with ExitStack() as opened:
+        for _ in range(280):
+            sock = opened.enter_context(socket.create_connection((files.host, files.port), timeout=40))
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        until(lambda: files.ask("/now")[0] == 200, 60)
+        assert sock.recv(1000)[:12] in (b"", b"HTTP/1.1 503"), "and it is told, or ended"
+
+
 def _streams(opened: Page) -> bool:
     try:
         with opened.events() as told:

@@ -59,7 +59,7 @@ def test_the_first_fault_is_the_sentence_and_a_notice_is_none() -> None:
     other = Explanation("offline", "5 partitions have no leader", -1, "", "start one")
     notice = Explanation("preferred", "1 partition is led elsewhere", -1, "", "")
     found = judged(Known(fault, other, notice))
-    assert found.sentence == "Not well: broker 2 is fenced. 1 more." and len(found.faults) == 2
+    assert found.sentence == "Not well: broker 2 is fenced. And 1 more." and len(found.faults) == 2
     assert found.findings[0].since_ms == 1_000 and found.findings[1].since_ms is None
     found = judged(Known(notice))
     assert found.is_well and [one.is_fault for one in found.findings] == [False]
@@ -83,7 +83,7 @@ def test_a_finding_leads_to_its_partitions(about: Explanation, where: str) -> No
 def test_a_quorum_that_does_not_answer_is_the_gravest_fault() -> None:
     other = Explanation("offline", "5 partitions have no leader", -1, "", "start one")
     found = judged(Known(other), Asked(None, "the quorum does not answer"))
-    assert found.sentence == "Not well: the quorum does not answer. 1 more."
+    assert found.sentence == "Not well: the quorum does not answer. And 1 more."
     assert judged(Known(), Asked(None, "")).is_well, "nobody was asked yet"
 
 

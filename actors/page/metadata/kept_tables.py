@@ -1,0 +1,49 @@
+"""Tables that were made lately, within a bound of memory.
+
+This file alone decides which ones stay: the last ones that were asked for, BYTES_MAX together, and always the very last one.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import pyarrow as pa
+
+BYTES_MAX = 96 << 20
+
+
+class KeptTables:
+    """Tables by a key. Its methods may be called from any thread."""
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._kept: OrderedDict[Hashable, pa.Table] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def table(self, key: Hashable, make: Callable[[], pa.Table]) -> pa.Table:
+        """The table of a key, which is made if it is not kept. Raises what `make` raises."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+        made = make()
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._bytes += made.nbytes
+            while self._bytes > self._bytes_max and len(self._kept) > 1:
+                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+        return made
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """What the kept tables take, bytes."""
+        return self._bytes
