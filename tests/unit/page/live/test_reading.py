@@ -3,7 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.page.live.reading import FIELDS, last, matching
@@ -24,6 +24,7 @@ def table(rows: list[Any]) -> pa.Table:
     })  # fmt: skip
 
 
+@example([(None, None, [("b", b"ab")]), (None, None, [("ab", None)]), (b"", b"", [])], b"ab", "headers")
 @given(ROWS, st.sampled_from([b"a", b"ab", b"\x00", b""]), st.sampled_from(FIELDS))
 def test_a_search_finds_what_holds_the_bytes(rows: list[Any], text: bytes, field: str) -> None:
     def holds(row: Any) -> bool:
