@@ -29,6 +29,8 @@ class Extent(NamedTuple):
     end: int
     begun_ms: int
     ended_ms: int
+    touched: int
+    """An offset that grows when something changes, and not with records that say nothing."""
 
 
 class Mark(NamedTuple):

@@ -94,7 +94,7 @@ class Polled:
         """The moments that there are."""
         with self._lock:
             first, last = self._states[0], self._states[-1]
-            return Extent(first.number, last.number, first.time_ms, self._ended_ms)
+            return Extent(first.number, last.number, first.time_ms, self._ended_ms, last.number)
 
     def moment(self, at: str) -> Moment:
         """The moment that a text names; empty: now. Raises ValueError for one that was not seen."""

@@ -62,6 +62,8 @@ class Recorded:
         self._changes: list[pa.Table] = []
         self._changed = history.first.offset
         """Up to which offset changes were made."""
+        self._touched = history.now.offset
+        """The offset behind the last records of which it is known that they changed something."""
         self._times = BatchTimes(history.first.offset)
         self._times.look(self._listed())
         if self.extent().end - self.extent().begin < LONG:
@@ -101,8 +103,14 @@ class Recorded:
             if not self._history_.catch_up():
                 return False
             self._times.look(self._listed())
+            end = self._history_.now.offset
+            new = [pa.Table.from_batches([one], SCHEMA) for one in self._history_.changes(before, end)]
             if self._changed == before:
-                self.changes()
+                self._changes += new
+                self._changed = end
+                self._forget()
+            if new or any(one.offset >= before for one in self._history_.marks()[-1:]):
+                self._touched = end
             return True
 
     def _is_there(self) -> bool:
@@ -129,7 +137,7 @@ class Recorded:
             first, now = history.first, history.now
             times = self._times.columns[1]
             begun = int(times[0]) if len(times) else first.time_ms
-            return Extent(first.offset, now.offset, begun, max(now.time_ms, begun))
+            return Extent(first.offset, now.offset, begun, max(now.time_ms, begun), self._touched)
 
     def moment(self, at: str) -> Moment:
         """The moment that a text names; empty: now. Raises ValueError for one that is not in the log."""

@@ -146,7 +146,7 @@ class App {
 
   take(pulse) {
     const grown = !this.pulse || pulse.extent.end !== this.pulse.extent.end;
-    const changed = grown || pulse.sentence !== this.pulse.sentence || this.away;
+    const changed = !this.pulse || pulse.extent.touched !== this.pulse.extent.touched || pulse.sentence !== this.pulse.sentence || this.away;
     this.away = false;
     this.pulse = pulse;
     this.about = { ...this.about, ...pulse };
@@ -156,7 +156,7 @@ class App {
     fill(this.health, h("i", { "aria-hidden": "true" }, pulse.well ? "●" : "▲"), pulse.well ? "well" : many(pulse.faults, "fault"));
     this.health.title = pulse.sentence;
     fill(this.notes, pulse.notes.map((one) => h("div", { class: "note" }, one)));
-    if (grown && this.strip.flow) this.regrow();
+    if (grown && this.strip.flow) this.regrow(changed ? 300 : 3000);
     if (this.isNow) {
       this.moment = { ...pulse.moment, is_now: true };
       if (this.strip.flow) this.strip.show(this.moment, this.compared);
@@ -164,9 +164,14 @@ class App {
     }
   }
 
-  regrow() {
+  /** Draw the time anew, soon: an active controller writes records that change nothing twice a second. */
+  regrow(ms) {
+    if (this.growing && ms > 1000) return;
     clearTimeout(this.growing);
-    this.growing = setTimeout(() => this.strip.load().catch(() => null), 300);
+    this.growing = setTimeout(() => {
+      this.growing = 0;
+      this.strip.load().catch(() => null);
+    }, ms);
   }
 
   /** The page is not let in: ask for the token or the password. */

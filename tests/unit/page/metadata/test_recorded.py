@@ -92,11 +92,30 @@ def test_a_log_that_grows_is_read_on(tmp_path: Path) -> None:
         grown = recorded.refresh()
         assert grown == (place != cuts[-1] + 20)
         fresh = Recorded(directory)
-        assert recorded.extent() == fresh.extent()
+        assert recorded.extent()._replace(touched=0) == fresh.extent()._replace(touched=0)
         assert recorded.marks() == fresh.marks()
         assert recorded.changes().equals(fresh.changes())
         for name in ("partitions", "brokers", "topics", "configs"):
             assert recorded.table(name, recorded.moment("")).equals(replay.state(directory, tables=[name])[name])
+
+
+def test_records_that_change_nothing_touch_nothing(tmp_path: Path) -> None:
+    data = (LOG / NAME).read_bytes()
+    headers, _, _ = scan(memoryview(data), 0, len(data), True)
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    changed = set(Recorded(LOG).changes()["offset"].to_pylist())
+    (directory / NAME).write_bytes(data[: int(headers[900]["position"])])
+    recorded, quiet = Recorded(directory), 0
+    for at in range(901, 960):
+        before = recorded.extent()
+        (directory / NAME).write_bytes(data[: int(headers[at]["position"])])
+        assert recorded.refresh()
+        now = recorded.extent()
+        if changed & set(range(before.end, now.end)):
+            assert now.touched == now.end
+        quiet += now.touched == before.touched
+    assert quiet > 20, "most of these say that the controller is there, and no more"
 
 
 def test_damage_is_skipped_and_told(tmp_path: Path) -> None:
