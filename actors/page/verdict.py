@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
     @property
     def faults(self) -> list[Finding]:
-        """Those that say that something does not work."""
+        """The findings that say that something does not work."""
         return [one for one in self.findings if one.is_fault]
 
 

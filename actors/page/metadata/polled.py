@@ -124,7 +124,7 @@ class Polled:
         return found if found is not None else SCHEMAS[name].empty_table()
 
     def slice(self, name: str, moment: Moment, first: int, n: int) -> tuple[pa.Table, int] | None:
-        """None: tables are at hand as a whole."""
+        """No cheaper way: tables are at hand as a whole."""
         return None
 
     def explain(self, moment: Moment, live: ClusterFacts | None) -> list[Explanation]:
