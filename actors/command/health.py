@@ -8,6 +8,9 @@ from actors.command import options as common
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rayft health`."""
     parser.add_argument("--watch", action="store_true", help="print what changes, until Ctrl-C")
+    parser.add_argument(
+        "--why", action="store_true", help="since when and why, out of the metadata log (right CLUSTER_ACTION; pyarrow)"
+    )
     common.listing(parser)
     common.address(parser)
 

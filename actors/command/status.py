@@ -63,11 +63,11 @@ def _print(found: State, how: str, console: Any, look: Callable[[State | None], 
     if look is not None and how == "table":
         from rich.live import Live
 
-        with Live(screen.table(found), console=console, auto_refresh=False) as live:
+        with Live(screen.view(found), console=console, auto_refresh=False) as live:
             while True:
                 time.sleep(1.0)
                 found = look(found)
-                live.update(screen.table(found), refresh=True)
+                live.update(screen.view(found), refresh=True)
     screen.show(found, how, console)
     while look is not None:
         time.sleep(1.0)

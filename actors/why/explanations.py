@@ -123,6 +123,7 @@ STATES = {
     "fenced": "is fenced",
     "leaving": "is shutting down",
     "away": "is away",
+    "down": "is not running",
 }
 
 
@@ -133,7 +134,7 @@ def _brokers(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
         event = past.away(broker)
         at = event.time_ms if event else -1
         has = facts.replicas.get(broker, 0)
-        held = f", and has replicas of {partitions(has)}" if has else ""
+        held = f" and has replicas of {partitions(has)}" if has else ""
         sentence = f"broker {broker} {STATES[state]}{since(at, facts.now_ms)}{held}"
         yield Explanation(
             "broker", sentence, at, CAUSES[event.how] if event else "", f"start broker {broker}", broker=broker
@@ -219,6 +220,8 @@ def _shown(trouble: Trouble) -> str:
 
 def _under_replicated(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
     for broker, trouble in sorted(facts.lacking.items()):
+        if past is NO_PAST and facts.brokers.get(broker) != "active":
+            continue  # without a past, what is said of the broker says it all
         if trouble.number > EXAMPLES_MAX:
             yield _lacking(facts, past, broker, trouble, trouble.examples[0])
         else:

@@ -99,7 +99,7 @@ class ClusterFacts(NamedTuple):
     """The moment, ms since 1970."""
     brokers: Mapping[int, str]
     """id -> `active`, `fenced` or `leaving`, of those that are registered or have replicas; `away`: has replicas and is not
-    registered."""
+    registered; `down`: its process does not run."""
     replicas: Mapping[int, int]
     """id -> how many partitions a broker that is not active has replicas of."""
     leaderless: Trouble = Trouble()

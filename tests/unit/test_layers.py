@@ -235,6 +235,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.security.certificates": {"cryptography"},
     "actors.host.cluster.on_ray": {"ray", "yaml"},
     "actors.command.by_address.moment": {"actors.arrow", "actors.replay", "actors.settings.secret", "pyarrow"},
+    "actors.command.by_address.health": {"actors.arrow", "actors.replay"},
     "actors.command.by_address.replaying": {"actors.arrow", "actors.replay", "pyarrow"},
     "actors.command.by_address.page": {"actors.page"},
     "actors.command.output.completions": {"shtab"},

@@ -54,6 +54,8 @@ class LogDir(NamedTuple):
     lags: dict[tuple[str, int], int]
     moving: set[tuple[str, int]]
     """The replicas that are being copied into this directory."""
+    error: ClientError | None = None
+    """Why the directory cannot be used, and is not looked into."""
 
 
 def describe_cluster() -> Steps[Cluster]:
@@ -107,15 +109,14 @@ def _log_dirs(broker: int, reply: Any) -> list[LogDir] | ClientError:
         return refused(f"log directories of broker {broker}", reply.message.error_code)
     found = []
     for one in reply.message.results:
-        if one.error_code:
-            return refused(f"log directory {one.log_dir} of broker {broker}", one.error_code)
+        error = refused(f"log directory {one.log_dir} of broker {broker}", one.error_code) if one.error_code else None
         parts = [(topic.name, part) for topic in one.topics for part in topic.partitions]
         found.append(
             LogDir(
                 one.log_dir, one.total_bytes, one.usable_bytes,
                 {(name, part.partition_index): part.partition_size for name, part in parts if not part.is_future_key},
                 {(name, part.partition_index): part.offset_lag for name, part in parts if not part.is_future_key},
-                {(name, part.partition_index) for name, part in parts if part.is_future_key},
+                {(name, part.partition_index) for name, part in parts if part.is_future_key}, error,
             )
         )  # fmt: skip
     return found

@@ -1,6 +1,8 @@
 """`rayft health`, once it runs: what is wrong with a cluster, a sentence for each fault and the command that helps.
 
-This file alone decides what a fault is. It asks only what every client may ask, so that it works on Apache Kafka too.
+What a fault is, is decided in `actors/why`. This file alone decides what is asked for it: what every client may ask, so that
+it works on Apache Kafka too. A question that is not allowed or not known there is left out, and that is said. With `--why`
+the metadata log is read as well, and says since when and why.
 """
 
 import argparse
@@ -8,85 +10,146 @@ import datetime
 import re
 import sys
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
-from actors.client.errors import ClientError
+from actors.client.asks import Steps
+from actors.client.errors import ClientError, NotInTime
 from actors.client.metadata import Topic
 from actors.client.operations import cluster as operations
 from actors.client.operations import topics
 from actors.client.operations.cluster import Cluster, Quorum
+from actors.client.operations.transactions import OpenTransaction, open_transactions
 from actors.command.by_address.connection import connected, wrong
+from actors.command.options import require_pyarrow
 from actors.command.output import colours, listing
+from actors.command.output.explained import FAULTS, line, row
 from actors.command.output.listing import BOOL, TEXT, Listing
 from actors.command.output.pipe import open_pipe
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
+from actors.why.explanations import Explanation, explain
+from actors.why.facts import (
+    EXAMPLES_MAX,
+    ClusterFacts,
+    LogDirFacts,
+    QuorumFacts,
+    TransactionFacts,
+    Trouble,
+    TroubledPartition,
+    VoterFacts,
+)
 
 UNWELL = 2
-FAULTS = Listing({"fault": TEXT, "help": TEXT})
 CHANGES = Listing({"time": TEXT, "well": BOOL, "faults": [FAULTS.kinds]})
 ANSWER_S = 30.0
 """How long each answer may take, s."""
 WATCH_S = 1.0
 """The time between two looks, s."""
-NAMED_MAX = 3
-"""The most partitions that are named in a sentence."""
-CAUGHT_UP_MS = 10_000
-"""How long a voter may be behind the leader, ms; behind for longer it is a fault."""
-
-
-class HealthFault(NamedTuple):
-    """Something that is wrong."""
-
-    fault: str
-    """A sentence without its stop."""
-    help: str
-    """What to type or to do against it."""
+HANGING_MS = 900_000
+"""A transaction hangs when its producer has been silent for longer than any may be open: transaction.max.timeout.ms of
+brokers, unless set otherwise."""
+ASKED_S = 10.0
+"""How long an answer may take without which the others are shown, s."""
+QUORUM_S = 5.0
+NO_QUORUM = Quorum(-1, -1, -1, [], [], {})
+T = TypeVar("T")
 
 
 class SeenCluster(NamedTuple):
     """A cluster as it was seen once."""
 
-    faults: list[HealthFault]
+    explanations: list[Explanation]
+    """What is wrong, and what is worth a look."""
     well: str
     """The sentence about it if there is no fault."""
-    unseen: str = ""
-    """Why the quorum could not be looked at; empty: it was."""
+    unseen: tuple[str, ...] = ()
+    """What could not be looked at, and why: sentences."""
+
+    @property
+    def faults(self) -> list[Explanation]:
+        """What is wrong."""
+        return [one for one in self.explanations if one.is_fault]
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command. Returns its exit code. Raises ClusterError if no broker answers."""
     if options.watch and options.output in ("json", "arrow"):
         wrong(f"--watch has no end, and {options.output} has one: write -o jsonl, or leave --watch out")
+    if options.watch and options.why:
+        wrong("--why reads the metadata log, which is too much for each second: leave it or --watch out")
+    if options.why:
+        require_pyarrow()
     with connected(options) as kafka:
-        seen = _look(kafka)
+        seen = _look(kafka, options.why)
         if options.watch:
             return _watch(kafka, options.output, seen)
     if options.output == "table":
         _say(seen, "")
     else:
-        listing.show([one._asdict() for one in seen.faults], FAULTS, options.output)
+        listing.show([row(one) for one in seen.explanations], FAULTS, options.output)
     _tell_unseen(seen)
     return UNWELL if seen.faults else 0
 
 
-def _look(kafka: Kafka) -> SeenCluster:
-    """Look at the cluster. Raises ClientError if no broker answers."""
+def _look(kafka: Kafka, why: bool = False) -> SeenCluster:
+    """Look at the cluster. `why`: into its metadata log too. Raises ClientError if no broker answers."""
     cluster = kafka.run(operations.describe_cluster(), ANSWER_S)
     found = kafka.run(topics.describe(), ANSWER_S)
-    quorum: Quorum | None = None
-    why = ""
+    unseen: list[str] = []
+    quorum = _asked_quorum(kafka, unseen)
+    log_dirs: dict[int, Any] = {}
+    open_: list[OpenTransaction] = []
+    if quorum is not NO_QUORUM:  # brokers without a controller are busy with finding one
+        log_dirs = _asked(kafka, operations.describe_log_dirs(), "log directories are", unseen) or {}
+        open_ = _asked(kafka, open_transactions(_led(found)), "transactions are", unseen) or []
+    facts = facts_of(int(time.time() * 1000), cluster, found, quorum, log_dirs, open_)
+    explanations = _why(kafka, facts) if why else explain(facts)
+    return SeenCluster(explanations, _well(cluster, quorum, found), tuple(unseen))
+
+
+def _led(found: dict[str, Topic]) -> list[tuple[str, int]]:
+    """The partitions that have a leader to ask."""
+    return [(name, one.number) for name, topic in found.items() for one in topic.partitions.values() if one.leader >= 0]
+
+
+def _asked(kafka: Kafka, steps: Steps[T], what: str, unseen: list[str]) -> T | None:
+    """The answer to a question; None, and one more sentence in `unseen`, if there is none."""
     try:
-        quorum = kafka.run(operations.describe_quorum(), ANSWER_S)
+        return kafka.run(steps, ASKED_S)
     except ClientError as error:
-        why = str(error)
-    return SeenCluster([*_of_quorum(quorum), *_of_partitions(cluster, found)], _well(cluster, quorum, found), why)
+        unseen.append(f"{what} not looked at: {error}")
+        return None
+
+
+def _asked_quorum(kafka: Kafka, unseen: list[str]) -> Quorum | None:
+    """The quorum of controllers. A broker that answers everything else and not this knows no controller that leads."""
+    try:
+        return kafka.run(operations.describe_quorum(), QUORUM_S)
+    except NotInTime:
+        return NO_QUORUM
+    except ClientError as error:
+        unseen.append(f"the quorum of controllers is not looked at: {error}")
+        return None
+
+
+def _why(kafka: Kafka, facts: ClusterFacts) -> list[Explanation]:
+    """The explanations with the times and causes of the metadata log. Raises ClientError if it may not be read."""
+    from actors.arrow.metadata_copy import Copy
+    from actors.client.operations.tail import Tail
+    from actors.replay.timeline.history import History
+    from actors.replay.timeline.why import why
+
+    with Copy() as copy:
+        copy.fill(kafka, Tail(kafka.config, 0))
+        with History(copy.path) as history:
+            return why(history, live=facts)
 
 
 def _say(seen: SeenCluster, when: str) -> None:
-    for one in seen.faults:
-        colours.say(printable(f"{when}{one.fault}: {one.help}"), "red")
+    for one in seen.explanations:
+        text = printable(f"{when}{line(one)}")
+        colours.say(text, "red") if one.is_fault else print(text)
     count = len(seen.faults)
     if not seen.faults:
         colours.say(printable(f"{when}{seen.well}"), "green")
@@ -95,8 +158,8 @@ def _say(seen: SeenCluster, when: str) -> None:
 
 
 def _tell_unseen(seen: SeenCluster) -> None:
-    if seen.unseen:
-        print(f"rayft: the quorum of controllers is not looked at: {seen.unseen}", file=sys.stderr)
+    for sentence in seen.unseen:
+        print(f"rayft: {printable(sentence)}", file=sys.stderr)
 
 
 # ---- --watch
@@ -122,12 +185,13 @@ def _look_again(kafka: Kafka) -> SeenCluster:
     try:
         return _look(kafka)
     except ClientError as error:
-        return SeenCluster([HealthFault(f"no broker answers ({error})", "start brokers, or look at the network")], "")
+        silent = Explanation("broker", f"no broker answers ({error})", -1, "", "start brokers, or look at the network")
+        return SeenCluster([silent], "")
 
 
 def _lasting(seen: SeenCluster) -> list[str]:
-    """What stays the same while nothing happens: without the seconds for which it has lasted."""
-    return [re.sub(r"\d+ s\b", "", one.fault) for one in seen.faults]
+    """What stays the same while nothing happens: without the time for which it has lasted, and how far behind it is."""
+    return [re.sub(r"[\d.,]+ (s|min|h|days|records)\b", "", one.sentence) for one in seen.explanations]
 
 
 def _print_change(seen: SeenCluster, how: str) -> None:
@@ -135,10 +199,11 @@ def _print_change(seen: SeenCluster, how: str) -> None:
     if how == "table":
         _say(seen, now.strftime("%H:%M:%S "))
     else:
-        faults = [one._asdict() for one in seen.faults]
-        listing.show(
-            [{"time": now.isoformat(timespec="milliseconds"), "well": not faults, "faults": faults}], CHANGES, how
-        )
+        told = {
+            "time": now.isoformat(timespec="milliseconds"), "well": not seen.faults,
+            "faults": [row(one) for one in seen.explanations],
+        }  # fmt: skip
+        listing.show([told], CHANGES, how)
     sys.stdout.flush()
 
 
@@ -148,55 +213,83 @@ def _well(cluster: Cluster, quorum: Quorum | None, found: dict[str, Topic]) -> s
     return f"well: {leader}{len(cluster.brokers)} brokers, {count} partitions with all their replicas"
 
 
-def _of_quorum(quorum: Quorum | None) -> Iterator[HealthFault]:
-    if quorum is None:
-        return
+# ---- answers as facts
+
+
+def facts_of(
+    now_ms: int,
+    cluster: Cluster,
+    found: dict[str, Topic],
+    quorum: Quorum | None,
+    log_dirs: dict[int, Any],
+    open_: Iterable[OpenTransaction],
+) -> ClusterFacts:
+    """What a cluster has answered, as facts."""
+    parts = [
+        TroubledPartition(name, one.number, one.replicas, one.isr, one.leader)
+        for name, topic in sorted(found.items()) for _, one in sorted(topic.partitions.items())
+    ]  # fmt: skip
+    away = sorted({replica for one in parts for replica in one.replicas} - set(cluster.brokers))
+    return ClusterFacts(
+        now_ms=now_ms,
+        brokers=dict.fromkeys(cluster.brokers, "active") | dict.fromkeys(away, "away"),
+        replicas={broker: sum(broker in one.replicas for one in parts) for broker in away},
+        leaderless=_trouble(one for one in parts if one.leader < 0),
+        lacking=_by_broker(parts, lambda one: [replica for replica in one.replicas if replica not in one.isr]),
+        led_elsewhere=_by_broker(parts, _not_leading),
+        quorum=None if quorum is None else _quorum(quorum),
+        log_dirs=tuple(_log_dirs(log_dirs)),
+        transactions=tuple(_hanging(now_ms, open_)),
+    )
+
+
+def _not_leading(one: TroubledPartition) -> list[int]:
+    """The preferred leader, if it could lead and does not."""
+    first = one.replicas[0] if one.replicas else -1
+    return [first] if one.leader not in (-1, first) and first in one.isr else []
+
+
+def _by_broker(
+    parts: Iterable[TroubledPartition], of: Callable[[TroubledPartition], Iterable[int]]
+) -> dict[int, Trouble]:
+    some: dict[int, list[TroubledPartition]] = {}
+    for one in parts:
+        for broker in of(one):
+            some.setdefault(broker, []).append(one)
+    return {broker: _trouble(those) for broker, those in some.items()}
+
+
+def _trouble(parts: Iterable[TroubledPartition]) -> Trouble:
+    those = list(parts)
+    return Trouble(len(those), tuple(those[:EXAMPLES_MAX]))
+
+
+def _quorum(quorum: Quorum) -> QuorumFacts:
     leader = next((one for one in quorum.voters if one.id == quorum.leader), None)
     if leader is None:
-        yield HealthFault("no controller leads", "start controllers until a majority runs")
-        return
+        return QuorumFacts(-1, quorum.leader_epoch, tuple(VoterFacts(one.id) for one in quorum.voters))
+    voters = []
     for one in quorum.voters:
-        if one.id == quorum.leader or leader.last_caught_up_ms < 0:
+        if leader.last_caught_up_ms < 0:  # the times are not told
             continue
-        behind_ms = leader.last_caught_up_ms - one.last_caught_up_ms
-        if one.last_caught_up_ms < 0 or behind_ms > CAUGHT_UP_MS:
-            since = f" for {behind_ms // 1000} s" if one.last_caught_up_ms >= 0 else ""
-            yield HealthFault(
-                f"controller {one.id} does not follow the leader{since}",
-                f"start it, or read the log of controller {one.id}",
-            )
+        lag, never = leader.log_end_offset - one.log_end_offset, one.last_caught_up_ms < 0
+        behind_ms = -1 if never else leader.last_caught_up_ms - one.last_caught_up_ms
+        voters.append(VoterFacts(one.id, lag or (-1 if never else 0), behind_ms))
+    return QuorumFacts(quorum.leader, quorum.leader_epoch, tuple(voters))
 
 
-def _of_partitions(cluster: Cluster, found: dict[str, Topic]) -> Iterator[HealthFault]:
-    rows = [(one.name, part) for one in found.values() for part in one.partitions.values()]
-    missing: dict[int, int] = {}
-    for _, part in rows:
-        for replica in part.replicas:
-            if replica not in cluster.brokers:
-                missing[replica] = missing.get(replica, 0) + 1
-    for broker, count in sorted(missing.items()):
-        yield HealthFault(f"broker {broker} is away and has replicas of {_count(count)}", f"start broker {broker}")
-    without = [f"{topic}/{part.number}" for topic, part in rows if part.leader < 0]
-    if without:
-        yield HealthFault(
-            f"{_count(len(without))} without a leader ({_few(without)})",
-            "rayft topic describe TOPIC names the replicas; start one",
-        )
-    behind = [
-        f"{topic}/{part.number}" for topic, part in rows
-        if part.leader >= 0 and len(part.isr) < len(part.replicas) and all(one in cluster.brokers for one in part.replicas)
-    ]  # fmt: skip
-    if behind:
-        yield HealthFault(
-            f"{_count(len(behind))} with replicas that do not follow ({_few(behind)})",
-            "rayft topic describe TOPIC names the brokers that the ISR lacks; read their logs",
-        )
+def _log_dirs(told: dict[int, Any]) -> Iterator[LogDirFacts]:
+    for broker, those in sorted(told.items()):
+        for one in [] if isinstance(those, ClientError) else those:
+            if one.error is not None:
+                yield LogDirFacts(broker, one.path, str(one.error))
 
 
-def _count(number: int) -> str:
-    return f"{number} {'partition' if number == 1 else 'partitions'}"
-
-
-def _few(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    return ", ".join(names[:NAMED_MAX]) + more
+def _hanging(now_ms: int, open_: Iterable[OpenTransaction]) -> Iterator[TransactionFacts]:
+    by_producer: dict[int, list[OpenTransaction]] = {}
+    for one in open_:
+        if now_ms - one.last_timestamp_ms > HANGING_MS:
+            by_producer.setdefault(one.producer_id, []).append(one)
+    for producer, those in sorted(by_producer.items()):
+        names = tuple(f"{one.topic}-{one.partition}" for one in those)
+        yield TransactionFacts("", producer, min(one.last_timestamp_ms for one in those), -1, names)

@@ -7,14 +7,15 @@ ZooKeeper or a file, goes through `text`: it is no markup, and holds nothing tha
 import datetime
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from actors.command.output import listing
+from actors.command.output import explained, listing
 from actors.host import storage
 from actors.host.cluster import plan as plans
 from actors.host.cluster import probe
@@ -104,6 +105,9 @@ def state(directory: Path) -> dict[str, Any]:
         offline_partitions=counts["offline"],
     )
     found["certificates_ending"] = _certificates_ending(plan)
+    found["explanations"] = [
+        explained.row(one) for one in explained.of_status(directory, found, int(time.time() * 1000))
+    ]
     connect = next((m.config.value(CONNECT) for m in plan.controllers if m.config.value(CONNECT)), "")
     if connect:
         from actors.host.bridge import bridge_state
@@ -217,10 +221,15 @@ def _place(row: dict[str, Any]) -> str:
     return f"{row['host']}:{row['port']}" if row["host"] else "-"
 
 
+def view(found: dict[str, Any]) -> Group:
+    """The table, and below it what is wrong."""
+    return Group(table(found), *(text(explained.line_of(one)) for one in found.get("explanations", ())))
+
+
 def show(found: dict[str, Any], how: str, console: Console) -> None:
     """Print the state of a cluster: a table, its JSON, that on one line, or Arrow with a row for each node."""
     if how == "table":
-        console.print(table(found))
+        console.print(view(found))
     elif how == "arrow":
         rows = [{"role": role[:-1], **row} for role in ("controllers", "brokers") for row in found[role]]
         listing.show([{name: row.get(name) for name in NODES.kinds} for row in rows], NODES, how)

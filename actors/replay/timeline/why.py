@@ -35,6 +35,8 @@ def why(history: History, at: AsOf = None, live: ClusterFacts | None = None) -> 
     if live is not None and at is None:
         facts = facts._replace(
             now_ms=max(facts.now_ms, live.now_ms),
+            brokers={**facts.brokers, **{broker: state for broker, state in live.brokers.items() if state == "down"}},
+            replicas={broker: moment.counts(broker)[0] for broker in (*facts.brokers, *live.brokers)},
             quorum=live.quorum,
             log_dirs=live.log_dirs or facts.log_dirs,
             groups=live.groups,

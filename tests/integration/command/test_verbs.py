@@ -362,5 +362,9 @@ def test_a_cluster_that_is_not_well(without_broker_2: str, name: str) -> None:
         lambda: typed(without_broker_2, "health") == wanted
     )  # first the ISR shrinks, then the broker is taken for gone
     found = json.loads(typed(without_broker_2, "health", "-o", "json").out)
-    assert found == [{"fault": "broker 2 is away and has replicas of 1 partition", "help": "start broker 2"}]
+    wanted_row = {
+        "kind": "broker", "fault": "broker 2 is away and has replicas of 1 partition", "since_ms": None, "cause": "",
+        "help": "start broker 2", "is_fault": True,
+    }  # fmt: skip
+    assert found == [wanted_row]
     assert " 1  " in typed(without_broker_2, "topic", "describe", name).text

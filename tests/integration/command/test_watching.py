@@ -74,7 +74,10 @@ def test_changes_of_health_are_told_and_what_stays_is_not(two: Two, name: str) -
         assert (first["well"], first["faults"]) == (True, [])
         two.end()
         seen: list[Any] = [first]
-        away = {"fault": "broker 2 is away and has replicas of 1 partition", "help": "start broker 2"}
+        away = {
+            "kind": "broker", "fault": "broker 2 is away and has replicas of 1 partition", "since_ms": None, "cause": "",
+            "help": "start broker 2", "is_fault": True,
+        }  # fmt: skip
         while seen[-1]["faults"] != [away]:
             seen.append(json.loads(line(process)))
             assert seen[-1]["faults"] != seen[-2]["faults"], "nothing has changed"

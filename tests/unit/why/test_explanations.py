@@ -1,5 +1,7 @@
 """The sentences: what stands in them, and what is left out where nothing is known."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,9 +59,10 @@ def test_without_a_past_no_time_and_no_cause_is_told() -> None:
         WELL._replace(brokers={1: "active", 2: "fenced", 4: "away"}, replicas={2: 1}, lacking={2: lacking(3)})
     )
     assert [(one.sentence, one.since_ms, one.cause) for one in found] == [
-        ("broker 2 is fenced, and has replicas of 1 partition", -1, ""),
-        ("orders-3: replica 2 is not in the ISR", -1, ""),
-    ], "a broker that is away and has nothing is nobody's"
+        ("broker 2 is fenced and has replicas of 1 partition", -1, ""),
+    ], "a broker that is away and has nothing is nobody's; what the fenced one lacks is said with it"
+    (one,) = explain(WELL._replace(lacking={2: lacking(3)}))
+    assert (one.sentence, one.since_ms) == ("orders-3: replica 2 is not in the ISR", -1)
 
 
 def test_many_partitions_get_one_sentence() -> None:
@@ -135,3 +138,12 @@ def test_times_have_a_date_on_another_day_only_and_never_fail() -> None:
     assert clock(NOW - 60_000, NOW) == "08:59:00" and clock(NOW - 86_400_000, NOW) == "2026-11-20 09:00:00"
     assert clock(1 << 62, NOW).startswith("9999-") and clock(-5, NOW) == "1970-01-01 00:00:00"
     assert (apart(1_000, 1_049), apart(1_500, 1_000), apart(1_000, 3_000)) == ("as", "0.5 s after", "2.0 s before")
+
+
+def test_the_page_for_operators_lists_each_kind() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+    table = page.partition("\n## What is wrong now\n")[2].partition("\n## ")[0]
+    assert tuple(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == (
+        "no quorum", "voter", "broker", "flapping", "disk", "offline", "under-replicated", "transaction", "group",
+        "preferred", "settings",
+    ) == KINDS  # fmt: skip

@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 
 from actors.authorization.resources import Operation, Resource
+from actors.client.errors import ClientError
 from actors.client.metadata import Broker, Partition, Topic
-from actors.client.operations.cluster import Cluster, Quorum, Replica
+from actors.client.operations.cluster import Cluster, LogDir, Quorum, Replica
+from actors.client.operations.transactions import OpenTransaction
 from actors.command import acl, cli
 from actors.command.by_address import acls, connection, consuming, health, places, producing
-from actors.command.by_address.health import HealthFault
 from actors.command.by_address.places import PlaceInPartitions, Span
 from actors.command.output.record_format import PrintedRecord
 from actors.host.cluster import plan as plans
 from actors.host.cluster_error import ClusterError
 from actors.settings.keys import ConfigError
+from actors.why.explanations import Explanation, explain
 from fastpath.records.batch import Builder
 
 
@@ -391,30 +393,59 @@ def quorum(leader: int, *caught_up_ms: int) -> Quorum:
 CLUSTER = Cluster("id", 1, {1: Broker(1, "h", 1), 2: Broker(2, "h", 2)})
 
 
+NOW_MS = 1_795_251_600_000
+
+
+def explained(
+    found: dict[str, Topic], quorum: Quorum | None = None, log_dirs: Any = None, open_: Any = ()
+) -> list[tuple[str, str]]:
+    facts = health.facts_of(NOW_MS, CLUSTER, found, quorum, log_dirs or {}, open_)
+    return [(one.kind, one.sentence) for one in explain(facts)]
+
+
 def test_a_fault_has_a_sentence_and_what_helps() -> None:
     well = topic(Partition(0, 1, 0, (1, 2), (1, 2), ()))
-    assert not [*health._of_partitions(CLUSTER, {"t": well})] and not [*health._of_quorum(quorum(1, 50_000, 49_000))]
+    assert explained({"t": well}, quorum(1, 50_000, 49_000)) == []
     ill = topic(
         Partition(0, -1, 0, (3,), (3,), (3,)),
         Partition(1, 1, 0, (1, 2), (1,), ()),
         Partition(2, 1, 0, (1, 3), (1,), (3,)),
+        Partition(3, 2, 0, (1, 2), (1, 2), ()),
     )
-    assert [one.fault for one in health._of_partitions(CLUSTER, {"t": ill})] == [
-        "broker 3 is away and has replicas of 2 partitions",
-        "1 partition without a leader (t/0)",
-        "1 partition with replicas that do not follow (t/1)",
+    assert explained({"t": ill}) == [
+        ("broker", "broker 3 is away and has replicas of 2 partitions"),
+        ("offline", "t-0 has no leader"),
+        ("under-replicated", "t-1: replica 2 is not in the ISR"),
+        ("preferred", "t-3 is led by broker 2, though broker 1 is the preferred leader and in sync"),
     ]
-    assert [one.fault for one in health._of_quorum(quorum(1, 50_000, 20_000, -1))] == [
-        "controller 2 does not follow the leader for 30 s",
-        "controller 3 does not follow the leader",
+
+
+def test_faults_of_the_quorum() -> None:
+    assert explained({}, quorum(1, 50_000, 20_000, -1)._replace(leader_epoch=9)) == [
+        ("voter", "controller 2 does not follow the leader for 30 s"),
+        ("voter", "controller 3 does not follow the leader"),
     ]
-    assert [one.fault for one in health._of_quorum(quorum(-1, 5))] == ["no controller leads"]
+    assert explained({}, quorum(-1, 5)) == [("no quorum", "no controller leads")]
+    assert explained({}, quorum(1, -1, -1)) == [], "an old release does not tell the times"
+
+
+def test_log_directories_and_transactions() -> None:
+    bad = LogDir("/d/one", -1, -1, {}, {}, set(), ClientError("log directory /d/one of broker 2: KAFKA_STORAGE_ERROR"))
+    good = LogDir("/d/two", -1, -1, {}, {}, set())
+    old, new = NOW_MS - 16 * 60_000, NOW_MS - 60_000
+    open_ = [OpenTransaction("t", n, 7 + n // 2, 0, 5, old if n < 2 else new) for n in range(3)]
+    assert explained({}, None, {1: ClientError("denied"), 2: [bad, good]}, open_) == [
+        ("disk", "log directory /d/one of broker 2 is offline"),
+        ("transaction", "the transaction of producer 7 is open since 08:44:00, for 16 min"),
+    ]
 
 
 def test_a_fault_that_only_lasts_longer_is_no_change() -> None:
     def seen(*seconds: int) -> health.SeenCluster:
-        faults = [HealthFault(f"controller 2 does not follow the leader for {one} s", "start it") for one in seconds]
-        return health.SeenCluster(faults, "")
+        lasting = [
+            f"controller 2 does not follow the leader for {one} s, it is {one} records behind" for one in seconds
+        ]
+        return health.SeenCluster([Explanation("voter", one, -1, "", "start it") for one in lasting], "")
 
     assert health._lasting(seen(30)) == health._lasting(seen(31)) != health._lasting(seen(30, 30))
     assert health._lasting(seen()) == []

@@ -78,7 +78,7 @@ def test_the_sentence_of_the_issue(tmp_path: Path) -> None:
         )
         assert (one.since_ms, one.until_ms, one.cause) == (begin, begin + 48_000, "broker 2 was fenced at 08:59:27")
         (fenced, lacks) = replay.why(found, len(BEGUN) + 2)
-        assert fenced.sentence == "broker 2 is fenced since 08:59:27, and has replicas of 5 partitions"
+        assert fenced.sentence == "broker 2 is fenced since 08:59:27 and has replicas of 5 partitions"
         assert lacks.sentence == "orders-3: replica 2 left the ISR at 08:59:28, 0.5 s after broker 2 was fenced"
 
 
@@ -104,7 +104,7 @@ def test_the_log_does_not_say_who_unregistered_a_broker(tmp_path: Path) -> None:
     unregistered: Record = (1, 0, "UnregisterBrokerRecord", {"broker_id": 3, "broker_epoch": 3})
     with history(tmp_path, (5_000, [unregistered])) as found:
         (one,) = replay.why(found)
-        assert one.sentence == "broker 3 is away since 00:00:05, and has replicas of 5 partitions"
+        assert one.sentence == "broker 3 is away since 00:00:05 and has replicas of 5 partitions"
         assert one.cause == "it was unregistered; the log does not say who changed it"
 
 
