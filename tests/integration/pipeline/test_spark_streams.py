@@ -36,13 +36,19 @@ class Job:
         return writer.trigger(**trigger).start(str(self.folder / "out"))
 
     def available(self) -> None:
-        """Read what is available now."""
-        query = self.start(availableNow=True)
-        try:
-            assert query.awaitTermination(WAIT_S), "the query does not end"
-        finally:
-            query.stop()
-        self.progress = [one.numInputRows for one in query.recentProgress if one.numInputRows]
+        """Read what is available now. Spark gives a worker ten seconds to begin, whatever the machine does: again then."""
+        self.progress = []
+        for attempt in range(5):
+            query = self.start(availableNow=True)
+            try:
+                assert query.awaitTermination(WAIT_S), "the query does not end"
+                return
+            except StreamingQueryException as error:
+                if attempt == 4 or "failed to connect back" not in str(error):
+                    raise
+            finally:
+                query.stop()
+                self.progress += [one.numInputRows for one in query.recentProgress if one.numInputRows]
 
     def values(self) -> list[int]:
         """The values that were written, sorted."""
