@@ -9,36 +9,17 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import rayft
-from bench import apache
-from tests.integration.command.typed import APACHE, Ran, check, golden, made, typed
+from tests.integration.command.typed import Ran, check, golden, made, typed
 from tests.integration.conftest import ROOT, until
 
 pytestmark = pytest.mark.timeout(300)
-RULES = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 HEAD = "resource_type  resource  pattern  principal  host  operation  permission\n"
-
-
-@pytest.fixture(scope="module", params=["rayft", pytest.param("kafka", marks=pytest.mark.slow)])
-def servers(request: pytest.FixtureRequest) -> Iterator[str]:
-    """host:port of the broker of a cluster with access rules, in which anonymous is a super user."""
-    if request.param == "kafka":
-        if apache.libs() is None:
-            pytest.skip("no java, or Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them")
-        with apache.ApacheKafka(controllers=1, brokers=1, config=APACHE | RULES, heap="320m") as kafka:
-            yield kafka.bootstrap_servers
-    else:
-        with rayft.Cluster(controllers=1, brokers=1, config=RULES) as cluster:
-            yield cluster.bootstrap_servers
 
 
 def shown(servers: str, text: str, *words: str, **names: str) -> None:
@@ -56,7 +37,7 @@ def refused(ran: Ran, code: int, sentence: str) -> None:
     assert (ran.code, ran.out, ran.err) == (code, b"", f"rayft: {sentence}\n")
 
 
-def test_rules_are_added_listed_and_removed(servers: str, name: str) -> None:
+def test_rules_are_added_listed_and_removed(ruled: str, name: str) -> None:
     me = f"User:{name}"
     added = f"""
 {HEAD}topic  {name}  literal  {me}  *  read  allow
@@ -66,37 +47,37 @@ topic  {name}-2  literal  {me}  *  write  allow
 """
     words = ("--principal", me, "--operation", "read", "--operation", "WRITE", "--topic", name, "--topic", f"{name}-2")
     for _ in range(2):  # and once more: nothing is made twice
-        check(typed(servers, "acl", "add", *words), added)
+        check(typed(ruled, "acl", "add", *words), added)
     check(
-        typed(servers, "acl", "add", "--principal", f"{me},CN=x", "--operation", "all", "--group", f"{name}-", "--deny",
+        typed(ruled, "acl", "add", "--principal", f"{me},CN=x", "--operation", "all", "--group", f"{name}-", "--deny",
               "--prefixed", "--host", "127.0.0.1"),
         f"{HEAD}group  {name}-  prefixed  {me},CN=x  127.0.0.1  all  deny\n",
     )  # fmt: skip
-    shown(servers, added, "acl", "list", "--principal", me)
+    shown(ruled, added, "acl", "list", "--principal", me)
     prefixed = f"{HEAD}group  {name}-  prefixed  {me},CN=x  127.0.0.1  all  deny\n"
-    shown(servers, prefixed, "acl", "list", "--group", f"{name}-app", "--pattern", "match")
-    check(typed(servers, "acl", "list", "--group", f"{name}-app"), HEAD)
+    shown(ruled, prefixed, "acl", "list", "--group", f"{name}-app", "--pattern", "match")
+    check(typed(ruled, "acl", "list", "--group", f"{name}-app"), HEAD)
     one = f"{HEAD}topic  {name}  literal  {me}  *  write  allow\n"
     for dry in (("--dry-run",), ()):
-        check(typed(servers, "acl", "remove", "--topic", name, "--operation", "write", *dry), one)
+        check(typed(ruled, "acl", "remove", "--topic", name, "--operation", "write", *dry), one)
     left = (
         "\n".join(line for line in added.splitlines() if f"topic  {name}  " not in line or "write" not in line) + "\n"
     )
-    shown(servers, left, "acl", "list", "--principal", me)
-    typed(servers, "acl", "remove", "--principal", me)
-    check(typed(servers, "acl", "remove", "--group", f"{name}-"), prefixed)
-    until(lambda: typed(servers, "acl", "list", "-o", "json").text == "[]\n")
-    refused(typed(servers, "acl", "remove", "--topic", name), 1, "no rule is like that: rayft acl list shows all")
+    shown(ruled, left, "acl", "list", "--principal", me)
+    typed(ruled, "acl", "remove", "--principal", me)
+    check(typed(ruled, "acl", "remove", "--group", f"{name}-"), prefixed)
+    until(lambda: typed(ruled, "acl", "list", "-o", "json").text == "[]\n")
+    refused(typed(ruled, "acl", "remove", "--topic", name), 1, "no rule is like that: rayft acl list shows all")
 
 
-def test_each_kind_of_resource_has_rules(servers: str, name: str) -> None:
+def test_each_kind_of_resource_has_rules(ruled: str, name: str) -> None:
     kinds = ("--topic", "t", "--group", "g", "--transactional-id", "x", "--delegation-token", "d", "--user", "User:u")
     operation = ("--operation", "describe")
     many = ["acl", "add", "--principal", f"User:{name}"]
-    assert typed(servers, *many, *operation, *kinds[:8], "--cluster").code == 0
-    assert typed(servers, *many, "--operation", "create-tokens", *kinds[8:]).code == 0
+    assert typed(ruled, *many, *operation, *kinds[:8], "--cluster").code == 0
+    assert typed(ruled, *many, "--operation", "create-tokens", *kinds[8:]).code == 0
     shown(
-        servers,
+        ruled,
         f"""
 {HEAD}topic  t  literal  User:{name}  *  describe  allow
 group  g  literal  User:{name}  *  describe  allow
@@ -107,59 +88,59 @@ user  User:u  literal  User:{name}  *  create_tokens  allow
 """,
         "acl", "list", "--principal", f"User:{name}",
     )  # fmt: skip
-    check(typed(servers, "acl", "list", "--cluster"),
+    check(typed(ruled, "acl", "list", "--cluster"),
           f"{HEAD}cluster  kafka-cluster  literal  User:{name}  *  describe  allow\n")  # fmt: skip
     for words in (("--permission", "allow"), ("--principal", f"User:{name}")):
         refused(
-            typed(servers, "acl", "remove", *words),
+            typed(ruled, "acl", "remove", *words),
             1,
             "these are all 6 rules of the cluster: write --all if they are meant",
         )
-    ran = typed(servers, "acl", "remove", "--all", "-o", "jsonl")
+    ran = typed(ruled, "acl", "remove", "--all", "-o", "jsonl")
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert ran.code == 0 and [row["resource_type"] for row in rows] == [
         "topic", "group", "cluster", "transactional_id", "delegation_token", "user"
     ]  # fmt: skip
-    until(lambda: typed(servers, "acl", "list").text == HEAD)
+    until(lambda: typed(ruled, "acl", "list").text == HEAD)
 
 
-def test_what_a_cluster_refuses_is_said_once(servers: str, name: str) -> None:
-    ran = typed(servers, "acl", "add", "--principal", "User:a", "--operation", "read", "--topic", "t", "--group", "g",
+def test_what_a_cluster_refuses_is_said_once(ruled: str, name: str) -> None:
+    ran = typed(ruled, "acl", "add", "--principal", "User:a", "--operation", "read", "--topic", "t", "--group", "g",
                 "--host", "nowhere.invalid/24")  # fmt: skip
     if ran.code == 0:  # Apache Kafka takes any text for a host
-        assert typed(servers, "acl", "remove", "--principal", "User:a", "--all").code == 0
+        assert typed(ruled, "acl", "remove", "--principal", "User:a", "--all").code == 0
     else:
         assert ran.code == 1 and ran.err.startswith("rayft: ") and 1 <= ran.err.count("\n") <= 2, ran
 
 
-def test_a_password_is_set_read_from_where_it_is_and_deleted(servers: str, name: str, tmp_path: Path) -> None:
+def test_a_password_is_set_read_from_where_it_is_and_deleted(ruled: str, name: str, tmp_path: Path) -> None:
     secret = f"secret-{name}"
     file = tmp_path / "password"
     file.write_text(f"{secret}\nnot this\n")
     file.chmod(0o600)
-    ran = typed(servers, "user", "set", name, stdin=f"{secret}\r\n".encode())
+    ran = typed(ruled, "user", "set", name, stdin=f"{secret}\r\n".encode())
     assert ran == Ran(0, f"set the SCRAM-SHA-512 password of user {name}\n".encode(), "")
     words = ("user", "set", name, "--mechanism", "scram-sha-256", "--iterations", "8192", "--password-file", str(file))
-    ran = typed(servers, *words)
+    ran = typed(ruled, *words)
     assert ran == Ran(0, f"set the SCRAM-SHA-256 password of user {name}\n".encode(), "")
     file.chmod(0o644)
-    warned = typed(servers, *words)
+    warned = typed(ruled, *words)
     assert warned.err == f"rayft: {file} holds a password and others may read it: chmod 600 {file}\n"
     both = f"user  mechanism  iterations\n{name}  SCRAM-SHA-256  8192\n{name}  SCRAM-SHA-512  4096\n"
-    shown(servers, both, "user", "list", name)
-    ran = typed(servers, "user", "list", name, "nobody", "-o", "jsonl")
+    shown(ruled, both, "user", "list", name)
+    ran = typed(ruled, "user", "list", name, "nobody", "-o", "jsonl")
     assert (ran.code, len(ran.out.splitlines())) == (1, 2)
     assert ran.err == "rayft: user nobody has no password: rayft user set nobody gives one\n"
-    ran = typed(servers, "user", "delete", name, "nobody", name)
+    ran = typed(ruled, "user", "delete", name, "nobody", name)
     assert ran.code == 1 and ran.err.startswith("rayft: user nobody has no password")
     assert ran.text == "".join(f"deleted the SCRAM-SHA-{one} password of user {name}\n" for one in (256, 512))
-    until(lambda: typed(servers, "user", "list").text == "user  mechanism  iterations\n")
+    until(lambda: typed(ruled, "user", "list").text == "user  mechanism  iterations\n")
     for wrong in (b"", b"\nsecret\n", b"x" * 1025, b"\xff\n"):
-        ran = typed(servers, "user", "set", name, stdin=wrong)
+        ran = typed(ruled, "user", "set", name, stdin=wrong)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, b"", 1), ran
 
 
-def test_a_password_is_asked_for_at_a_terminal_twice_and_not_shown(servers: str, name: str) -> None:
+def test_a_password_is_asked_for_at_a_terminal_twice_and_not_shown(ruled: str, name: str) -> None:
     def asked(first: bytes, second: bytes) -> tuple[int, bytes]:
         ours, theirs = pty.openpty()
 
@@ -168,7 +149,7 @@ def test_a_password_is_asked_for_at_a_terminal_twice_and_not_shown(servers: str,
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         process = subprocess.Popen(
-            [sys.executable, "-m", "actors.command.cli", "user", "set", name, "-b", servers],
+            [sys.executable, "-m", "actors.command.cli", "user", "set", name, "-b", ruled],
             cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=own_terminal,
         )  # fmt: skip
         os.close(theirs)
@@ -194,21 +175,21 @@ def test_a_password_is_asked_for_at_a_terminal_twice_and_not_shown(servers: str,
     assert code == 0 and f"set the SCRAM-SHA-512 password of user {name}".encode() in seen and b"hush" not in seen
     code, seen = asked(b"hush-hush", b"hush-what")
     assert code == 2 and b"the two passwords differ: nothing was changed" in seen and b"hush" not in seen
-    until(lambda: typed(servers, "user", "delete", name).code == 0)
+    until(lambda: typed(ruled, "user", "delete", name).code == 0)
 
 
-def test_quotas_of_users_client_ids_addresses_and_all_others(servers: str, name: str) -> None:
-    ran = typed(servers, "quota", "set", "--user", name, "--default-client-id", "producer_byte_rate=1048576",
+def test_quotas_of_users_client_ids_addresses_and_all_others(ruled: str, name: str) -> None:
+    ran = typed(ruled, "quota", "set", "--user", name, "--default-client-id", "producer_byte_rate=1048576",
                 "request_percentage=12.5")  # fmt: skip
     check(ran, f"""
 set producer_byte_rate=1048576 for user {name}, client-id <default>
 set request_percentage=12.5 for user {name}, client-id <default>
 """)  # fmt: skip
-    assert typed(servers, "quota", "set", "--default-user", "consumer_byte_rate=5").code == 0
-    assert typed(servers, "quota", "set", "--client-id", "app", "consumer_byte_rate=6").code == 0
-    assert typed(servers, "quota", "set", "--ip", "127.0.0.9", "connection_creation_rate=7").code == 0
-    assert typed(servers, "quota", "set", "--default-ip", "connection_creation_rate=8").code == 0
-    shown(servers, f"""
+    assert typed(ruled, "quota", "set", "--default-user", "consumer_byte_rate=5").code == 0
+    assert typed(ruled, "quota", "set", "--client-id", "app", "consumer_byte_rate=6").code == 0
+    assert typed(ruled, "quota", "set", "--ip", "127.0.0.9", "connection_creation_rate=7").code == 0
+    assert typed(ruled, "quota", "set", "--default-ip", "connection_creation_rate=8").code == 0
+    shown(ruled, f"""
 entity  quota  value
 client-id app  consumer_byte_rate  6
 ip <default>  connection_creation_rate  8
@@ -217,79 +198,79 @@ user <default>  consumer_byte_rate  5
 user {name}, client-id <default>  producer_byte_rate  1048576
 user {name}, client-id <default>  request_percentage  12.5
 """, "quota", "list")  # fmt: skip
-    rows = json.loads(typed(servers, "quota", "list", "--user", name, "-o", "json").out)
+    rows = json.loads(typed(ruled, "quota", "list", "--user", name, "-o", "json").out)
     assert rows[1] == {
         "entity": [{"type": "user", "name": name}, {"type": "client-id", "name": None}],
         "quota": "request_percentage", "value": 12.5,
     }  # fmt: skip
-    refused(typed(servers, "quota", "remove", "--user", name), 1,
+    refused(typed(ruled, "quota", "remove", "--user", name), 1,
             f"user {name} has no quota of its own: rayft quota list shows all")  # fmt: skip
     both = ("--user", name, "--default-client-id")
-    check(typed(servers, "quota", "remove", *both, "request_percentage"),
+    check(typed(ruled, "quota", "remove", *both, "request_percentage"),
           f"removed request_percentage=12.5 of user {name}, client-id <default>\n")  # fmt: skip
     for words in (both, ("--default-user",), ("--client-id", "app"), ("--ip", "127.0.0.9"), ("--default-ip",)):
-        until(lambda words=words: typed(servers, "quota", "remove", *words).text.count("removed") == 1)  # type: ignore[misc]
-    until(lambda: typed(servers, "quota", "list").text == "entity  quota  value\n")
-    wrong = typed(servers, "quota", "set", "--user", name, "producer_byte_rat=1")
+        until(lambda words=words: typed(ruled, "quota", "remove", *words).text.count("removed") == 1)  # type: ignore[misc]
+    until(lambda: typed(ruled, "quota", "list").text == "entity  quota  value\n")
+    wrong = typed(ruled, "quota", "set", "--user", name, "producer_byte_rat=1")
     assert (wrong.code, wrong.out) == (1, b"") and "producer_byte_rat" in wrong.err and wrong.err.count("\n") == 1
 
 
-def test_settings_of_brokers_groups_and_client_metrics(servers: str, name: str) -> None:
-    check(typed(servers, "config", "set", "brokers", "log.retention.ms=7200000"), "changed settings of brokers\n")
-    check(typed(servers, "config", "set", "broker:1", "log.cleaner.threads=2"), "changed settings of broker:1\n")
-    shown(servers, """
+def test_settings_of_brokers_groups_and_client_metrics(ruled: str, name: str) -> None:
+    check(typed(ruled, "config", "set", "brokers", "log.retention.ms=7200000"), "changed settings of brokers\n")
+    check(typed(ruled, "config", "set", "broker:1", "log.cleaner.threads=2"), "changed settings of broker:1\n")
+    shown(ruled, """
 name  value  source  synonyms
 log.cleaner.threads  2  broker  broker: log.cleaner.threads=2; default: log.cleaner.threads=1
 log.retention.ms  7200000  default of brokers  default of brokers: log.retention.ms=7200000; default: log.retention.hours=168
 """, "config", "get", "broker:1", "log.retention.ms", "log.cleaner.threads", "--synonyms")  # fmt: skip
-    shown(servers, "name  value  source\nlog.retention.ms  7200000  default of brokers\n", "config", "get", "brokers",
+    shown(ruled, "name  value  source\nlog.retention.ms  7200000  default of brokers\n", "config", "get", "brokers",
           "log.retention.ms")  # fmt: skip
-    check(typed(servers, "config", "unset", "brokers", "log.retention.ms"), "changed settings of brokers\n")
-    check(typed(servers, "config", "unset", "broker:1", "log.cleaner.threads"), "changed settings of broker:1\n")
-    shown(servers, """
+    check(typed(ruled, "config", "unset", "brokers", "log.retention.ms"), "changed settings of brokers\n")
+    check(typed(ruled, "config", "unset", "broker:1", "log.cleaner.threads"), "changed settings of broker:1\n")
+    shown(ruled, """
 name  value  source
 log.cleaner.threads  1  default
 log.retention.ms  -  default
 """, "config", "get", "broker:1", "log.retention.ms", "log.cleaner.threads")  # fmt: skip
     group = f"group:{name}"
-    assert typed(servers, "config", "set", group, "consumer.session.timeout.ms=50000").code == 0
-    shown(servers, "name  value  source\nconsumer.session.timeout.ms  50000  group\n", "config", "get", group,
+    assert typed(ruled, "config", "set", group, "consumer.session.timeout.ms=50000").code == 0
+    shown(ruled, "name  value  source\nconsumer.session.timeout.ms  50000  group\n", "config", "get", group,
           "consumer.session.timeout.ms")  # fmt: skip
     metrics = f"client-metrics:{name}"
-    assert typed(servers, "config", "set", metrics, "interval.ms=1000", "metrics=org.apache").code == 0
-    shown(servers, """
+    assert typed(ruled, "config", "set", metrics, "interval.ms=1000", "metrics=org.apache").code == 0
+    shown(ruled, """
 name  value  source
 interval.ms  1000  client metrics
 match  -  default
 metrics  org.apache  client metrics
 """, "config", "get", metrics)  # fmt: skip
-    assert typed(servers, "config", "unset", metrics, "interval.ms", "metrics").code == 0
-    assert typed(servers, "config", "unset", group, "consumer.session.timeout.ms").code == 0
+    assert typed(ruled, "config", "unset", metrics, "interval.ms", "metrics").code == 0
+    assert typed(ruled, "config", "unset", group, "consumer.session.timeout.ms").code == 0
 
 
-def test_settings_that_cannot_be(servers: str, name: str) -> None:
-    made(servers, name)
-    ran = typed(servers, "config", "set", "broker:1", "log.dirs=/x")
+def test_settings_that_cannot_be(ruled: str, name: str) -> None:
+    made(ruled, name)
+    ran = typed(ruled, "config", "set", "broker:1", "log.dirs=/x")
     assert (ran.code, ran.out) == (1, b"") and "log.dirs" in ran.err and ran.err.count("\n") == 1
-    refused(typed(servers, "config", "get", "broker:99"), 1, "broker 99 is not among the brokers of the cluster now")
-    refused(typed(servers, "config", "set", "broker:99", "log.cleaner.threads=2"), 1,
+    refused(typed(ruled, "config", "get", "broker:99"), 1, "broker 99 is not among the brokers of the cluster now")
+    refused(typed(ruled, "config", "set", "broker:99", "log.cleaner.threads=2"), 1,
             "broker 99 is not among the brokers of the cluster now")  # fmt: skip
-    refused(typed(servers, "config", "get", "topic:nothing"), 1,
+    refused(typed(ruled, "config", "get", "topic:nothing"), 1,
             "topic nothing does not exist: rayft topic list shows those that do")  # fmt: skip
-    refused(typed(servers, "config", "get", f"topic:{name}", "retention.mss"), 1,
+    refused(typed(ruled, "config", "get", f"topic:{name}", "retention.mss"), 1,
             f"topic:{name} has no setting retention.mss: rayft config get topic:{name} shows all that it has")  # fmt: skip
-    rows = json.loads(typed(servers, "config", "get", f"topic:{name}", "retention.ms", "-o", "json").out)
+    rows = json.loads(typed(ruled, "config", "get", f"topic:{name}", "retention.ms", "-o", "json").out)
     assert [(row["name"], row["read_only"], row["sensitive"]) for row in rows] == [("retention.ms", False, False)]
 
 
-def test_listings_as_arrow(servers: str, name: str) -> None:
+def test_listings_as_arrow(ruled: str, name: str) -> None:
     """Each listing is a stream with the same types, whether it has rows or not."""
-    made(servers, name, 2)
-    assert typed(servers, "quota", "set", "--user", name, "producer_byte_rate=1").code == 0
-    until(lambda: name in typed(servers, "quota", "list").text)
+    made(ruled, name, 2)
+    assert typed(ruled, "quota", "set", "--user", name, "producer_byte_rate=1").code == 0
+    until(lambda: name in typed(ruled, "quota", "list").text)
 
     def table(*words: str) -> pa.Table:
-        ran = typed(servers, *words, "-o", "arrow")
+        ran = typed(ruled, *words, "-o", "arrow")
         assert (ran.code, ran.err) == (0, ""), ran
         return pa.ipc.open_stream(ran.out).read_all()
 
@@ -303,7 +284,7 @@ def test_listings_as_arrow(servers: str, name: str) -> None:
         assert table(*words).num_rows == 0, words
     synonyms = table("config", "get", "broker:1", "log.cleaner.threads").column("synonyms").to_pylist()
     assert synonyms == [[{"name": "log.cleaner.threads", "value": "1", "source": "default"}]]
-    assert typed(servers, "quota", "remove", "--user", name).code == 0
+    assert typed(ruled, "quota", "remove", "--user", name).code == 0
 
 
 def test_a_cluster_without_rules_says_so(cluster: rayft.Cluster) -> None:

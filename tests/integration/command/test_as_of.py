@@ -3,39 +3,23 @@
 import datetime
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-import rayft
-from bench import apache
-from tests.integration.command.test_administration import RULES
-from tests.integration.command.typed import APACHE, typed
+from tests.integration.command.typed import typed
 from tests.integration.conftest import until
 
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture(params=["rayft", pytest.param("kafka", marks=pytest.mark.slow)])
-def servers(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "kafka":
-        if apache.libs() is None:
-            pytest.skip("no java, or Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them")
-        with apache.ApacheKafka(controllers=1, brokers=1, config=APACHE | RULES, heap="320m") as kafka:
-            yield kafka.bootstrap_servers
-    else:
-        with rayft.Cluster(controllers=1, brokers=1, config=RULES) as cluster:
-            yield cluster.bootstrap_servers
-
-
-def test_what_was_shown_then_is_shown_of_then(servers: str, name: str) -> None:
+def test_what_was_shown_then_is_shown_of_then(ruled: str, name: str) -> None:
     def done(*words: str, stdin: bytes = b"") -> None:
-        ran = typed(servers, *words, stdin=stdin)
+        ran = typed(ruled, *words, stdin=stdin)
         assert ran.code == 0, ran
 
     def rows(*words: str) -> list[dict[str, Any]]:
-        ran = typed(servers, *words, "-o", "json")
+        ran = typed(ruled, *words, "-o", "json")
         assert ran.code == 0, ran
         found: list[dict[str, Any]] = json.loads(ran.out)
         if words[:2] == ("topic", "describe"):  # offsets are not in the metadata log

@@ -1,45 +1,15 @@
 """`rayft topic partitions` against both kinds of cluster, with two brokers of which one goes away."""
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-import rayft
-from bench import apache
-from tests.integration.command.typed import APACHE, check, typed
+from tests.integration.command.conftest import Two
+from tests.integration.command.typed import check, typed
 from tests.integration.conftest import until
 
 pytestmark = pytest.mark.timeout(300)
-
-
-class Two(NamedTuple):
-    """A cluster of two brokers."""
-
-    servers: str
-    freeze: Callable[[], None]
-    """A function after which broker 2 copies nothing, and is still there for the controller for a while."""
-    end: Callable[[], None]
-    """A function that ends broker 2 for good."""
-
-
-@pytest.fixture(params=["rayft", pytest.param("kafka", marks=pytest.mark.slow)])
-def two(request: pytest.FixtureRequest) -> Iterator[Two]:
-    if request.param == "rayft":
-        with rayft.Cluster(controllers=1, brokers=2) as cluster:
-            yield Two(
-                cluster.bootstrap_servers,
-                lambda: cluster.kill(2, signal.SIGSTOP),
-                lambda: cluster.kill(2, restart=False),
-            )
-        return
-    if apache.libs() is None:
-        pytest.skip("no java, or Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them")
-    config = APACHE | {"auto.leader.rebalance.enable": "false"}
-    with apache.ApacheKafka(controllers=1, brokers=2, config=config, heap="320m") as kafka:
-        yield Two(kafka.bootstrap_servers, lambda: kafka.kill(2), lambda: None)
 
 
 def test_partitions_grow_move_and_get_their_preferred_leaders(two: Two, name: str) -> None:

@@ -5,38 +5,17 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-import rayft
-from bench import apache
-from tests.integration.command.typed import APACHE, typed
+from tests.integration.command.conftest import Two
+from tests.integration.command.typed import typed
 from tests.integration.conftest import ROOT, until
 
 pytestmark = pytest.mark.timeout(300)
-
-
-class Two(NamedTuple):
-    """A cluster of two brokers."""
-
-    servers: str
-    end: Callable[[], None]
-    """A function that ends broker 2 for good."""
-
-
-@pytest.fixture(params=["rayft", pytest.param("kafka", marks=pytest.mark.slow)])
-def two(request: pytest.FixtureRequest) -> Iterator[Two]:
-    if request.param == "rayft":
-        with rayft.Cluster(controllers=1, brokers=2) as cluster:
-            yield Two(cluster.bootstrap_servers, lambda: cluster.kill(2, restart=False))
-        return
-    if apache.libs() is None:
-        pytest.skip("no java, or Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them")
-    with apache.ApacheKafka(controllers=1, brokers=2, config=APACHE, heap="320m") as kafka:
-        yield Two(kafka.bootstrap_servers, lambda: kafka.kill(2))
 
 
 @contextmanager
