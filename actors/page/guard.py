@@ -93,7 +93,10 @@ class Guard:
         if path == LOGIN:
             return await self._entered(await _text(receive), JSONResponse({"ok": True}))
         if path.startswith(API) and not await self._known(headers):
-            return _error(401, "The page wants to know you: open the address that rayft ui printed, with its token.")
+            return _error(
+                401,
+                "The page wants to know you: open the address that rayft ui printed, or give the token or password.",
+            )
         return None
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:

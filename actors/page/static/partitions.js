@@ -24,7 +24,7 @@ function table(app) {
   const rows = new Rows({
     label: "Partitions", sort: params.get("sort") ?? "", onSort: (sort) => app.set({ sort }),
     columns: [
-      { name: "topic", min: 120, grow: 3 },
+      { name: "topic", min: 120, grow: 3, show: (row) => [row.leader === null || row.under_replicated ? h("span", { class: "lost", title: "not as it should be" }, "▲ ") : "", row.topic] },
       { name: "partition", title: "no.", min: 48, number: true },
       { name: "leader", min: 72, number: true, show: (row) => (row.leader === null ? state(true, "none") : row.leader) },
       { name: "under_replicated", title: "state", min: 136, grow: 1, drop: 1, show: (row) => (row.leader === null ? state(true, "no leader") : row.under_replicated ? state(true, "under-replicated") : state(false, "in sync")) },

@@ -1,6 +1,6 @@
 // The time under the head of every view: how much happened when, what happened, and the moment that is shown.
 
-import { h, ask, when, clock, css, count } from "./kit.js";
+import { h, ask, when, clock, date, css, count } from "./kit.js";
 
 const STRETCHES = 400;
 export const SHAPES = { election: "★", fencing: "▲", offline: "▲", shutdown: "▼", leader: "◇", isr: "△", replicas: "▭", topic: "●", registration: "○", config: "■", feature: "□", broker: "○", reassignment: "▭", setting: "■", security: "◆" };
@@ -127,7 +127,7 @@ export class Strip {
     this.range.setAttribute("aria-valuetext", moment.is_now ? "now" : `${when(moment.time_ms)}, offset ${moment.offset}`);
     this.line.classList.toggle("past", !moment.is_now);
     this.live.disabled = moment.is_now;
-    this.at.replaceChildren(moment.is_now ? "Now" : `As of ${when(moment.time_ms, true)} UTC`, h("span", { class: "soft long" }, `  ·  offset ${count(moment.offset)}  ·  log since ${when(flow.extent.begun_ms)} UTC`));
+    this.at.replaceChildren(moment.is_now ? "Now" : h("span", {}, "As of ", h("span", { class: "long" }, `${date(moment.time_ms)} `), clock(moment.time_ms, true), h("span", { class: "long" }, " UTC")), h("span", { class: "soft long" }, `  ·  offset ${count(moment.offset)}  ·  log since ${when(flow.extent.begun_ms)} UTC`));
   }
 
   marks(to, width) {
