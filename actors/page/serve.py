@@ -8,6 +8,7 @@ shows what is in the topics. Nothing that is printed or logged has the password,
 import asyncio
 import ipaddress
 import secrets
+import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -72,6 +73,35 @@ class PromptProtocol(H11Protocol):
         super().connection_lost(exc)
 
 
+class Ends:
+    """The signals that end a page. Each ends it in good order, so that the copy of a log is removed."""
+
+    def __init__(self) -> None:
+        self._server: uvicorn.Server | None = None
+        self._task = asyncio.current_task()
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(one, self._end)
+
+    def serves(self, server: uvicorn.Server) -> None:
+        """Note the server that is to be ended from now on."""
+        self._server = server
+
+    def _end(self) -> None:
+        if self._server is not None:
+            self._server.should_exit = True
+        elif self._task is not None:
+            self._task.cancel()
+
+
+class QuietServer(uvicorn.Server):
+    """A server that leaves signals to `Ends`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take no signal."""
+        yield
+
+
 class Refused(ValueError):
     """The page may not be served so."""
 
@@ -110,6 +140,7 @@ async def serve(
 ) -> None:
     """Serve a page until SIGINT or SIGTERM. `on_ready`: called with its address once it answers. Raises Refused, OSError,
     and what the thing that is shown raises when it is opened."""
+    ends = Ends()
     with _listening(door) as sock:
         port = sock.getsockname()[1]
         found = access(door, port, secret)
@@ -121,7 +152,8 @@ async def serve(
                 date_header=False, proxy_headers=False,
                 ssl_certfile=door.certificate, ssl_keyfile=door.key, ssl_version=ssl.PROTOCOL_TLS_SERVER,
             )  # fmt: skip
-            server = uvicorn.Server(config)
+            server = QuietServer(config)
+            ends.serves(server)
             ended = asyncio.create_task(server.serve([sock]))
             while not server.started and not ended.done():
                 await asyncio.sleep(0.01)

@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
         asyncio.run(serve.serve(shown, door, ready, secret))
     except ClientError as error:
         raise ClusterError(str(error)) from None
+    except asyncio.CancelledError:
+        return 1  # a signal has ended it before it was open
     return 0
 
 

@@ -248,6 +248,15 @@ def test_a_log_that_may_not_be_read_is_replaced_by_what_brokers_tell(tmp_path: P
         own.stop()
 
 
+def test_a_page_that_is_ended_by_a_signal_leaves_no_copy(
+    cluster: rayft.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with page("-b", cluster.bootstrap_servers) as opened:
+        assert [one.name[:14] for one in tmp_path.iterdir()] == ["rayft-metadata"]
+    assert opened.process.returncode == 0 and list(tmp_path.iterdir()) == []
+
+
 def test_a_page_that_is_opened_while_no_controller_leads_recovers_by_itself() -> None:
     with rayft.Cluster(controllers=1, brokers=1) as own:
         with connect(own.bootstrap_servers) as kafka:
