@@ -5,6 +5,7 @@ from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,11 +37,28 @@ API = {
     "/topics/{topic}/records": records.records,
     "/topics/{topic}/export": records.export,
     "/groups": groups.groups,
-    "/groups/{group}": groups.group,
-    "/groups/{group}/lag": groups.lag,
+    "/groups/{group:name}/lag": groups.lag,
+    "/groups/{group:name}": groups.group,
     "/settings/brokers": settings.differing,
 }
 """What is answered below /api/v1. Questions in SQL are posted to /api/v1/ask."""
+
+
+class _Name(Convertor[str]):
+    """A name in an address that may hold anything, as that of a group: team/app."""
+
+    regex = r"(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        """The name itself."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The name itself."""
+        return value
+
+
+register_url_convertor("name", _Name())
 
 
 def application(watched: Watched, access: Access) -> Guard:

@@ -30,6 +30,8 @@ POSTED = frozenset({LOGIN, "/api/v1/ask"})
 TARGET_BYTES_MAX = 4096
 BODY_BYTES_MAX = 64 << 10
 TRIES_MAX, TRIES_S = 10, 60.0
+LOGIN_S = 10.0
+"""How long a secret may take to come, s: who has none yet must not hold a connection."""
 WRONG_S = 1.0
 """How long a wrong secret has to wait for its answer, s."""
 HEADERS = {
@@ -87,11 +89,14 @@ class Guard:
             return refused
         path, query = scope["path"], scope["query_string"].decode("latin-1")
         if path == "/" and "token=" in query:
-            return await self._entered(
-                parse_qs(query, max_num_fields=8).get("token", [""])[0], RedirectResponse("/", 303)
-            )
+            return await self._entered(parse_qs(query).get("token", [""])[0], RedirectResponse("/", 303))
         if path == LOGIN:
-            return await self._entered(await _text(receive), JSONResponse({"ok": True}))
+            try:
+                async with asyncio.timeout(LOGIN_S):
+                    given = await _text(receive)
+            except TimeoutError:
+                return _error(408, "The secret did not come: try again.")
+            return await self._entered(given, JSONResponse({"ok": True}))
         if path.startswith(API) and not await self._known(headers):
             return _error(
                 401,
@@ -154,6 +159,8 @@ async def _text(receive: Receive) -> str:
     while len(body) <= TARGET_BYTES_MAX:
         message = await receive()
         body += message.get("body", b"")
+        if message["type"] == "http.disconnect":
+            return ""
         if not message.get("more_body"):
             return str(body, "utf-8", "replace").strip()
     return ""

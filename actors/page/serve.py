@@ -128,8 +128,8 @@ def password(door: Door) -> str:
 def access(door: Door, port: int, secret: str) -> Access:
     """How a page is reached at a port."""
     scheme = "https" if door.certificate is not None else "http"
-    names = {door.host, *door.names, *(("localhost", LOOPBACK, "::1") if door.is_loopback else ())}
-    hosts = [f"[{one}]" if ":" in one else one for one in names if one not in ("0.0.0.0", "::")]
+    names = {_name(door), *door.names, *(("localhost", LOOPBACK, "::1") if door.is_loopback else ())}
+    hosts = [f"[{one}]" if ":" in one else one for one in names]
     default = 443 if scheme == "https" else 80
     origins = {f"{scheme}://{one.lower()}{'' if port == default else f':{port}'}" for one in hosts}
     return Access(frozenset(origins), secret, f"rayft-page-{port}", scheme == "https")
@@ -164,11 +164,15 @@ async def serve(
 
 def address(door: Door, port: int, secret: str) -> str:
     """The address to open: with the token, where there is no password."""
-    host = f"[{door.host}]" if ":" in door.host else door.host
-    host = (door.names or (socket.gethostname(),))[0] if door.host in ("0.0.0.0", "::") else host
+    host = f"[{_name(door)}]" if ":" in _name(door) else _name(door)
     scheme = "https" if door.certificate is not None else "http"
     query = "" if door.password_file is not None else f"?token={secret}"
     return f"{scheme}://{host}:{port}/{query}"
+
+
+def _name(door: Door) -> str:
+    """The name in the printed address: one of this machine, where every address of it is listened at."""
+    return (*door.names, socket.gethostname())[0] if door.host in ("0.0.0.0", "::") else door.host
 
 
 @contextmanager

@@ -51,6 +51,8 @@ class Lags:
         self._kafka = kafka
         self.samples = Samples()
         self.groups: dict[str, Behind] = {}
+        self._keys: dict[str, list[Any]] = {}
+        """group -> its series"""
         self.asked_ms = 0
         """The wall clock time of the last round, ms; 0: there was none yet."""
         self.problem = ""
@@ -92,6 +94,9 @@ class Lags:
         self.groups |= {one.name: Behind(one, None, 0) for one in chosen[GROUPS_MAX:]}
         self.asked_ms = int(time.time() * 1000)
         self.samples.add(self.asked_ms, sampled)
+        self._keys = {}
+        for key in self.samples.keys():  # noqa: SIM118
+            self._keys.setdefault(key[0], []).append(key)  # type: ignore[index]
         names = ", ".join(map(str, sorted(refused)))
         self.problem = f"broker {names} did not tell its groups: {next(iter(refused.values()))}" if refused else ""
 
@@ -115,7 +120,7 @@ class Lags:
 
     def keys(self, group: str) -> list[Any]:
         """The series of a group: (group, topic, partition)."""
-        return [key for key in self.samples.keys() if isinstance(key, tuple) and key[0] == group]  # noqa: SIM118
+        return self._keys.get(group, [])
 
 
 async def positions(kafka: Kafka, name: str, type: str) -> dict[Part, tuple[int, int | None]]:

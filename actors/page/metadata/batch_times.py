@@ -47,7 +47,7 @@ class BatchTimes:
     @property
     def end(self) -> int:
         """The first offset of the last batch and one more: batches from there on are new."""
-        return int(self._parts[-1][0][-1]) + 1 if self._parts else 0
+        return int(self._parts[-1][0][-1]) + 1 if self._parts and len(self._parts[-1][0]) else 0
 
     @property
     def columns(self) -> tuple[Numbers, Numbers, Numbers]:

@@ -1,6 +1,7 @@
 """Tables that were made lately, within a bound of memory.
 
-This file alone decides which ones stay: the last ones that were asked for, BYTES_MAX together, and always the very last one.
+This file alone decides which ones stay: the last ones that were asked for, COUNT_MAX of BYTES_MAX together, and always the
+very last one. An empty table has no bytes, and its Python objects some thousand.
 """
 
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Hashable
 import pyarrow as pa
 
 BYTES_MAX = 96 << 20
+COUNT_MAX = 256
 
 
 class KeptTables:
@@ -33,7 +35,7 @@ class KeptTables:
             if key not in self._kept:
                 self._kept[key] = made
                 self._bytes += made.nbytes
-            while self._bytes > self._bytes_max and len(self._kept) > 1:
+            while len(self._kept) > (COUNT_MAX if self._bytes <= self._bytes_max else 1):
                 self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return made
 

@@ -4,7 +4,7 @@ This file alone decides that. Rules:
 
 1. What brokers tell every few seconds is compared with what they told before. A difference makes a state of its own, with
    the time at which it was seen. States are numbered, and their numbers stand for offsets.
-2. The last STATES_MAX states are kept, and CHANGES_MAX changes.
+2. The last STATES_MAX states are kept, of not more than BYTES_MAX together but two, and CHANGES_MAX changes.
 3. Brokers tell topics, partitions and those brokers that are active. One that is told no more, and has replicas, counts as
    fenced. The other tables are empty, which `notes` says.
 """
@@ -30,6 +30,7 @@ from actors.why.explanations import Explanation, explain
 from actors.why.facts import EXAMPLES_MAX, ClusterFacts, Trouble, TroubledPartition
 
 STATES_MAX = 1_000
+BYTES_MAX = 128 << 20
 CHANGES_MAX = 100_000
 MARKS_MAX = 2_000
 
@@ -40,6 +41,11 @@ class Seen(NamedTuple):
     number: int
     time_ms: int
     tables: dict[str, pa.Table]
+
+    @property
+    def bytes(self) -> int:
+        """What its tables take, bytes."""
+        return sum(one.nbytes for one in self.tables.values())
 
 
 class _Told(NamedTuple):
@@ -76,6 +82,8 @@ class Polled:
                 self._note(told, number, self._ended_ms)
             self._told = told
             self._states.append(Seen(number, self._ended_ms, _tables(metadata, told)))
+            while len(self._states) > 2 and sum(one.bytes for one in self._states) > BYTES_MAX:
+                self._states.popleft()
             return True
 
     def _note(self, told: _Told, number: int, time_ms: int) -> None:

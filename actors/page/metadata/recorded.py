@@ -26,7 +26,7 @@ from actors.replay.columns.as_of import milliseconds, time_of
 from actors.replay.columns.history import SCHEMA
 from actors.replay.logs import files
 from actors.replay.logs.copies import CopiesDiffer, metadata_log
-from actors.replay.logs.files import CorruptLog, Damage, FileTruncated, NothingToRead
+from actors.replay.logs.files import CorruptLog, Damage, FamilyUnknown, FileTruncated, NothingToRead
 from actors.replay.timeline.history import History
 from actors.replay.timeline.why import why
 from actors.replay.where import bound
@@ -85,17 +85,24 @@ class Recorded:
         """Read what was written since. Returns whether there was something. A directory that is gone, or that cannot be
         read, is told in `notes`."""
         try:
-            grown = self._caught_up()
-        except (FileTruncated, CorruptLog):
-            return self._anew()
-        except (OSError, NothingToRead) as error:
-            if isinstance(error, NothingToRead) and self._is_there():
-                return self._anew()
+            grown = self._grown()
+        except (OSError, CorruptLog, NothingToRead, FamilyUnknown) as error:
             changed = self._problem != str(error)
             self._problem = str(error)
             return changed
         changed, self._problem = bool(self._problem), ""
         return grown or changed
+
+    def _grown(self) -> bool:
+        """Read on, or anew. Raises OSError, CorruptLog, NothingToRead, FamilyUnknown if neither is possible now."""
+        try:
+            return self._caught_up()
+        except (FileTruncated, CorruptLog):
+            return self._anew()
+        except NothingToRead:
+            if self._is_there():
+                return self._anew()
+            raise
 
     def _caught_up(self) -> bool:
         with self._lock:

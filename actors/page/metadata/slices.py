@@ -76,8 +76,15 @@ def _order(table: pa.Table, sort: str) -> pa.Array:
 
 def rows(table: pa.Table) -> list[list[Any]]:
     """The rows of a table as lists of cells."""
-    columns = [[cell(one) for one in column.to_pylist()] for column in table.columns]
+    columns = [[cell(one) for one in countable(column).to_pylist()] for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def countable(column: Any) -> Any:
+    """A column with times as ms since 1970, and days as texts. Any client may write times that no calendar has."""
+    if pa.types.is_timestamp(column.type):
+        return pc.cast(column, pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    return column.cast(pa.string()) if pa.types.is_date(column.type) else column
 
 
 def cell(value: Any) -> Any:

@@ -37,7 +37,7 @@ class Questions:
         async with self._turns:
             with tempfile.TemporaryDirectory(prefix="rayft-ask-") as directory:
                 for one in named:
-                    await asyncio.to_thread(_write, Path(directory) / f"{one}.arrow", table(one))
+                    await asyncio.to_thread(lambda one=one: _write(Path(directory) / f"{one}.arrow", table(one)))  # type: ignore[misc]
                 return _read(await _ran(directory, text))
 
 

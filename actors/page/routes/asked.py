@@ -1,6 +1,9 @@
 """The answer to a question in SQL over the tables of a moment."""
 
+import asyncio
 import json
+from collections.abc import Coroutine
+from typing import Any
 
 import pyarrow as pa
 from starlette.requests import Request
@@ -30,10 +33,24 @@ async def asked(request: Request) -> Response:
     def table(name: str) -> pa.Table:
         return maker(here.watched.known, name, moment, 0)()
 
-    found, is_cut = await questions.ask(sql, (*TABLES, "changes"), table)
+    found, is_cut = await _while_here(request, questions.ask(sql, (*TABLES, "changes"), table))
     if given.get("format") == "arrow":
         return Response(as_stream(found), media_type=ARROW)
     kinds = [str(one) for one in found.schema.types]
     return told({
         "moment": moment._asdict(), "columns": found.column_names, "types": kinds, "rows": rows(found), "is_cut": is_cut,
     })  # fmt: skip
+
+
+async def _while_here(request: Request, work: Coroutine[Any, Any, tuple[pa.Table, bool]]) -> tuple[pa.Table, bool]:
+    """What a work returns; it ends when the one who asked has left. Raises ValueError then."""
+    working, leaving = asyncio.create_task(work), asyncio.ensure_future(request.receive())  # the body was read
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ValueError("Nobody waits for the answer any more.")
+        return await working
+    finally:
+        for one in (working, leaving):
+            one.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)

@@ -110,7 +110,7 @@ def answer(ask: Answers) -> Answers:
             return told({"error": str(error.args[0])}, 404)
         except (CorruptLog, NothingToRead, OSError) as error:
             return told({"error": f"The log cannot be read: {error}"}, 500)
-        except ValueError as error:
+        except (ValueError, OverflowError, RecursionError) as error:
             return told({"error": str(error)}, 400)
 
     return answered

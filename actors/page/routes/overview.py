@@ -119,10 +119,8 @@ async def timeline(request: Request) -> Response:
     """The whole time: how much happened when, and the marks."""
     count = number(request, "n", 400, STRETCHES_MAX, 1)
     known = place(request).watched.known
-    flow, marks = await place(request).worked(lambda: (known.flow(count), known.marks()))
-    return told(
-        {"extent": known.extent()._asdict(), **flow._asdict(), "marks": [one._asdict() for one in marks[-MARKS_TOLD:]]}
-    )
+    extent, flow, marks = await place(request).worked(lambda: (known.extent(), known.flow(count), known.marks()))
+    return told({"extent": extent._asdict(), **flow._asdict(), "marks": [one._asdict() for one in marks[-MARKS_TOLD:]]})
 
 
 class Streams:
@@ -137,12 +135,12 @@ async def events(request: Request) -> Response:
     streams: Streams = request.app.state.streams
     if streams.open >= STREAMS_MAX:
         return told({"error": f"{STREAMS_MAX} pages listen already: close one, then load this one anew."}, 503)
-    streams.open += 1
     headers = {"x-accel-buffering": "no"}
     return StreamingResponse(_stream(place(request), streams), media_type="text/event-stream", headers=headers)
 
 
 async def _stream(here: Place, streams: Streams) -> AsyncIterator[bytes]:
+    streams.open += 1  # here: what is not begun is not ended either
     try:
         async for pulse in here.watched.pulses():
             yield b"data: " + json.dumps(pulse, separators=(",", ":")).encode() + b"\n\n"

@@ -17,7 +17,7 @@ from actors.client.operations.offsets import EARLIEST, LATEST, Found, list_offse
 from actors.client.operations.topics import describe
 from actors.page.live.reading import FIELDS, READERS_MAX, Progress, Wish, last, read
 from actors.page.live.reading import Found as Records
-from actors.page.metadata.slices import cell
+from actors.page.metadata.slices import countable
 from actors.page.routes.asking import number, place, text, told
 from actors.page.watched import Live
 
@@ -144,8 +144,8 @@ async def _told(config: Any, wish: Wish, preview: int) -> AsyncIterator[bytes]:
             elif is_last:
                 held = [last([*held, one.table], wish.number)]
             else:
-                few = one.table.slice(0, wish.number if wish.is_tail else max(0, wish.number - shown))
-                shown += len(few)
+                few = one.table.slice(max(0, len(one.table) - wish.number) if wish.is_tail else 0, wish.number - shown)
+                shown += 0 if wish.is_tail else len(few)
                 yield _event("records", rows_of(few, preview))
         if held:
             yield _event("records", rows_of(held[0], preview))
@@ -165,13 +165,19 @@ def rows_of(table: pa.Table, preview: int) -> list[dict[str, Any]]:
         {
             "partition": row["partition"],
             "offset": row["offset"],
-            "timestamp": cell(row["timestamp"]),
+            "timestamp": row["timestamp"],
             "key": part(row["key"], preview),
             "value": part(row["value"], preview),
             "headers": [[one["key"], part(one["value"], preview)] for one in row["headers"] or ()],
         }
-        for row in table.to_pylist()
+        for row in _dicts(table)
     ]
+
+
+def _dicts(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table of records, with their times as ms since 1970."""
+    found: list[dict[str, Any]] = pa.table({name: countable(table[name]) for name in table.column_names}).to_pylist()
+    return found
 
 
 def part(data: bytes | None, preview: int) -> dict[str, Any] | None:
@@ -194,7 +200,7 @@ async def _lines(config: Any, wish: Wish) -> AsyncIterator[bytes]:
             if isinstance(one, Records):
                 few = one.table.slice(0, left)
                 left -= len(few)
-                yield await asyncio.to_thread(lambda few=few: b"".join(map(_line, few.to_pylist())))  # type: ignore[misc]
+                yield await asyncio.to_thread(lambda few=few: b"".join(map(_line, _dicts(few))))  # type: ignore[misc]
     except (ClientError, ValueError) as error:
         yield json.dumps({"error": str(error)}).encode() + b"\n"
 
@@ -203,7 +209,7 @@ def _line(row: dict[str, Any]) -> bytes:
     made = {
         "partition": row["partition"],
         "offset": row["offset"],
-        "timestamp": cell(row["timestamp"]),
+        "timestamp": row["timestamp"],
         "key": _whole(row["key"]),
         "value": _whole(row["value"]),
         "headers": [{"key": one["key"], "value": _whole(one["value"])} for one in row["headers"] or ()],

@@ -40,7 +40,7 @@ async def table(request: Request) -> Response:
         some = here.watched.known.slice(name, at, first, n) if wish == Wanted() and not is_whole else None
         if some is not None:
             return _columns(some[0], columns), some[1]
-        found = here.slices.table((id(here.watched.known), name, at.offset, since), wish, make)
+        found = here.slices.table((id(here.watched.known), name, at.offset, at.time_ms, since), wish, make)
         return _columns(found if is_whole else found.slice(first, n), columns), len(found)
 
     def work() -> Any:
@@ -92,7 +92,7 @@ async def heat(request: Request) -> Response:
         def make() -> pa.Table:
             return spread(here.watched.known.table("partitions", at))[1]
 
-        found = here.slices.table((id(here.watched.known), "heat", at.offset), wish, make)
+        found = here.slices.table((id(here.watched.known), "heat", at.offset, at.time_ms), wish, make)
         brokers = [int(name[1:]) for name in found.column_names if name[0] == "b" and name[1:].isdigit()]
         return {
             "total": len(found), "first": first, "brokers": brokers, "columns": found.column_names,

@@ -157,3 +157,28 @@ def test_every_answer_may_load_nothing_of_others() -> None:
         assert "default-src 'self'" in answer.headers["content-security-policy"]
         assert answer.headers["x-frame-options"] == "DENY" and answer.headers["x-content-type-options"] == "nosniff"
     assert ask("/api/v1/now").headers["cache-control"] == "no-store"
+
+
+def test_a_token_among_many_parameters_is_found_or_refused() -> None:
+    many = "&".join(f"p{at}=1" for at in range(50))
+    assert ask("/", query=f"{many}&token=the-secret").status == 303
+    assert ask("/", query=f"{many}&token=another").status == 401
+
+
+def test_a_secret_that_does_not_come_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "LOGIN_S", 0.05)
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("asked")
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": guard.LOGIN, "raw_path": b"", "query_string": b"",
+             "headers": [(b"host", HOST.encode())]}  # fmt: skip
+    asyncio.run(asyncio.wait_for(Guard(app, ACCESS)(scope, receive, send), 30))
+    assert sent[0]["status"] == 408

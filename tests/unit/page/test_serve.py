@@ -1,5 +1,6 @@
 """Where a page may be served, and under which names it answers."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,8 @@ def test_the_names_of_a_page(tmp_path: Path) -> None:
     assert access(wide, 443, "s").origins == {"https://ui.example.org"}
     assert access(wide, 443, "s").is_secure
     assert address(wide, 8443, "the-password") == "https://ui.example.org:8443/"
+    own = socket.gethostname().lower()
+    for host in ("0.0.0.0", "::"):
+        unnamed = Door(host, 8443, (), tmp_path, tmp_path, tmp_path)
+        assert access(unnamed, 8443, "s").hosts == {f"{own}:8443"}, "what is printed is what is answered"
+        assert address(unnamed, 8443, "the-password").lower() == f"https://{own}:8443/"

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.page.metadata.kept_tables import KeptTables
+from actors.page.metadata.kept_tables import COUNT_MAX, KeptTables
 
 
 def table(key: int, size: int) -> pa.Table:
@@ -24,3 +24,10 @@ def test_what_is_kept_is_what_was_asked_for_last_within_the_bound(asked: list[tu
         while sum(8 * sizes[one] for one in order) > bytes_max and len(order) > 1:
             del order[0]
         assert kept.bytes == sum(8 * sizes[one] for one in order)
+
+
+def test_tables_without_a_row_are_bounded_too() -> None:
+    kept, made = KeptTables(), []
+    for key in [*range(COUNT_MAX + 1), COUNT_MAX, 0]:
+        kept.table(key, lambda key=key: (made.append(key), table(key, 0))[1])  # type: ignore[misc]
+    assert made == [*range(COUNT_MAX + 1), 0]

@@ -161,3 +161,36 @@ def test_a_log_that_is_cut_and_written_anew_is_read_anew(tmp_path: Path) -> None
 def test_a_directory_without_a_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NothingToRead):
         Recorded(tmp_path)
+
+
+def test_a_log_that_was_empty_is_read_on(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / NAME).write_bytes(b"")
+    recorded = Recorded(directory)
+    assert recorded.flow(10).records == [0] * 10
+    shutil.copy(LOG / NAME, directory)
+    assert recorded.refresh() and sum(recorded.flow(10).records) == 1237
+    (directory / NAME).write_bytes(b"")
+    assert recorded.refresh() and recorded.extent().end == 0
+    shutil.copy(LOG / NAME, directory)
+    assert recorded.refresh() and recorded.extent().end == 1237
+
+
+def test_a_log_that_cannot_be_read_anew_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(LOG, directory)
+    recorded = Recorded(directory)
+    data = (directory / NAME).read_bytes()
+    (directory / NAME).write_bytes(data[: len(data) // 2])
+    with monkeypatch.context() as patched:
+        patched.setattr("actors.page.metadata.recorded.History", _gone)
+        assert recorded.refresh() and not recorded.refresh()
+        assert "gone meanwhile" in recorded.notes()[0] and recorded.extent().end == 1237
+    assert recorded.refresh() and recorded.notes() == [] and recorded.extent().end < 1237
+
+
+def _gone(*_: object, **__: object) -> None:
+    raise FileNotFoundError("gone meanwhile")

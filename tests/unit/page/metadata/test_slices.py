@@ -75,3 +75,14 @@ VALUES: Any = st.recursive(
 @given(VALUES)
 def test_any_cell_can_be_said_in_json(value: Any) -> None:
     json.dumps(cell(value), allow_nan=False)
+
+
+def test_times_beyond_the_calendar_are_told() -> None:
+    times = pa.array([1 << 62, -(1 << 62), None], pa.int64())
+    table = pa.table({
+        "at": times.cast(pa.timestamp("ms", "UTC")),
+        "day": pa.array([0, 2**31 - 1, None], pa.int32()).cast(pa.date32()),
+    })  # fmt: skip
+    (first, day), (last, other), nothing = rows(table)
+    assert (first, last, nothing) == (1 << 62, -(1 << 62), [None, None])
+    assert day == "1970-01-01" and "out of range" in other

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -120,3 +121,15 @@ def test_nothing_is_left_of_a_question(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(Unanswered):
         ask("select * from nothing")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_are_made_beside_the_loop() -> None:
+    """A table of a million rows takes seconds, and all readers would wait for them."""
+    threads: list[threading.Thread] = []
+
+    def make(name: str) -> pa.Table:
+        threads.append(threading.current_thread())
+        return TABLES[name]
+
+    asyncio.run(Questions().ask("select count(*) from partitions", TABLES, make))
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()

@@ -1,0 +1,113 @@
+"""Addresses, and what they are answered with."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pytest
+
+from actors.page.application import application
+from actors.page.guard import Access, Guard
+from actors.page.metadata.recorded import Recorded
+from actors.page.query import question
+from actors.page.routes import overview
+from actors.page.watched import Watched
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records.scan import scan
+
+LOG = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+NAME = "00000000000000000000.log"
+HOST = "127.0.0.1:8421"
+DISCONNECT = {"type": "http.disconnect"}
+
+
+@pytest.fixture
+def page() -> Guard:
+    return of(Recorded(LOG))
+
+
+def of(recorded: Recorded) -> Guard:
+    return application(Watched("log", recorded), Access(frozenset({f"http://{HOST}"}), "s", "c", False))
+
+
+async def ask(
+    page: Guard, path: str, *messages: dict[str, Any], method: str = "GET", slow_s: float = 0
+) -> tuple[int, Any]:
+    """(status, body) of a request. What is received behind `messages` never comes; what is sent takes `slow_s`."""
+    got, sent = list(messages), []
+
+    async def receive() -> Any:
+        return got.pop(0) if got else await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        await asyncio.sleep(slow_s)
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": method, "path": unquote(path), "raw_path": path.encode(), "query_string": b"",
+        "headers": [(b"host", HOST.encode()), (b"authorization", b"Bearer s")], "root_path": "", "scheme": "http",
+    }  # fmt: skip
+    await page(scope, receive, send)
+    data = b"".join(one.get("body", b"") for one in sent)
+    return sent[0]["status"] if sent else 0, json.loads(data) if data.startswith(b"{") else data
+
+
+@pytest.mark.parametrize("name", ["app", "team/app", "a\nb", "..", "a/lag/b"])
+@pytest.mark.parametrize("below", ["", "/lag"])
+def test_a_group_may_have_any_name(page: Guard, name: str, below: str) -> None:
+    status, body = asyncio.run(ask(page, f"/api/v1/groups/{quote(name, safe='')}{below}"))
+    assert status == 404 and "need a running cluster" in body["error"], "it has reached the answer about groups"
+
+
+def test_a_log_that_was_replaced_by_another_one_of_the_same_length_is_shown(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(LOG, directory)
+    recorded = Recorded(directory)
+    page = of(recorded)
+    _, before = asyncio.run(ask(page, "/api/v1/tables/changes"))
+    recorded.path = _another(tmp_path, directory)
+    recorded._anew()
+    _, after = asyncio.run(ask(page, "/api/v1/tables/changes"))
+    assert before["moment"]["offset"] == after["moment"]["offset"] and before["rows"] != after["rows"]
+
+
+def _another(tmp_path: Path, directory: Path) -> Path:
+    """A log with as many records at other times."""
+    data = bytearray((directory / NAME).read_bytes())
+    headers, _, _ = scan(memoryview(bytes(data)), 0, len(data), True)
+    for at, size in zip(headers["position"].tolist(), headers["size"].tolist(), strict=True):
+        for place in (27, 35):
+            time = int.from_bytes(data[at + place : at + place + 8]) + 3_600_000
+            data[at + place : at + place + 8] = time.to_bytes(8)
+        data[at + 17 : at + 21] = crc32c(bytes(data[at + 21 : at + size])).to_bytes(4)
+    other = tmp_path / "other" / "__cluster_metadata-0"
+    shutil.copytree(directory, other)
+    (other / NAME).write_bytes(data)
+    return other
+
+
+def test_a_reader_who_left_at_once_takes_no_place(page: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "STREAMS_MAX", 2)
+
+    async def readers() -> None:
+        for _ in range(5):
+            status, _ = await asyncio.wait_for(ask(page, "/api/v1/events", DISCONNECT, slow_s=30), 20)
+            assert status in (0, 200)
+
+    asyncio.run(readers())
+
+
+def test_a_question_ends_when_nobody_waits_for_it(page: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(question, "ANSWER_S", 600.0)
+    asked = {"type": "http.request", "body": json.dumps({"sql": "select count(*) from range(1000000000000)"}).encode()}
+    status, body = asyncio.run(asyncio.wait_for(ask(page, "/api/v1/ask", asked, DISCONNECT, method="POST"), 60))
+    assert status == 400 and "Nobody waits" in body["error"]
+
+
+def test_brackets_without_an_end_are_refused(page: Guard) -> None:
+    asked = {"type": "http.request", "body": b"[" * 60_000}
+    status, body = asyncio.run(ask(page, "/api/v1/ask", asked, method="POST"))
+    assert status == 400 and body["error"]
