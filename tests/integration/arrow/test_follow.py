@@ -92,6 +92,7 @@ def test_a_group_goes_on_where_it_left_off(kafka: Any, name: str, transactional:
         following.commit()
         following.commit()
     assert sorted(seen) == list(range(300)), "each of them once"
+    assert committed(kafka, name, group) == [101 if transactional else 100] * 3, "behind the markers: there is no lag"
     write(kafka, name, 300, 330, transactional_id=name if transactional else None)
     with follow() as following:
         assert sorted(until(following, 30)) == list(range(300, 330))

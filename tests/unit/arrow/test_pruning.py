@@ -30,6 +30,7 @@ def left(wanted: pc.Expression) -> dict[tuple[str, int], tuple[int, int]]:
         ((F("offset") > 104) & (F("offset") <= 115), {("t", 1): (105, 110), ("t", 2): (105, 116), ("t", 3): (105, 116)}),
         (F("offset") == 25, dict.fromkeys([("t", 0), ("t", 1), ("t", 2), ("u", 0)], (25, 26))),
         (F("partition").isin([3, 9]) & (F("topic") == "t"), {("t", 3): (30, 130)}),
+        (((F("partition") == 0) & (F("offset") >= 500)) | (F("partition") == 1), {("t", 1): (10, 110)}),
         (F("offset") >= 1000, {}),
         (F("partition") == 7, {}),
         ((F("partition") == 0) & (F("offset") < 0), {}),
