@@ -18,12 +18,12 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from fastpath.bytes.open_buffer cimport opened
 from fastpath.bytes.endian cimport load_int16, load_int32, load_int64, load_uint16, load_uint32
 from fastpath.records.batch cimport BatchHeader, RecordView, read_record
 from fastpath.records.header cimport CONTROL, LOG_APPEND_TIME
 from fastpath.records.faults cimport FINE
 from fastpath.bytes.byte_builder cimport Growth, Rooms, extend_by, own, push_int32, push_int64
+from fastpath.bytes.open_buffer cimport opened
 from fastpath.bytes.varint cimport read_uvarint
 
 from fastpath.records.batch import HEADER_DTYPE
@@ -546,6 +546,111 @@ cdef Growth* growth_at(Column* columns, Rows* rows, int place) noexcept:
     return &column.data if part == 0 else &column.offsets if part == 1 else &column.valid
 
 
+cdef struct Place:                      # how far the records of a batch are read, for the error of the next one
+    int64_t offset
+    uint32_t type
+    uint32_t version
+    bint control
+
+
+cdef Wrong read_head(
+    const uint8_t* data, const RecordView* record, bint released, Place* place, Py_ssize_t* fields
+) noexcept nogil:
+    """The type and version of a record, and where its fields begin."""
+    cdef Py_ssize_t pos = record.value, stop = pos + record.value_size
+    cdef uint32_t frame
+    fields[0] = pos
+    if place.control:
+        if record.key_size != 4 or record.value_size < 2:
+            return NO_KEY
+        place.type = FIRST_CONTROL + <uint32_t>load_int16(data + record.key + 2)
+        place.version = <uint32_t>load_int16(data + pos)
+        return RIGHT
+    if record.key_size >= 0 or record.value_size < 0:
+        return NO_KEY
+    if released:
+        pos = read_uvarint(data, pos, stop, &frame)
+        if pos < 0 or frame != 1:
+            return BAD_FRAME
+    pos = read_uvarint(data, pos, stop, &place.type)
+    if pos >= 0:
+        pos = read_uvarint(data, pos, stop, &place.version)
+    fields[0] = pos
+    return BAD_FRAME if pos < 0 else RIGHT
+
+
+cdef Wrong add_record(
+    Program program, Column* columns, Rows* rows, const uint8_t* data, const BatchHeader* h, const RecordView* record,
+    Place* place
+) noexcept nogil:
+    """Append one record to the columns of its type. What is wrong leaves columns of unequal length."""
+    cdef Py_ssize_t pos = 0, stop = record.value + record.value_size
+    cdef int64_t time
+    cdef int root
+    cdef Wrong wrong = read_head(data, record, program.released, place, &pos)
+    if wrong != RIGHT:
+        return wrong
+    if place.type >= SLOTS or (place.type >= FIRST_CONTROL) != place.control:
+        return UNKNOWN_TYPE
+    root = program.roots[place.type][place.version] if place.version < VERSIONS else -1
+    if root < 0:
+        return UNKNOWN_VERSION
+    rows += place.type
+    pos = read_struct(
+        program.nodes, root, columns, data, pos, stop, <int>place.type, <int64_t>(rows.offset.size // 8)
+    )
+    if pos != stop:
+        return NO_MEMORY if pos == -2 else CUT_FIELD if pos == -1 else TOO_DEEP if pos == -3 else LEFT_OVER
+    time = h.max_timestamp if h.attributes & LOG_APPEND_TIME else h.base_timestamp + record.timestamp_delta
+    if not (
+        push_int64(&rows.offset, place.offset)
+        and push_int64(&rows.time, time * 1000)
+        and push_int32(&rows.epoch, h.epoch)
+        and push_int32(&rows.version, <int32_t>place.version)
+    ):
+        return NO_MEMORY
+    return RIGHT
+
+
+cdef Wrong add_batch(
+    Program program, Column* columns, Rows* rows, const uint8_t* data, Py_ssize_t at, Py_ssize_t end, const BatchHeader* h,
+    Place* place
+) noexcept nogil:
+    """Append the records of one batch, which lie in [at, end)."""
+    cdef RecordView record
+    cdef Wrong wrong
+    cdef int32_t i
+    place.control, place.offset = h.attributes & CONTROL != 0, h.base_offset
+    for i in range(h.count):
+        if read_record(data, at, end, &record) != FINE:
+            place.offset += i > 0           # the record after the last one that was read
+            return BAD_FRAME
+        at = record.end
+        place.offset = h.base_offset + record.offset_delta
+        wrong = add_record(program, columns, rows, data, h, &record, place)
+        if wrong != RIGHT:
+            return wrong
+    return RIGHT if at == end else BAD_FRAME
+
+
+cdef Wrong fill_up(Program program, Column* columns, Rows* rows) noexcept nogil:
+    """Add the rows that are still to be added to columns whose field was absent from the last records."""
+    cdef int i
+    for i in range(program.columns):
+        if columns[i].absent:
+            if not catch_up(program.nodes, &columns[i], <int64_t>(rows[columns[i].slot].offset.size // 8)):
+                return NO_MEMORY
+    return RIGHT
+
+
+cdef int refuse(Wrong wrong, Py_ssize_t batch, Place* place) except -1:
+    """Raise the error of a record."""
+    if wrong == NO_MEMORY:
+        raise MemoryError
+    shown = f"{<int64_t>place.type - FIRST_CONTROL} (control)" if place.control else f"{place.type}"
+    raise BadRecord(batch, place.offset, REASONS[wrong].format(type=shown, version=place.version))
+
+
 def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends, Rooms rooms=None):
     """Typed columns of the records of some batches.
 
@@ -555,117 +660,50 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
     n is in slot CONTROL_SLOT + n. The memory belongs to `rooms` and goes back there. Raises BadRecord.
     """
     cdef BatchHeader* h
-    cdef RecordView record
     cdef Column* columns
     cdef Rows rows[SLOTS]
+    cdef Place place
     cdef Wrong wrong = RIGHT
-    cdef Py_ssize_t at, stop, pos, batch = 0, batches = len(headers)
-    cdef uint32_t type_ = 0, version = 0, frame
-    cdef int64_t offset = -1, time
-    cdef int32_t i
-    cdef int root, place, places
-    cdef bint append_time, control = False
-    cdef const uint8_t* bytes_
+    cdef Py_ssize_t batch = 0, batches = len(headers)
+    cdef int room, places = 4 * SLOTS + 3 * program.columns
     cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
     if headers.dtype != HEADER_DTYPE or starts.shape[0] != batches or ends.shape[0] != batches:
         raise ValueError("one header, start and end a batch")
+    buffer = opened(data)
+    for batch in range(batches):
+        if not 0 <= starts[batch] <= ends[batch] <= buffer.size:
+            raise ValueError("a batch outside the buffer")
     h = <BatchHeader*>&raw[0]
     memset(rows, 0, sizeof(rows))
+    memset(&place, 0, sizeof(place))
     if rooms is None:
         rooms = Rooms()
-    places = 4 * SLOTS + 3 * program.columns
     rooms.fit(places)
-    buffer = opened(data)
     columns = <Column*>calloc(program.columns + 1, sizeof(Column))
     if columns == NULL:
         raise MemoryError
+    # Each growing part of a column takes its memory out of `rooms` here. `taken` and `taken_rows` make arrays of it, which
+    # give it back when they go; what nothing was made of goes back at the end.
     try:
-        for place in range(places):
-            rooms.take(place, growth_at(columns, rows, place))
-        bytes_ = buffer.data
-        for batch in range(batches):
-            if not 0 <= starts[batch] <= ends[batch] <= buffer.size:
-                raise ValueError("a batch outside the buffer")
+        for room in range(places):
+            rooms.take(room, growth_at(columns, rows, room))
         with nogil:
             for batch in range(batches):
-                at, stop = starts[batch], ends[batch]
-                append_time = h[batch].attributes & LOG_APPEND_TIME != 0
-                control = h[batch].attributes & CONTROL != 0
-                offset = h[batch].base_offset
-                for i in range(h[batch].count):
-                    if read_record(bytes_, at, stop, &record) != FINE:
-                        wrong = BAD_FRAME
-                        offset += i > 0         # the record after the last one that was read
-                        break
-                    at = record.end
-                    offset = h[batch].base_offset + record.offset_delta
-                    wrong = NO_KEY
-                    pos = record.value
-                    stop = pos + record.value_size
-                    if control:
-                        if record.key_size != 4 or record.value_size < 2:
-                            break
-                        type_ = FIRST_CONTROL + <uint32_t>load_int16(bytes_ + record.key + 2)
-                        version = <uint32_t>load_int16(bytes_ + pos)
-                    else:
-                        if record.key_size >= 0 or record.value_size < 0:
-                            break
-                        if program.released:
-                            pos = read_uvarint(bytes_, pos, stop, &frame)
-                            if pos < 0 or frame != 1:
-                                wrong = BAD_FRAME
-                                break
-                        pos = read_uvarint(bytes_, pos, stop, &type_)
-                        if pos >= 0:
-                            pos = read_uvarint(bytes_, pos, stop, &version)
-                        if pos < 0:
-                            wrong = BAD_FRAME
-                            break
-                    wrong = UNKNOWN_TYPE
-                    if type_ >= SLOTS or (type_ >= FIRST_CONTROL) != control:
-                        break
-                    root = program.roots[type_][version] if version < VERSIONS else -1
-                    if root < 0:
-                        wrong = UNKNOWN_VERSION
-                        break
-                    pos = read_struct(
-                        program.nodes, root, columns, bytes_, pos, stop, <int>type_, <int64_t>(rows[type_].offset.size // 8)
-                    )
-                    if pos != stop:
-                        wrong = NO_MEMORY if pos == -2 else CUT_FIELD if pos == -1 else TOO_DEEP if pos == -3 else LEFT_OVER
-                        break
-                    time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
-                    wrong = RIGHT
-                    if not (
-                        push_int64(&rows[type_].offset, offset)
-                        and push_int64(&rows[type_].time, time * 1000)
-                        and push_int32(&rows[type_].epoch, h[batch].epoch)
-                        and push_int32(&rows[type_].version, <int32_t>version)
-                    ):
-                        wrong = NO_MEMORY
-                        break
-                    stop = ends[batch]
-                if wrong == RIGHT and at != ends[batch]:
-                    wrong = BAD_FRAME
+                wrong = add_batch(program, columns, rows, buffer.data, starts[batch], ends[batch], &h[batch], &place)
                 if wrong != RIGHT:
                     break
-        for i in range(program.columns):
-            if columns[i].absent and wrong == RIGHT:
-                if not catch_up(program.nodes, &columns[i], <int64_t>(rows[columns[i].slot].offset.size // 8)):
-                    wrong = NO_MEMORY
-        if wrong == NO_MEMORY:
-            raise MemoryError
+            if wrong == RIGHT:
+                wrong = fill_up(program, columns, rows)
         if wrong != RIGHT:
-            shown = f"{<int64_t>type_ - FIRST_CONTROL} (control)" if control else f"{type_}"
-            raise BadRecord(batch, offset, REASONS[wrong].format(type=shown, version=version))
+            refuse(wrong, batch, &place)
         return (
             {slot: taken_rows(&rows[slot], rooms, 4 * slot) for slot in range(SLOTS) if rows[slot].offset.size},
             {column: taken(&columns[column], rooms, 4 * SLOTS + 3 * column)
              for column in range(program.columns) if columns[column].rows},
         )
     finally:
-        for place in range(places):
-            rooms.give(place, growth_at(columns, rows, place))
+        for room in range(places):
+            rooms.give(room, growth_at(columns, rows, room))
         free(columns)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from fastpath.bytes.open_buffer cimport opened
 from fastpath.records.batch cimport BatchHeader, RecordView, read_bytes, read_record
 from fastpath.records.header cimport LOG_APPEND_TIME
 from fastpath.records.faults cimport FINE, Fault
 from fastpath.bytes.byte_builder cimport Growth, Rooms, extend_by, grow, own, push_int32
+from fastpath.bytes.open_buffer cimport opened
 
 from fastpath.records.batch import HEADER_DTYPE, CorruptBatch
 
@@ -93,6 +93,89 @@ cdef bint put_headers(Named* named, const uint8_t* data, RecordView* record) noe
     return push_int32(&named.ends, <int32_t>(named.name_ends.size // 4) - 1)
 
 
+cdef struct Columns:                    # what is filled. It owns nothing but what `named` has: arrays own the rest
+    int want
+    int64_t row                         # the next one
+    int64_t* offsets
+    int64_t* times
+    int32_t* types
+    Varied key, value
+    Named named
+
+
+cdef bint put_record(
+    Columns* columns, const uint8_t* data, const BatchHeader* h, RecordView* record, bint append_time
+) noexcept nogil:
+    """Fill one row. False when there is no memory."""
+    cdef int want = columns.want
+    cdef int64_t row = columns.row, time
+    if want & WANT_OFFSET:
+        columns.offsets[row] = h.base_offset + record.offset_delta
+    if want & WANT_TIMESTAMP:
+        time = h.max_timestamp if append_time else h.base_timestamp + record.timestamp_delta
+        columns.times[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
+    if want & WANT_TYPE:
+        columns.types[row] = append_time
+    if want & WANT_KEY:
+        put(&columns.key, row, data + record.key, record.key_size)
+    if want & WANT_VALUE:
+        put(&columns.value, row, data + record.value, record.value_size)
+    if want & WANT_HEADERS and not put_headers(&columns.named, data, record):
+        return False
+    columns.row = row + 1
+    return True
+
+
+cdef Fault put_batch(
+    Columns* columns, const uint8_t* data, Py_ssize_t at, Py_ssize_t end, const BatchHeader* h, bint* memory
+) noexcept nogil:
+    """Fill the rows of one batch, whose records lie in [at, end). `memory`: False when there is none."""
+    cdef RecordView record
+    cdef Fault fault
+    cdef int32_t i
+    cdef bint append_time = h.attributes & LOG_APPEND_TIME != 0
+    for i in range(h.count):
+        fault = read_record(data, at, end, &record)
+        if fault != FINE:
+            return fault
+        at = record.end
+        memory[0] = put_record(columns, data, h, &record, append_time)
+        if not memory[0]:
+            return FINE
+    return FINE if at == end else Fault.TOO_LONG
+
+
+cdef int64_t rows_of(
+    const BatchHeader* h, Py_ssize_t batches, int64_t[::1] starts, int64_t[::1] ends, Py_ssize_t size, int64_t* room
+) except -1:
+    """The number of records of all batches; `room`: the bytes that their keys and values need at most. Raises
+    CorruptBatch for a count that cannot be true, so that no memory is taken for it."""
+    cdef int64_t rows = 0
+    cdef Py_ssize_t batch
+    room[0] = 0
+    for batch in range(batches):
+        if not 0 <= starts[batch] <= ends[batch] <= size:
+            raise ValueError("a batch outside the buffer")
+        if h[batch].count > (ends[batch] - starts[batch]) // 7 + 1:     # the shortest record has 7 bytes
+            raise CorruptBatch(batch, "more records than the batch has bytes for")
+        rows += h[batch].count
+        room[0] += ends[batch] - starts[batch]
+    if room[0] > 0x7FFFFFFF:
+        raise ValueError("more bytes than 32-bit offsets reach")
+    return rows
+
+
+cdef Varied varied(tuple arrays):
+    """An empty column of bytes in the memory of (offsets, data, validity), which must outlive it."""
+    cdef Varied column
+    cdef int32_t[::1] offsets
+    cdef uint8_t[::1] data, valid
+    offsets, data, valid = arrays
+    column.offsets, column.data, column.valid = &offsets[0], &data[0], &valid[0]
+    column.used = column.nulls = 0
+    return column
+
+
 def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, Rooms rooms=None):
     """Columns of the records of some batches, as a dict of numpy arrays.
 
@@ -104,86 +187,46 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
     back there. Raises CorruptBatch (`position`: index of the batch) for invalid records, even if the CRC is right.
     """
     cdef BatchHeader* h
-    cdef RecordView record
-    cdef Varied key, value
-    cdef Named named
+    cdef Columns columns
     cdef Fault fault = FINE
-    cdef Py_ssize_t at, stop, batch, batches = len(headers)
-    cdef int64_t row = 0, time, rows = 0, room = 0
-    cdef int32_t i
-    cdef const uint8_t* bytes_
-    cdef bint memory = True, append_time
+    cdef Py_ssize_t batch = 0, batches = len(headers)
+    cdef int64_t rows, room = 0
+    cdef bint memory = True
     cdef int64_t[::1] offset_column, timestamp_column
-    cdef int32_t[::1] type_column, key_offsets, value_offsets
-    cdef uint8_t[::1] key_data, value_data, key_valid, value_valid
+    cdef int32_t[::1] type_column
     cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
     if headers.dtype != HEADER_DTYPE or starts.shape[0] != batches or ends.shape[0] != batches:
         raise ValueError("one header, start and end a batch")
-    if rooms is not None:
-        rooms.fit(PLACES)
     h = <BatchHeader*>&raw[0]
     buffer = opened(data)
-    bytes_ = buffer.data
-    for batch in range(batches):
-        if not 0 <= starts[batch] <= ends[batch] <= buffer.size:
-            raise ValueError("a batch outside the buffer")
-        if h[batch].count > (ends[batch] - starts[batch]) // 7 + 1:     # the shortest record has 7 bytes
-            raise CorruptBatch(batch, "more records than the batch has bytes for")
-        rows += h[batch].count
-        room += ends[batch] - starts[batch]
-    if room > 0x7FFFFFFF:
-        raise ValueError("more bytes than 32-bit offsets reach")
-    offset_array = array_for(rooms, OFFSETS, rows if want & WANT_OFFSET else 0, np.int64)
-    timestamp_array = array_for(rooms, TIMES, rows if want & WANT_TIMESTAMP else 0, np.int64)
-    type_array = array_for(rooms, TYPES, rows if want & WANT_TYPE else 0, np.int32)
+    rows = rows_of(h, batches, starts, ends, buffer.size, &room)
+    if rooms is not None:
+        rooms.fit(PLACES)
+    # These arrays own the memory that is filled, and give it back to `rooms` when they go. What is not wanted is an array
+    # of no item, or of one that is not used.
+    offset_column = offset_array = array_for(rooms, OFFSETS, rows if want & WANT_OFFSET else 0, np.int64)
+    timestamp_column = timestamp_array = array_for(rooms, TIMES, rows if want & WANT_TIMESTAMP else 0, np.int64)
+    type_column = type_array = array_for(rooms, TYPES, rows if want & WANT_TYPE else 0, np.int32)
     key_columns = columns_for(rooms, KEYS, rows, room, want & WANT_KEY)
     value_columns = columns_for(rooms, VALUES, rows, room, want & WANT_VALUE)
-    offset_column, timestamp_column, type_column = offset_array, timestamp_array, type_array
-    key_offsets, key_data, key_valid = key_columns
-    value_offsets, value_data, value_valid = value_columns
-    key.offsets, key.data, key.valid, key.used, key.nulls = &key_offsets[0], &key_data[0], &key_valid[0], 0, 0
-    value.offsets, value.data, value.valid, value.used, value.nulls = (
-        &value_offsets[0], &value_data[0], &value_valid[0], 0, 0
-    )
-    empty(&named)
+    columns.want, columns.row = want, 0
+    columns.offsets = &offset_column[0] if offset_column.shape[0] else NULL
+    columns.times = &timestamp_column[0] if timestamp_column.shape[0] else NULL
+    columns.types = &type_column[0] if type_column.shape[0] else NULL
+    columns.key, columns.value = varied(key_columns), varied(value_columns)
+    empty(&columns.named)
     with nogil:
         if want & WANT_HEADERS:
-            memory = push_int32(&named.ends, 0) and push_int32(&named.name_ends, 0) and push_int32(&named.value_ends, 0)
-        batch = 0
-        while batch < batches and memory and fault == FINE:
-            at, stop = starts[batch], ends[batch]
-            append_time = h[batch].attributes & LOG_APPEND_TIME != 0
-            for i in range(h[batch].count):
-                fault = read_record(bytes_, at, stop, &record)
-                if fault != FINE:
-                    break
-                at = record.end
-                if want & WANT_OFFSET:
-                    offset_column[row] = h[batch].base_offset + record.offset_delta
-                if want & WANT_TIMESTAMP:
-                    time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
-                    timestamp_column[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
-                if want & WANT_TYPE:
-                    type_column[row] = append_time
-                if want & WANT_KEY:
-                    put(&key, row, bytes_ + record.key, record.key_size)
-                if want & WANT_VALUE:
-                    put(&value, row, bytes_ + record.value, record.value_size)
-                if want & WANT_HEADERS and not put_headers(&named, bytes_, &record):
-                    memory = False
-                    break
-                row += 1
-            if fault != FINE or not memory:
-                break
-            if at != stop:
-                fault = Fault.TOO_LONG
+            memory = begin_headers(&columns.named)
+        while batch < batches and memory:
+            fault = put_batch(&columns, buffer.data, starts[batch], ends[batch], &h[batch], &memory)
+            if fault != FINE:
                 break
             batch += 1
-    if not memory:
-        release(&named)
-        raise MemoryError
-    if fault != FINE:
-        release(&named)
+    if fault != FINE or not memory:
+        release(&columns.named)
+        if not memory:
+            raise MemoryError
         reason = "bytes behind the last record" if fault == Fault.TOO_LONG else "a record's lengths make no sense"
         raise CorruptBatch(batch, reason)
     found = {}
@@ -194,12 +237,17 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
     if want & WANT_TYPE:
         found["timestamp_type"] = type_array
     if want & WANT_KEY:
-        found["key"] = key_columns[0], key_columns[1][:key.used], key_columns[2], key.nulls
+        found["key"] = filled(key_columns, &columns.key)
     if want & WANT_VALUE:
-        found["value"] = value_columns[0], value_columns[1][:value.used], value_columns[2], value.nulls
+        found["value"] = filled(value_columns, &columns.value)
     if want & WANT_HEADERS:
-        found["headers"] = taken(&named)
+        found["headers"] = taken(&columns.named)
     return found
+
+
+cdef tuple filled(tuple arrays, Varied* column):
+    """(offsets, data, validity, nulls) of a column of bytes: of the data what was filled."""
+    return arrays[0], arrays[1][:column.used], arrays[2], column.nulls
 
 
 cdef tuple columns_for(Rooms rooms, int place, int64_t rows, int64_t room, bint wanted):
@@ -236,11 +284,18 @@ cdef void empty(Named* named) noexcept:
     named.ends = named.names = named.name_ends = named.values = named.value_ends = named.absent = none
 
 
+cdef bint begin_headers(Named* named) noexcept nogil:
+    """Each list of ends begins with 0. False when there is no memory."""
+    return push_int32(&named.ends, 0) and push_int32(&named.name_ends, 0) and push_int32(&named.value_ends, 0)
+
+
 cdef void release(Named* named):
+    """Free what `named` owns: the arrays that are made of it go at once."""
     taken(named)
 
 
 cdef tuple taken(Named* named):
+    """The arrays of headers, which own from now on what `named` has owned."""
     return (
         array(&named.ends, np.int32), array(&named.name_ends, np.int32), array(&named.names, np.uint8),
         array(&named.value_ends, np.int32), array(&named.values, np.uint8), array(&named.absent, np.uint8),
