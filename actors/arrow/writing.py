@@ -32,6 +32,7 @@ from actors.client.operations.topics import describe
 from actors.client.properties import CODECS
 from actors.client.tasks import Task
 from actors.host.client.blocking import Kafka, clock_ms, now_us, settings
+from actors.wire.messages import ZERO_UUID
 from fastpath.arrow import record_batches
 from fastpath.arrow.record_batches import BadRow, Batches, Closed
 
@@ -101,6 +102,10 @@ class Writing:
         """The batches that were made and are not sent, by partition."""
         self._sends: dict[int, tuple[Task[Any], list[Closed]]] = {}
         """What is under way, by the leader to which it was sent first."""
+        self._starting: list[Closed] = []
+        """What is being sent now, and not yet among those."""
+        self._left_us = now_us()
+        """The time when the source of the rows was asked last."""
         self._held_bytes = 0
         """The size of all these batches."""
         self._divided = 0
@@ -124,9 +129,11 @@ class Writing:
         )  # fmt: skip
         kafka.run(self._producer.introduce() if config.transactional_id is None else self._producer.begin())
         self._has_begun = True
+        self._left_us = now_us()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch whose schema was checked, and send what is ready. Raises ClientError."""
+        self._resume()
         columns, row = record_columns.columns(batch), 0
         assert self._batches is not None, "begin comes first"
         while row < columns.rows:
@@ -138,9 +145,11 @@ class Writing:
                 raise self._unfit(error) from None
             self._send(last=False)
         self._rows += columns.rows
+        self._left_us = now_us()
 
     def finish(self) -> None:
         """Send what is left, and wait until all of it is acknowledged. Raises ClientError."""
+        self._resume()
         assert self._batches is not None, "begin comes first"
         self._batches.close()
         self._send(last=True)
@@ -155,14 +164,23 @@ class Writing:
         self._waiting = {}
         if self._kafka.config.transactional_id is None:
             self._drain()
+        under_way = {id(one): one.records for one in self._starting}
         for task, batches in self._sends.values():
             self._kafka.client.cancel(task)
-            self.unknown += sum(one.records for one in batches)
+            under_way |= {id(one): one.records for one in batches}
+        self.unknown = sum(under_way.values())
         self._sends = {}
         if self._kafka.config.transactional_id is not None and self._has_begun:
             return self._aborted()
         more = f", and {self.unknown} more that were under way may have been" if self.unknown else ""
         return f"{self.written}{more}"
+
+    def _resume(self) -> None:
+        """Go on after the source of the rows has had its time, which what is under way does not pay for: nobody has read
+        the answers meanwhile."""
+        away_us = now_us() - self._left_us
+        for task, _ in self._sends.values():
+            task.deadline_us += away_us
 
     def _drain(self) -> None:
         """Wait a while for the answers to what is under way, so that it is known what was written."""
@@ -176,6 +194,8 @@ class Writing:
     def _aborted(self) -> str:
         """Abort the transaction. Returns what became of it."""
         config, done = self._kafka.config, False
+        if not self._producer.in_transaction:  # Ctrl-C came behind the answer to the commit
+            return f"transaction {config.transactional_id} is committed, with all rows"
         with suppress(ClientError):
             self._kafka.run(self._producer.abort(), ABORT_S)
             done = True
@@ -231,10 +251,11 @@ class Writing:
                 ready.setdefault(self._kafka.metadata.leader(self._topic, number), []).append(number)
         for leader, numbers in ready.items():
             if leader not in self._sends:
-                some = [one for number in numbers for one in self._some(number)]
+                self._starting = some = [one for number in numbers for one in self._some(number)]
                 data = [((self._topic, one.partition), one.data) for one in some]
                 timeout_s = self._kafka.config.delivery_timeout_ms / 1000
                 self._sends[leader] = self._kafka.start(self._producer.send(data), timeout_s), some
+                self._starting = []
 
     def _some(self, number: int) -> list[Closed]:
         """The next batches of a partition, as many as may be under way."""
@@ -276,7 +297,7 @@ class Writing:
     def _look(self) -> None:
         """Look whether the topic is the same one, and whether its batches are to be smaller."""
         known = self._kafka.metadata.topics.get(self._topic)
-        if known is not None and known.id != self._id:
+        if known is not None and known.id != self._id and ZERO_UUID not in (known.id, self._id):
             raise ClientError(f"topic {self._topic} was deleted and made anew while it was written")
         if self._producer.divided > self._divided:
             assert self._batches is not None

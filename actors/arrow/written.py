@@ -21,7 +21,7 @@ class Span:
     """The records that were written to one partition. Records of others may lie between them."""
 
     first: int
-    """The offset of the first one; -1: it is not known (acks=0)."""
+    """The offset of the first one; -1: it is not known (acks=0, or a broker had some of them by an earlier try)."""
     last: int
     """The offset of the last one; -1: it is not known."""
     count: int
@@ -41,11 +41,11 @@ class Written:
         return sum(span.count for span in self.partitions.values())
 
     def add(self, partition: int, records: int, placed: Placed) -> None:
-        """Note records that were acknowledged."""
-        end = placed.last if placed.last >= 0 or placed.offset < 0 else placed.offset + records - 1
+        """Note records that were acknowledged. Once a place is not known, neither are the ends."""
+        end = placed.last if placed.last >= 0 else placed.offset + records - 1
         before = self.partitions.get(partition, Span(placed.offset, end, 0))
         first, last = min(before.first, placed.offset), max(before.last, end)
-        self.partitions[partition] = Span(first, last, before.count + records)
+        self.partitions[partition] = Span(*((first, last) if first >= 0 else (-1, -1)), before.count + records)
 
     def __str__(self) -> str:
         if not self.count:

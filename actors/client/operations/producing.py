@@ -177,6 +177,11 @@ class Producer:
         """Whether a commit was sent whose outcome is not known."""
         return self._commits
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun that is neither committed nor aborted."""
+        return self._in_transaction
+
     # ---- batches
 
     def introduce(self) -> Steps[None]:

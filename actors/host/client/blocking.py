@@ -149,7 +149,11 @@ class Kafka:
         self._must_be_here()
         self._deliver(0)  # nothing is to be sent on a connection that has ended meanwhile
         task = self.client.start(steps, now_us(), None if timeout_s is None else int(timeout_s * 1000))
-        self._carry_out(self.client.turn(now_us()))
+        try:
+            self._carry_out(self.client.turn(now_us()))
+        except BaseException:  # such as Ctrl-C: nobody else has the task, which would go on beside what comes next
+            self.client.cancel(task)
+            raise
         return task
 
     def wait(self, *tasks: Task[Any]) -> Any:

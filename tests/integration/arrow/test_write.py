@@ -2,6 +2,7 @@
 what was written."""
 
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -18,12 +19,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import rayft
+from actors.arrow.writing import Writing
 from actors.arrow.written import Span, WriteFailed
 from actors.client.errors import ClientError
 from actors.client.operations import configs, producing, topics
 from actors.client.operations.configs import Kind, Op
 from actors.client.operations.halves import halves
-from actors.host.client.blocking import connect
+from actors.host.client.blocking import Kafka, connect
 from bench.apache import ApacheKafka, libs
 from fastpath.records.batch import header
 from tests.integration.arrow.test_read import rows as read_rows
@@ -390,6 +392,100 @@ def test_ctrl_c_aborts_the_transaction(kafka: Any, name: str) -> None:
     table = rayft.read(kafka.bootstrap_servers, name, config=COMMITTED).read_all()  # ends: nothing is left open
     assert table.num_rows == 0
     assert rayft.read(kafka.bootstrap_servers, name).read_all().num_rows > 0
+
+
+class Interrupted:
+    """Ctrl-C in the middle of `Kafka.start`, when what is under way has just been given to the system."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_due = False
+        start, carry_out, starting = Kafka.start, Kafka._carry_out, []
+
+        def started(kafka: Kafka, *arguments: Any) -> Any:
+            starting.append(1)
+            try:
+                return start(kafka, *arguments)
+            finally:
+                starting.pop()
+
+        def carried_out(kafka: Kafka, effects: Any) -> None:
+            carry_out(kafka, effects)
+            if starting and effects.sends and self.is_due:
+                self.is_due = False
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(Kafka, "start", started)
+        monkeypatch.setattr(Kafka, "_carry_out", carried_out)
+
+
+@pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transaction"])
+def test_ctrl_c_while_a_request_is_sent(
+    kafka: Any, name: str, transactional: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has just been sent is told, and a transaction is aborted in a way that fences it."""
+    made(kafka, name, 1)
+    interrupted, id = Interrupted(monkeypatch), f"{name}-id" if transactional else None
+    epochs = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for n in range(100):
+            interrupted.is_due = interrupted.is_due or n == 10
+            time.sleep(0.02)
+            yield from plain(many(100)).to_batches()
+
+    def introduced(producer: producing.Producer) -> Any:
+        yield from introduce(producer)
+        epochs.append(producer._epoch)
+
+    introduce = producing.Producer._introduce
+    monkeypatch.setattr(producing.Producer, "_introduce", introduced)
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("value", pa.binary())]), batches())
+    with pytest.raises(KeyboardInterrupt) as raised:
+        rayft.write(kafka.bootstrap_servers, name, reader, transactional_id=id, config={"batch.size": 1000})
+    (note,) = raised.value.__notes__
+    if transactional:
+        assert "is aborted" in note and len(epochs) == 2 and epochs[1] > epochs[0]
+        assert rayft.read(kafka.bootstrap_servers, name, config=COMMITTED).read_all().num_rows == 0
+    else:
+        told = re.search(r"(\d+) rows were written to .*, and (\d+) more that were under way may have been", note)
+        assert told is not None, note
+        assert int(told[1]) <= len(consumed(kafka, name, partitions=1)) <= int(told[1]) + int(told[2])
+
+
+def test_ctrl_c_behind_the_commit_does_not_call_for_another_write(
+    kafka: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(kafka, name, 1)
+    commit = Writing.commit
+
+    def committed(writing: Writing) -> None:
+        commit(writing)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Writing, "commit", committed)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        rayft.write(kafka.bootstrap_servers, name, plain(many(10)), transactional_id=f"{name}-id")
+    assert raised.value.__notes__ == [f"rayft.write: transaction {name}-id is committed, with all rows"]
+    assert [row[1] for row in consumed(kafka, name, "read_committed", 1)] == many(10)
+
+
+@pytest.mark.parametrize("at", ["between", "behind"])
+def test_a_source_may_take_longer_than_a_send(kafka: Any, name: str, at: str) -> None:
+    """Nobody reads answers while the source is asked: that time is not the brokers'."""
+    made(kafka, name, 1)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from plain(many(3000)).to_batches()
+        time.sleep(4)
+        if at == "between":
+            yield from plain(many(3000)).to_batches()
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("value", pa.binary())]), batches())
+    config = {"delivery.timeout.ms": 3000, "request.timeout.ms": 2000, "linger.ms": 0, "batch.size": 2000}
+    written = rayft.write(kafka.bootstrap_servers, name, reader, config=config)
+    expected = many(3000) * (2 if at == "between" else 1)
+    assert written.count == len(expected)
+    assert [row[1] for row in consumed(kafka, name, partitions=1)] == expected
 
 
 def test_a_newer_write_fences_an_older_one(kafka: Any, name: str) -> None:

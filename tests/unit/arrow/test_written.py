@@ -1,6 +1,7 @@
 """What was written is told: offsets, counts, and the row that is to blame."""
 
 import numpy as np
+import pytest
 
 from actors.arrow.written import Span, Written, refused
 from actors.client.errors import ClientError
@@ -27,6 +28,15 @@ def test_offsets_that_nobody_knows_are_not_told() -> None:
     written.add(0, 4, Placed(-1, -1))
     assert written.partitions == {0: Span(-1, -1, 4)}
     assert str(written) == "4 rows were written to t (partition 0: 4)"
+
+
+@pytest.mark.parametrize("unknown", [0, 1, 2])
+def test_one_batch_at_an_unknown_place_leaves_both_ends_open(unknown: int) -> None:
+    written = Written("t")
+    for number in range(3):
+        written.add(0, 4, Placed(-1 if number == unknown else 4 * number, -1))
+    assert written.partitions == {0: Span(-1, -1, 12)}
+    assert str(written) == "12 rows were written to t (partition 0: 12)"
 
 
 def test_many_partitions_are_counted() -> None:
