@@ -7,12 +7,14 @@
     partition  whole numbers, none of them null
 
 This file alone decides that. What `rayft.read` gives besides (topic, offset, timestampType) says where a record came from,
-and is not written. Any other column is refused: a name with a slip would lose its data in silence. Dictionaries are decoded.
+and is not written. Any other column is refused: a name with a slip would lose its data in silence. A dictionary's words are
+not copied for its rows, which may be many more: each row is a view of its word.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
@@ -107,8 +109,10 @@ def columns(batch: pa.RecordBatch) -> Columns:
 def _bytes(array: pa.Array | None) -> Array | None:
     if array is None:
         return None
-    if kinds.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    return _words(array) if kinds.is_dictionary(array.type) else _plain_bytes(array)
+
+
+def _plain_bytes(array: pa.Array) -> Array:
     name, held = form(array.type), array.buffers()
     assert name is not None, "the schema was checked"
     if name == "null":
@@ -116,6 +120,26 @@ def _bytes(array: pa.Array | None) -> Array | None:
     if name == "fixed":
         return Array(name, len(array), array.offset, held[0], None, held[1:], array.type.byte_width)
     return Array(name, len(array), array.offset, held[0], held[1], held[2:])
+
+
+def _words(array: pa.DictionaryArray) -> Array:
+    """The rows of a dictionary. Raises IndexError if a row has no word."""
+    words, valid = array.dictionary, np.asarray(array.indices.is_valid())
+    if kinds.is_null(words.type) or not valid.any():
+        return Array("null", len(array))
+    try:
+        words = words.cast(pa.binary_view())
+    except (
+        pa.ArrowCapacityError,
+        pa.ArrowNotImplementedError,
+    ):  # more than 2 GiB of words, or a pyarrow before this cast
+        return _plain_bytes(array.dictionary_decode())
+    held, picks = words.buffers(), np.asarray(array.indices.fill_null(0)).astype(np.int64)
+    if int(picks.min()) < 0:
+        raise IndexError("a row of a dictionary has a word of a negative number")
+    views = np.frombuffer(held[1], np.int64).reshape(-1, 2)[words.offset : words.offset + len(words)]
+    valid &= np.asarray(words.is_valid())[picks]
+    return Array("view", len(array), 0, np.packbits(valid, bitorder="little").data, views[picks].data, held[2:])
 
 
 def _numbers(array: pa.Array) -> Array:

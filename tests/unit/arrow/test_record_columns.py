@@ -5,6 +5,8 @@ import pytest
 
 from actors.arrow import record_columns
 from actors.arrow.record_columns import batches, check
+from fastpath.arrow.record_batches import Batches
+from fastpath.records.batch import records
 from tests.unit.fastpath.arrow.columns import BYTES
 
 V = ("value", pa.binary())
@@ -81,3 +83,24 @@ def test_data_of_every_kind_and_what_is_none() -> None:
     for other in ([1, 2], {"value": [b"a"]}, None, "text"):
         with pytest.raises(ValueError, match="is no Arrow data: give a pyarrow Table"):
             batches(other)
+
+
+def test_the_words_of_a_dictionary_are_not_copied_for_its_rows() -> None:
+    words = pa.array([b"x" * (1 << 20), None], pa.binary())
+    value = pa.DictionaryArray.from_arrays(pa.array([0] * 200 + [1, None]), words)
+    before = pa.total_allocated_bytes()
+    read = record_columns.columns(pa.record_batch({"value": value}))
+    assert pa.total_allocated_bytes() - before < 10 << 20, "bytes, of 200 MiB in rows"
+    filled = Batches(1, 8 << 20, 8 << 20)
+    assert filled.fill(read, 0, 202, 0, 0, 1 << 40) == 202
+    filled.close()
+    found = [record.value for one in filled.taken() for record in records(one.data)]
+    assert found == [b"x" * (1 << 20)] * 200 + [None, None]
+
+
+@pytest.mark.parametrize("index", [2, -1, (1 << 31) - 1])
+def test_a_row_without_a_word_is_refused(index: int) -> None:
+    indices = pa.array([0, index], pa.int32())
+    value = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False)
+    with pytest.raises(IndexError):
+        record_columns.columns(pa.record_batch({"value": value}))

@@ -10,6 +10,7 @@ from tests.reference.record_batches import Row
 BYTES = (
     pa.binary(), pa.string(), pa.large_binary(), pa.large_string(), pa.binary_view(), pa.string_view(), pa.binary(7),
     pa.dictionary(pa.int16(), pa.binary()), pa.dictionary(pa.int32(), pa.large_string()), pa.null(),
+    pa.dictionary(pa.uint64(), pa.string_view()),
 )  # fmt: skip
 HEADER_BYTES = tuple(one for one in BYTES if not pa.types.is_dictionary(one))
 TIMES = tuple(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC", "+05:30"))
@@ -30,12 +31,20 @@ def column(draw: random.Random, kind: pa.DataType, rows: int, nulls: float) -> p
     before, behind = draw.choice([0, 1, 5, 9]), draw.choice([0, 3])
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     values = [None if draw.random() < nulls else text(draw, plain) for _ in range(before + rows + behind)]
+    if pa.types.is_dictionary(kind):
+        return encoded(draw, values, kind).slice(before, rows)
     if pa.types.is_null(kind):
         return pa.nulls(before + rows + behind).slice(before, rows)
     made: pa.Array = pa.array(values, pa.binary() if not pa.types.is_fixed_size_binary(plain) else plain).cast(plain)
-    if pa.types.is_dictionary(kind):
-        made = made.dictionary_encode().cast(kind)
     return made.slice(before, rows)
+
+
+def encoded(draw: random.Random, values: list[bytes | None], kind: pa.DictionaryType) -> pa.Array:
+    """Values as a dictionary, whose words are a slice, and one of them null."""
+    words = [None, *dict.fromkeys(one for one in values if one is not None)]
+    indices = [draw.choice([None, 0]) if one is None else words.index(one) for one in values]
+    whole = pa.array([b"in front of them", *words], pa.binary()).cast(kind.value_type)
+    return pa.DictionaryArray.from_arrays(pa.array(indices, kind.index_type), whole.slice(1))
 
 
 def headers(draw: random.Random, rows: int, nulls: float) -> pa.Array:
