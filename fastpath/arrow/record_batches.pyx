@@ -22,7 +22,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fastpath.arrow.array_views cimport FIXED, NULLS, bounds, is_valid, load_int64, look
-from fastpath.bytes.byte_builder cimport extend_by, grow, own, push_int64
+from fastpath.bytes.byte_builder cimport grow, own
 from fastpath.bytes.crc32c cimport extend
 from fastpath.bytes.endian cimport store_int16, store_int32, store_int64, store_uint32
 from fastpath.bytes.murmur2 cimport of_key
@@ -181,6 +181,28 @@ cdef inline int64_t record_size(Batch* batch, Cells* cells) noexcept nogil:
     )
 
 
+cdef uint8_t* more(Growth* g, int64_t size) noexcept nogil:
+    """As `extend_by`, for what is mostly small: topics have thousands of partitions, and each has an open batch."""
+    cdef size_t room = g.room * 2 if g.room * 2 > g.size + size else g.size + size + 1
+    cdef uint8_t* data
+    if g.size + size >= g.room:
+        data = <uint8_t*>realloc(g.data, room)
+        if data == NULL:
+            return NULL
+        g.data, g.room = data, room
+    g.size += size
+    return g.data + g.size - size
+
+
+cdef void trim(Growth* g) noexcept nogil:
+    """Give back memory that was not filled, where that is much of it."""
+    cdef uint8_t* data
+    if g.room - g.size > 64 + g.size // 8:
+        data = <uint8_t*>realloc(g.data, g.size + 1)
+        if data != NULL:
+            g.data, g.room = data, g.size + 1
+
+
 cdef inline Py_ssize_t put(uint8_t* out, Py_ssize_t pos, const uint8_t* data, int64_t size) noexcept nogil:
     pos = write_varint(out, pos, <int32_t>size)
     if size > 0:
@@ -336,14 +358,14 @@ cdef class Batches:
         cdef int64_t at, whole = size_varlong(size) + size, part = 0
         cdef const uint8_t* data = NULL
         cdef uint8_t* out
+        cdef uint8_t* place
         cdef Py_ssize_t pos
         if batch.count == 0 and not self._begin(batch, cells.ms):
             return MEMORY
-        if not push_int64(&batch.rows, number):
+        place, out = more(&batch.rows, ROW_BYTES), more(&batch.memory, whole)
+        if place == NULL or out == NULL:
             return MEMORY
-        out = extend_by(&batch.memory, whole)
-        if out == NULL:
-            return MEMORY
+        memcpy(place, &number, ROW_BYTES)
         pos = write_varint(out, 0, <int32_t>size)
         out[pos] = 0                    # attributes of the record: none are defined
         pos = write_varlong(out, pos + 1, cells.ms - batch.base_ms)
@@ -366,17 +388,19 @@ cdef class Batches:
         if batch.is_next_large and grow(&batch.memory, self.batch_bytes_max) == NULL:
             return False
         batch.base_ms = batch.max_ms = ms
-        return extend_by(&batch.memory, HEADER_BYTES) != NULL
+        return more(&batch.memory, HEADER_BYTES) != NULL
 
     cdef bint _close(self, int32_t partition, bint is_full) noexcept nogil:
         """Close the batch of a partition. If it has the turn, the next partition gets it. False: there is no memory."""
         cdef Batch* batch = &self.open_[partition]
-        cdef Batch* more
+        cdef Batch* closed
         if self.done_count == self.done_room:
-            more = <Batch*>realloc(self.done, (self.done_room * 2 + 16) * sizeof(Batch))
-            if more == NULL:
+            closed = <Batch*>realloc(self.done, (self.done_room * 2 + 16) * sizeof(Batch))
+            if closed == NULL:
                 return False
-            self.done, self.done_room = more, self.done_room * 2 + 16
+            self.done, self.done_room = closed, self.done_room * 2 + 16
+        trim(&batch.memory)
+        trim(&batch.rows)
         self.done[self.done_count] = batch[0]
         self.done_count += 1
         self.open_bytes -= <int64_t>(batch.memory.size - HEADER_BYTES + batch.rows.size)

@@ -1,6 +1,8 @@
 """Record batches made of Arrow columns: the bytes of a plain twin over generated data, limits, and rows that do not fit."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -199,3 +201,28 @@ def test_batches_that_nobody_takes_are_freed() -> None:
     batches.fill(read, 0, 1000, 0, 0, LARGE)
     assert batches.closed_bytes and batches.open_bytes
     del batches  # the sanitizers see what is left
+
+
+MANY = """
+import pyarrow as pa
+from actors.arrow.record_columns import columns
+from fastpath.arrow.record_batches import Batches
+def resident():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS"))
+batches = Batches(20_000, 512_000, 8 << 20)
+rows = pa.record_batch({"value": pa.array([b"v" * 100] * 40_000), "partition": pa.array(list(range(20_000)) * 2)})
+read, before = columns(rows), resident()
+for number in range(8):
+    assert batches.fill(read, 0, 40_000, 0, 0, 1 << 40) == 40_000
+counted, while_open = batches.open_bytes >> 10, resident() - before
+batches.close()
+waiting = batches.taken()
+print(counted, while_open, resident() - before)
+"""
+
+
+def test_small_batches_take_little_more_memory_than_is_counted() -> None:
+    """Thousands of partitions have batches of a few records: what is kept for them is what buffer.memory bounds."""
+    said = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=True).stdout
+    counted, while_open, waiting = map(int, said.split())
+    assert counted > 30_000 and while_open < 2.5 * counted and waiting < 2.5 * counted, said
