@@ -12,9 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from actors.page.guard import Access, Guard
+from actors.page.live.reading import READERS_MAX
 from actors.page.query.question import Questions
 from actors.page.routes import asked, groups, overview, records, settings, tables
 from actors.page.routes.asking import Place, answer, told
+from actors.page.routes.streams import Places
 from actors.page.watched import Watched
 
 KINDS = {
@@ -74,10 +76,9 @@ def application(watched: Watched, access: Access) -> Guard:
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.place = Place(watched)
-    app.state.streams = overview.Streams()
-    app.state.readers = records.Readers()
+    app.state.streams, app.state.readers = Places(overview.STREAMS_MAX), Places(READERS_MAX)
     app.state.questions = Questions()
-    return Guard(app, access)
+    return Guard(app, access, (app.state.streams.end, app.state.readers.end))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

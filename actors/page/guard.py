@@ -16,6 +16,7 @@ import hmac
 import secrets
 import time
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
@@ -66,8 +67,10 @@ class Access(NamedTuple):
 class Guard:
     """The application behind it is asked only what may be asked."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, ends: Iterable[Callable[[], None]] = ()) -> None:
+        """`ends`: what is called when the page is about to end."""
         self._app = app
+        self.ends = tuple(ends)
         self._access = access
         self._session = secrets.token_urlsafe(32)
         """The value of the cookie: another secret than the token, so that the address alone has that."""

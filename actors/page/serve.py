@@ -11,7 +11,7 @@ import secrets
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -94,7 +94,17 @@ class Ends:
 
 
 class QuietServer(uvicorn.Server):
-    """A server that leaves signals to `Ends`."""
+    """A server that leaves signals to `Ends`, and ends answers that have no end before it does."""
+
+    def __init__(self, config: uvicorn.Config, ends: Iterable[Callable[[], None]]) -> None:
+        super().__init__(config)
+        self._ends = ends
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve nobody any more."""
+        for end in self._ends:
+            end()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -145,14 +155,15 @@ async def serve(
         port = sock.getsockname()[1]
         found = access(door, port, secret)
         async with watched as shown:
+            page = application(shown, found)
             config = uvicorn.Config(
-                application(shown, found), log_config=None, access_log=False, lifespan="off", server_header=False,
+                page, log_config=None, access_log=False, lifespan="off", server_header=False,
                 limit_concurrency=CONNECTIONS_MAX, h11_max_incomplete_event_size=HEADER_BYTES_MAX,
                 http=PromptProtocol, ws="none", timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=END_S,
                 date_header=False, proxy_headers=False,
                 ssl_certfile=door.certificate, ssl_keyfile=door.key, ssl_version=ssl.PROTOCOL_TLS_SERVER,
             )  # fmt: skip
-            server = QuietServer(config)
+            server = QuietServer(config, page.ends)
             ends.serves(server)
             ended = asyncio.create_task(server.serve([sock]))
             while not server.started and not ended.done():

@@ -68,7 +68,7 @@ def _order(table: pa.Table, sort: str) -> pa.Array:
     column = table[name]
     if pa.types.is_list(column.type):
         column = pc.list_value_length(column)
-    if pa.types.is_struct(column.type):
+    if pa.types.is_nested(column.type):
         raise ValueError(f"{name} has no order to sort by: choose another column.")
     keys = pa.table({"key": column, "at": pa.array(range(len(table)), pa.int64())})
     return pc.sort_indices(keys, sort_keys=[("key", order), ("at", "ascending")])

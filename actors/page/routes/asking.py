@@ -64,7 +64,8 @@ def number(request: Request, name: str, otherwise: int, highest: int = NUMBER_MA
     found = text(request, name)
     if not found:
         return otherwise
-    if not found.lstrip("-").isascii() or not found.lstrip("-").isdecimal() or len(found) > 17:
+    digits = found.removeprefix("-")
+    if not digits.isascii() or not digits.isdecimal() or len(found) > 17:
         raise ValueError(f"{name}={found} is no number: write one from {lowest} to {highest}.")
     if not lowest <= int(found) <= highest:
         raise ValueError(f"{name}={found} is out of bounds: write a number from {lowest} to {highest}.")

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from actors.page.metadata.moments import Moment
 from actors.page.metadata.slices import rows
 from actors.page.routes.asking import Place, moment, number, place, told
+from actors.page.routes.streams import Places, Streamed
 from actors.page.watched import Watched
 from actors.replay.columns.tables import uuid
 
@@ -123,26 +124,14 @@ async def timeline(request: Request) -> Response:
     return told({"extent": extent._asdict(), **flow._asdict(), "marks": [one._asdict() for one in marks[-MARKS_TOLD:]]})
 
 
-class Streams:
-    """The pages that listen, counted."""
-
-    def __init__(self) -> None:
-        self.open = 0
-
-
 async def events(request: Request) -> Response:
     """What is new, as server-sent events, without an end."""
-    streams: Streams = request.app.state.streams
-    if streams.open >= STREAMS_MAX:
+    streams: Places = request.app.state.streams
+    if streams.is_full:
         return told({"error": f"{STREAMS_MAX} pages listen already: close one, then load this one anew."}, 503)
-    headers = {"x-accel-buffering": "no"}
-    return StreamingResponse(_stream(place(request), streams), media_type="text/event-stream", headers=headers)
+    return Streamed(streams, _pulses(place(request)), "text/event-stream", {"x-accel-buffering": "no"})
 
 
-async def _stream(here: Place, streams: Streams) -> AsyncIterator[bytes]:
-    streams.open += 1  # here: what is not begun is not ended either
-    try:
-        async for pulse in here.watched.pulses():
-            yield b"data: " + json.dumps(pulse, separators=(",", ":")).encode() + b"\n\n"
-    finally:
-        streams.open -= 1
+async def _pulses(here: Place) -> AsyncIterator[bytes]:
+    async for pulse in here.watched.pulses():
+        yield b"data: " + json.dumps(pulse, separators=(",", ":")).encode() + b"\n\n"

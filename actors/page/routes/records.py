@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from actors.client.errors import ClientError
 from actors.client.operations import configs
@@ -19,6 +19,7 @@ from actors.page.live.reading import FIELDS, READERS_MAX, Progress, Wish, last, 
 from actors.page.live.reading import Found as Records
 from actors.page.metadata.slices import countable
 from actors.page.routes.asking import number, place, text, told
+from actors.page.routes.streams import Places, Streamed
 from actors.page.watched import Live
 
 PREVIEW_BYTES = 4 << 10
@@ -79,13 +80,6 @@ async def _settings(request: Request, name: str) -> list[list[Any]] | None:
 # ---- records
 
 
-class Readers:
-    """The readings that are under way, counted."""
-
-    def __init__(self) -> None:
-        self.open = 0
-
-
 def _wish(request: Request, most: int) -> Wish:
     """What a request wants to read. Raises ValueError."""
     given = text(request, "from") or "latest"
@@ -118,19 +112,10 @@ async def export(request: Request) -> Response:
 
 
 def _streamed(request: Request, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> Response:
-    readers: Readers = request.app.state.readers
-    if readers.open >= READERS_MAX:
+    readers: Places = request.app.state.readers
+    if readers.is_full:
         return told({"error": f"{READERS_MAX} readings are under way already: stop one, then try again."}, 503)
-
-    async def counted() -> AsyncIterator[bytes]:
-        readers.open += 1
-        try:
-            async for one in body:
-                yield one
-        finally:
-            readers.open -= 1
-
-    return StreamingResponse(counted(), media_type=kind, headers=headers)
+    return Streamed(readers, body, kind, headers)
 
 
 async def _told(config: Any, wish: Wish, preview: int) -> AsyncIterator[bytes]:

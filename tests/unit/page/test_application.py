@@ -89,8 +89,9 @@ def _another(tmp_path: Path, directory: Path) -> Path:
     return other
 
 
-def test_a_reader_who_left_at_once_takes_no_place(page: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_who_left_at_once_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview, "STREAMS_MAX", 2)
+    page = of(Recorded(LOG))
 
     async def readers() -> None:
         for _ in range(5):
@@ -111,3 +112,18 @@ def test_brackets_without_an_end_are_refused(page: Guard) -> None:
     asked = {"type": "http.request", "body": b"[" * 60_000}
     status, body = asyncio.run(ask(page, "/api/v1/ask", asked, method="POST"))
     assert status == 400 and body["error"]
+
+
+def test_readers_who_come_at_once_are_counted_and_end_with_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "STREAMS_MAX", 2)
+    page = of(Recorded(LOG))
+
+    async def readers() -> list[tuple[int, Any]]:
+        asked = [asyncio.create_task(ask(page, "/api/v1/events")) for _ in range(3)]
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        for end in page.ends:
+            end()
+        return await asyncio.wait_for(asyncio.gather(*asked), 30)
+
+    (one, _), (other, _), (refused, body) = asyncio.run(readers())
+    assert (one, other, refused) == (200, 200, 503) and "listen already" in body["error"]

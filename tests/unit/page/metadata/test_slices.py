@@ -77,6 +77,12 @@ def test_any_cell_can_be_said_in_json(value: Any) -> None:
     json.dumps(cell(value), allow_nan=False)
 
 
+def test_counts_of_a_broker_have_no_order() -> None:
+    cells = pa.FixedSizeListArray.from_arrays(pa.array([1, 2, 3], pa.int64()), 3)
+    with pytest.raises(ValueError, match="no order"):
+        chosen(pa.table({"b1": cells}), Wanted(sort="b1"))
+
+
 def test_times_beyond_the_calendar_are_told() -> None:
     times = pa.array([1 << 62, -(1 << 62), None], pa.int64())
     table = pa.table({

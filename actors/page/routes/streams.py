@@ -1,0 +1,67 @@
+"""Answers that have no end, or a far one: how many there may be at once, and how they end with the page.
+
+This file alone decides that. An answer has its place from the moment in which it is promised until it is over, also if it
+never began to be sent. When the page ends, each ends as if there were no more to send: its reader sees no damage.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+
+class Places:
+    """The answers of one kind that are under way."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.open: set[Streamed] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another one has to be refused."""
+        return len(self.open) >= self._most
+
+    def end(self) -> None:
+        """End all of them."""
+        for one in self.open:
+            one.ended.set()
+
+
+class Streamed(StreamingResponse):
+    """An answer that is made while it is sent."""
+
+    def __init__(self, places: Places, body: AsyncIterator[bytes], kind: str, headers: dict[str, str]) -> None:
+        """The place is taken now. Raises ValueError for headers that no answer can have."""
+        self.ended = asyncio.Event()
+        super().__init__(self._until_ended(body), media_type=kind, headers=headers)
+        self._places = places
+        places.open.add(self)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and give the place back."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._places.open.discard(self)
+
+    async def _until_ended(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        ended = asyncio.create_task(self.ended.wait())
+        coming: asyncio.Future[Any] = asyncio.ensure_future(anext(body))
+        try:
+            while True:
+                await asyncio.wait((coming, ended), return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    return
+                try:
+                    yield coming.result()
+                except StopAsyncIteration:
+                    return
+                coming = asyncio.ensure_future(anext(body))
+        finally:
+            for one in (coming, ended):
+                one.cancel()
+            await asyncio.gather(coming, ended, return_exceptions=True)
+            await body.aclose()  # type: ignore[attr-defined]
