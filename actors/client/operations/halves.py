@@ -12,6 +12,8 @@ from fastpath.records.batch import Builder, CorruptBatch, header, records
 TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 """The answers to a batch that is larger than max.message.bytes or a segment."""
 CODEC = 0x07
+RECORDS_BYTES_MAX = (1 << 31) - 1
+"""The most bytes of records: those of the largest batch. They are the caller's own, and no stranger's to be bounded."""
 
 
 def halves(data: Buffer) -> tuple[bytearray, bytearray]:
@@ -19,7 +21,7 @@ def halves(data: Buffer) -> tuple[bytearray, bytearray]:
     damaged."""
     try:
         head = header(data)
-        found = list(records(data))
+        found = list(records(data, output_bytes_max=RECORDS_BYTES_MAX))
     except CorruptBatch as error:
         raise ClientError(f"a batch cannot be divided: {error}") from None
     middle = len(found) // 2

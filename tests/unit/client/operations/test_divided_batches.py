@@ -197,3 +197,13 @@ def test_the_record_that_a_leader_names_is_told() -> None:
     server.answers["Metadata"] = lambda *_: made.metadata(t=(1, [1]))
     (error,) = made.run(Producer(made.config).send([(("t", 0), batch(*many(4)))]))
     assert isinstance(error, RecordRefused) and error.record == 2 and "too old (INVALID_TIMESTAMP)" in str(error)
+
+
+def test_a_batch_of_more_than_what_is_read_of_strangers_is_divided() -> None:
+    """Records of 104 MiB that compress to little, as a large batch.size makes them."""
+    builder = Builder(attributes=4)
+    for _ in range(13):
+        builder.append(None, b"x" * (8 << 20))
+    first, second = halves(builder.build())
+    assert (header(first).count, header(second).count) == (6, 7)
+    assert [len(record.value or b"") for record in records(second)] == [8 << 20] * 7
