@@ -7,7 +7,7 @@ hear is made once, however many read.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -110,9 +110,17 @@ class Live:
 
     def notes(self) -> list[str]:
         """Sentences about what cannot be had of the cluster."""
+        return list(self._notes())
+
+    def _notes(self) -> Iterator[str]:
+        cluster, first = self.quorums.cluster, self.quorums.cluster_id
+        if cluster is not None and cluster.id is not None and cluster.id != first:
+            yield (
+                f"Another cluster answers at this address now, {cluster.id} instead of {first}: the metadata is that of the "
+                f"one before. Start rayft ui anew."
+            )
         if self.tailed is not None and self.tailed.is_cut:
-            return ["The metadata log is too long to be copied: the history begins at its newest snapshot."]
-        return []
+            yield "The metadata log is too long to be copied: the history begins at its newest snapshot."
 
 
 @asynccontextmanager

@@ -27,6 +27,8 @@ class Quorums:
         self._on_change = on_change
         self.asked = Asked(None, "")
         self.cluster: Cluster | None = None
+        self.cluster_id = ""
+        """The id of the cluster that answered first; empty: none has yet."""
         self.answered_ms = 0
         """The wall clock time of the last answer, ms; 0: none yet."""
 
@@ -48,3 +50,4 @@ class Quorums:
         self.asked, self.answered_ms = Asked(quorum, ""), int(time.time() * 1000)
         with suppress(ClientError):  # who is gone is seen in the metadata
             self.cluster = await self._kafka.run(describe_cluster(), ANSWER_S)
+            self.cluster_id = self.cluster_id or self.cluster.id or ""

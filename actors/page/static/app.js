@@ -6,6 +6,8 @@ import { Strip } from "./strip.js";
 
 const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], ["topics", "Topics"], ["groups", "Groups"], ["changes", "Changes"], ["ask", "Ask"], ["security", "Security"], ["settings", "Settings"]];
 
+const AGAIN_MS = 3000;
+
 class App {
   constructor() {
     this.route = this.read();
@@ -134,7 +136,20 @@ class App {
   listen() {
     const source = new EventSource("api/v1/events");
     source.onmessage = (event) => this.take(JSON.parse(event.data));
-    source.onerror = () => this.lost();
+    source.onerror = () => {
+      this.lost();
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => this.again(), AGAIN_MS);
+    };
+  }
+
+  /** A browser tries again by itself where nothing answers; after an answer that is no stream, as 503, it does not. */
+  async again() {
+    try {
+      await ask("");
+    } catch (error) {
+      if (error.status === 401) return this.outside(error);
+    }
+    this.listen();
   }
 
   lost() {

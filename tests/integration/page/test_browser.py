@@ -9,6 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from confluent_kafka import Producer
 import rayft
 from actors.client.operations import topics
 from actors.host.client.blocking import connect
+from actors.page.routes.overview import STREAMS_MAX
 from tests.integration.conftest import everywhere
 from tests.integration.page.opened import Page, page, until
 
@@ -238,3 +240,15 @@ def test_the_end_key_shows_the_last_row(walker: Walker) -> None:
     walker.page.keyboard.press("End")
     total = walker.page.get_attribute(".rows", "aria-rowcount")
     walker.page.wait_for_selector(f".rows-row[aria-rowindex='{total}'] >> text=.")
+
+
+def test_a_page_that_was_refused_its_stream_asks_again(browser: Any, live: Page) -> None:
+    with ExitStack() as others, browser.new_context() as context:
+        for _ in range(STREAMS_MAX):
+            others.enter_context(live.events())
+        walker = Walker(context, live)
+        walker.enter()
+        walker.page.wait_for_selector(".pill:has-text('not connected')")
+        others.close()
+        walker.page.wait_for_selector(".pill:has-text('well')")
+        assert all("503" in one for one in walker.wrong)

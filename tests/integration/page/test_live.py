@@ -272,3 +272,13 @@ def test_a_page_that_is_opened_while_no_controller_leads_recovers_by_itself() ->
             told = until(lambda: (one := opened.get(""))["well"] and not one["notes"] and one, 60)
             assert told["sentence"].startswith("Well: controller 1001 leads")
             assert [row["kind"] for row in opened.rows("changes", q="t-before")] == ["topic"], "now its log is read"
+
+
+def test_another_cluster_at_the_same_address_is_told() -> None:
+    with rayft.Cluster(controllers=1, brokers=1) as first, page("-b", first.bootstrap_servers) as opened:
+        until(lambda: opened.get("")["well"])
+        assert opened.get("")["notes"] == []
+        first.stop()
+        with rayft.Cluster(controllers=1, brokers=1, port=int(first.bootstrap_servers.rpartition(":")[2])):
+            (note,) = until(lambda: opened.get("")["notes"], 60)
+            assert note.startswith("Another cluster answers at this address") and "rayft ui anew" in note
