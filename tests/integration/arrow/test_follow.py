@@ -15,16 +15,10 @@ from actors.client.errors import ClientError
 from actors.client.operations import groups, topics
 from actors.host.client.blocking import connect
 from bench.apache import ApacheKafka
+from tests.integration.arrow.test_write import made
 
 pytestmark = pytest.mark.timeout(240)
 OFTEN = {"metadata.max.age.ms": 300, "fetch.max.wait.ms": 100}
-
-
-def made(kafka: Any, name: str, partitions: int = 3) -> str:
-    with connect(kafka.bootstrap_servers) as client:
-        assert client.run(topics.create([topics.NewTopic(name, partitions, 3)])) == {name: None}
-        client.run(topics.led([name]))
-    return name
 
 
 def write(kafka: Any, name: str, first: int, end: int, **more: Any) -> None:
@@ -44,7 +38,7 @@ def until(following: Following, count: int) -> list[int]:
 
 
 def test_records_come_as_they_are_written(kafka: Any, name: str) -> None:
-    made(kafka, name)
+    made(kafka, name, 3)
     write(kafka, name, 0, 90)
     with rayft.follow(kafka.bootstrap_servers, name, "latest", columns=("value",), config=OFTEN) as following:
         assert following.next_batch(0.3) is None, "what was there before the beginning is left out"
@@ -70,7 +64,7 @@ def committed(kafka: Any, name: str, group: str) -> list[int]:
 
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactions"])
 def test_a_group_goes_on_where_it_left_off(kafka: Any, name: str, transactional: bool) -> None:
-    made(kafka, name)
+    made(kafka, name, 3)
     group = f"{name}-group"
     config = {"isolation.level": "read_committed", **OFTEN}
     write(kafka, name, 0, 300, transactional_id=name if transactional else None)
@@ -126,7 +120,7 @@ def test_partitions_that_are_added_are_read_from_their_beginning(kafka: Any, nam
 
 
 def test_a_topic_that_is_deleted_ends_it(kafka: Any, name: str) -> None:
-    made(kafka, name)
+    made(kafka, name, 3)
     write(kafka, name, 0, 30)
     with rayft.follow(kafka.bootstrap_servers, name, "earliest", config=OFTEN) as following:
         assert sorted(until(following, 30)) == list(range(30))
@@ -139,7 +133,7 @@ def test_a_topic_that_is_deleted_ends_it(kafka: Any, name: str) -> None:
 
 
 def test_offsets_that_are_gone_are_told(kafka: Any, name: str) -> None:
-    made(kafka, name)
+    made(kafka, name, 3)
     with connect(kafka.bootstrap_servers) as client:
         assert client.run(groups.commit(name, {(name, 1): 99})) == {(name, 1): None}
     following = rayft.follow(kafka.bootstrap_servers, name, "earliest", group=name)
@@ -148,7 +142,7 @@ def test_offsets_that_are_gone_are_told(kafka: Any, name: str) -> None:
 
 
 def test_asyncio_gets_the_same(kafka: Any, name: str) -> None:
-    made(kafka, name)
+    made(kafka, name, 3)
 
     async def followed() -> list[int]:
         found: list[int] = []
@@ -174,7 +168,7 @@ def test_asyncio_gets_the_same(kafka: Any, name: str) -> None:
 
 
 def test_a_broker_that_dies_costs_nothing(kafka: Any, name: str) -> None:
-    made(kafka, name)
+    made(kafka, name, 3)
     with connect(kafka.bootstrap_servers) as client:
         client.run(topics.describe([name]))
         first = client.metadata.leader(name, 0)

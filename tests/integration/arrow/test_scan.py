@@ -12,8 +12,7 @@ import pytest
 
 import rayft
 from actors.arrow import scanning
-from actors.client.operations import topics
-from actors.host.client.blocking import connect
+from tests.integration.arrow.test_write import made
 
 pytestmark = pytest.mark.timeout(240)
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -23,9 +22,7 @@ ROWS = 3000
 @pytest.fixture(scope="module")
 def filled(kafka: Any) -> str:
     """A topic of three partitions: partition, offset and second of each row follow from its number."""
-    with connect(kafka.bootstrap_servers) as client:
-        client.run(topics.create([topics.NewTopic("scanned", 3, 3)]))
-        client.run(topics.led(["scanned"]))
+    made(kafka, "scanned", 3)
     rows = pa.table(
         {
             "key": pa.array([b"%d" % n for n in range(ROWS)]),

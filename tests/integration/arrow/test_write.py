@@ -29,6 +29,7 @@ from actors.host.client.blocking import Kafka, connect
 from bench.apache import ApacheKafka, libs
 from fastpath.records.batch import header
 from tests.integration.arrow.test_read import rows as read_rows
+from tests.integration.conftest import until
 from tests.reference import murmur2
 
 pytestmark = pytest.mark.timeout(240)
@@ -41,11 +42,14 @@ Row = tuple[Any, ...]
 
 
 def made(kafka: Any, name: str, partitions: int = PARTITIONS, **settings: str) -> str:
-    """A topic that all brokers know."""
+    """A topic that all brokers know. A broker that a test has killed may not be back yet."""
     given = {one.replace("_", "."): value for one, value in settings.items()}
     with connect(kafka.bootstrap_servers) as client:
-        assert client.run(topics.create([topics.NewTopic(name, partitions, 3, configs=given)])) == {name: None}
-        client.run(topics.led([name]))
+        new = topics.NewTopic(name, partitions, 3, configs=given)
+        until(lambda: client.run(topics.create([new])) == {name: None})
+    for server in kafka.bootstrap_servers.split(","):  # a client asks its bootstrap server first
+        with connect(server) as client:
+            client.run(topics.led([name]))
     return name
 
 

@@ -66,7 +66,7 @@ def stream(root: Path) -> list[Planned]:
 def spark(root: Path) -> list[Planned]:
     """Plan as Spark does, without a session."""
     doors = pytest.importorskip("actors.replay.spark")
-    reader = doors.Rayft({"path": str(root), "splitBytes": "400", "columns": "offset"})
+    reader = doors.Files({"path": str(root), "splitBytes": "400", "columns": "offset"})
     made = reader.reader(reader.schema())
     return [lambda one=one: _offsets(made.read(one)) for one in made.partitions()]  # type: ignore[misc]
 
