@@ -6,7 +6,9 @@ This file alone decides that. Rules:
    does not. An Origin, where a browser sends one, must be the page's own; so must Sec-Fetch-Site for the API.
 2. The page itself, its scripts and styles have nothing to hide. Everything below `/api/` wants the token, in the cookie
    that the printed address sets or as `Authorization: Bearer`; at an address beyond loopback it wants the password.
-3. Wrong secrets are answered slowly, and after TRIES_MAX in TRIES_S not at all for a while.
+3. Wrong secrets are answered slowly. Of a password, which can be guessed, none is tried for a while after TRIES_MAX wrong
+   ones in TRIES_S; and only those are tried that no other site can send: at the login and as `Authorization: Bearer`. A
+   token has so many bits that it needs none of that, so nobody can lock out whoever has it.
 4. Only GET and HEAD, and POST where the table says so. An address has at most TARGET_BYTES_MAX, a body BODY_BYTES_MAX.
 5. No answer may be kept, framed or read by another origin, and the page may load nothing of another origin.
 """
@@ -57,6 +59,8 @@ class Access(NamedTuple):
     """The name of the cookie. Cookies are shared by the ports of a host, so it names the port."""
     is_secure: bool
     """Whether the page is served with TLS."""
+    is_password: bool = False
+    """Whether the secret is a password that somebody chose."""
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -91,7 +95,7 @@ class Guard:
         if refused := self._refused(scope, headers):
             return refused
         path, query = scope["path"], scope["query_string"].decode("latin-1")
-        if path == "/" and "token=" in query:
+        if path == "/" and "token=" in query and not self._access.is_password:
             return await self._entered(parse_qs(query).get("token", [""])[0], RedirectResponse("/", 303))
         if path == LOGIN:
             try:
@@ -129,7 +133,7 @@ class Guard:
         if cookie is not None and _same(cookie, self._session):
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and await self._tried(given)
+        return kind.lower() == "bearer" and await self._tried(_utf8(given))
 
     async def _entered(self, given: str, answer: Response) -> Response:
         """The answer to somebody who gives a secret: with the cookie if it is the right one."""
@@ -142,7 +146,7 @@ class Guard:
 
     async def _tried(self, given: str) -> bool:
         now = time.monotonic()
-        if len(self._wrong) == TRIES_MAX and now - self._wrong[0] < TRIES_S:
+        if self._access.is_password and len(self._wrong) == TRIES_MAX and now - self._wrong[0] < TRIES_S:
             return False
         if _same(given, self._access.secret):
             return True
@@ -154,6 +158,11 @@ class Guard:
 def _same(one: str, other: str) -> bool:
     """Whether two secrets are the same, in a time that does not tell how much of them is."""
     return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
+
+
+def _utf8(given: str) -> str:
+    """What a header says: HTTP gives its bytes as Latin-1, and clients send UTF-8."""
+    return given.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 async def _text(receive: Receive) -> str:

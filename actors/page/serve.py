@@ -142,7 +142,7 @@ def access(door: Door, port: int, secret: str) -> Access:
     hosts = [f"[{one}]" if ":" in one else one for one in names]
     default = 443 if scheme == "https" else 80
     origins = {f"{scheme}://{one.lower()}{'' if port == default else f':{port}'}" for one in hosts}
-    return Access(frozenset(origins), secret, f"rayft-page-{port}", scheme == "https")
+    return Access(frozenset(origins), secret, f"rayft-page-{port}", scheme == "https", door.password_file is not None)
 
 
 async def serve(

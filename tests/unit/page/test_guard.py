@@ -11,6 +11,7 @@ from actors.page.guard import Access, Guard
 
 HOST = "127.0.0.1:8421"
 ACCESS = Access(frozenset({f"http://{HOST}", "http://localhost:8421"}), "the-secret", "rayft-page-8421", False)
+PASSWORD = ACCESS._replace(is_password=True)
 BEARER = ("authorization", "Bearer the-secret")
 
 
@@ -51,7 +52,7 @@ def ask(
     named = [("host", HOST), *headers] if all(name != "host" for name, _ in headers) else list(headers)
     scope = {
         "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in named],
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in named],
     }  # fmt: skip
     if guarded is None:
         guarded = Guard(app, ACCESS)
@@ -128,13 +129,40 @@ def test_a_login_gives_the_cookie_for_the_password_alone() -> None:
     assert ask("/api/v1/login", method="POST", body=[b"x" * 3000, b"y" * 3000]).status == 401
 
 
-def test_after_many_wrong_secrets_no_secret_is_tried_for_a_while() -> None:
-    guarded = Guard(lambda *_: None, ACCESS)  # type: ignore[arg-type, return-value]
-    cookie = ask("/", query="token=the-secret", guarded=guarded).headers["set-cookie"].partition(";")[0]
+def test_after_many_wrong_passwords_none_is_tried_for_a_while() -> None:
+    guarded = Guard(lambda *_: None, PASSWORD)  # type: ignore[arg-type, return-value]
+    entered = ask("/api/v1/login", method="POST", body=[b"the-secret"], guarded=guarded)
+    cookie = entered.headers["set-cookie"].partition(";")[0]
     for _ in range(guard.TRIES_MAX):
         assert ask("/api/v1/now", ("authorization", "Bearer wrong"), guarded=guarded).status == 401
     assert ask("/api/v1/now", BEARER, guarded=guarded).status == 401
     assert ask("/api/v1/now", ("cookie", cookie), guarded=guarded).asked, "who is in stays in"
+
+
+def test_wrong_tokens_lock_nobody_out() -> None:
+    guarded = Guard(lambda *_: None, ACCESS)  # type: ignore[arg-type, return-value]
+    for _ in range(guard.TRIES_MAX + 1):
+        assert ask("/", ("sec-fetch-site", "cross-site"), query="token=x", guarded=guarded).status == 401
+    assert ask("/api/v1/now", BEARER, guarded=guarded).asked
+    assert ask("/", query="token=the-secret", guarded=guarded).status == 303
+
+
+def test_an_address_is_no_place_for_a_password_so_no_other_site_can_try_one() -> None:
+    guarded = Guard(lambda *_: None, PASSWORD)  # type: ignore[arg-type, return-value]
+    for _ in range(guard.TRIES_MAX + 1):
+        answer = ask("/", query="token=x", guarded=guarded)
+        assert answer.asked and "set-cookie" not in answer.headers
+    assert "set-cookie" not in ask("/", query="token=the-secret", guarded=guarded).headers
+    assert ask("/api/v1/now", BEARER, guarded=guarded).asked
+
+
+def test_a_password_may_have_letters_of_any_language() -> None:
+    word = "größer als gedacht ☂"
+    guarded = Guard(lambda *_: None, PASSWORD._replace(secret=word))  # type: ignore[arg-type, return-value]
+    as_curl_sends_it = f"Bearer {word}".encode().decode("latin-1")
+    assert ask("/api/v1/now", ("authorization", as_curl_sends_it), guarded=guarded).asked
+    assert not ask("/api/v1/now", ("authorization", "Bearer gr\xf6\xdfer"), guarded=guarded).asked
+    assert "set-cookie" in ask("/api/v1/login", method="POST", body=[word.encode()], guarded=guarded).headers
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
