@@ -107,13 +107,16 @@ class Replay:
         self.replay_ops(met, met.ops)
         self.image.advance(max(self.image.next_offset, met.batch.last_offset + 1))
 
-    def replay_ops(self, met: Met, ops: Sequence[tuple[int, Op]]) -> None:
-        """Replay some ops of a batch into the image."""
+    def replay_ops(self, met: Met, ops: Sequence[tuple[int, Op]]) -> bool:
+        """Replay some ops of a batch into the image. Returns whether all were replayed: if not, what is left of the batch is
+        skipped."""
         try:
             for offset, op in ops:
                 self.image.replay(offset, op)
         except CorruptMetadata as error:
             self._damaged(met, error.offset, str(error))
+            return False
+        return True
 
     def batches(self) -> Iterator[Met]:
         """Load the checkpoint, then yield every batch behind it. The caller must replay each before it asks for the

@@ -204,14 +204,18 @@ class Gathering:
         self._gone = {row: one for row, one in self._gone.items() if one[0] < began}
 
     def _replay(self, met: Met) -> None:
+        self._replay_ops(met)
+        self._found.replay(met._replace(ops=[]))
+
+    def _replay_ops(self, met: Met) -> None:
         found, image = self._found, self._found.image
-        ops, quiet = met.ops, met._replace(ops=[])
         plain: list[tuple[int, Op]] = []
-        for offset, op in ops:
+        for offset, op in met.ops:
             if type(op) not in self._look:
                 plain.append((offset, op))
                 continue
-            found.replay_ops(met, plain)
+            if not found.replay_ops(met, plain):
+                return
             plain = []
             before = self._look[type(op)](image, op)
             if isinstance(op, TopicGone):
@@ -219,7 +223,8 @@ class Gathering:
                 if row >= 0:
                     self._gone[row] = offset, image.names.get(row).name
             began = image.open_transaction
-            found.replay_ops(met, [(offset, op)])
+            if not found.replay_ops(met, [(offset, op)]):
+                return
             if isinstance(op, Transaction) and op.edge == "abort":
                 self._take_back(began)
             after = self._look[type(op)](image, op)
@@ -229,7 +234,6 @@ class Gathering:
                 if change.old != then.new
             ]
         found.replay_ops(met, plain)
-        found.replay(quiet)
 
 
 # ---- what there are few of: before and after an op ----------------------------------------------------------------

@@ -342,3 +342,32 @@ def test_a_page_is_a_piece_of_all_rows_and_pins_remember_nothing(tmp_path: Path)
     assert history.at(history.pins[3].offset) is history.at(history.pins[3].offset)
     assert all(set(vars(one)) == {"pin", "counters", "quorum", "offset", "time_ms"} for one in history.kept)
     history.close()
+
+
+def test_behind_a_record_that_cannot_be_replayed_its_batch_is_skipped_however_a_moment_is_reached(
+    tmp_path: Path,
+) -> None:
+    """Three records: a topic, a change of what does not exist, a topic. The second one is not skipped alone."""
+    topics: list[metadata_logs.Record] = [
+        (2, 0, "TopicRecord", {"name": name, "topic_id": name.encode() * 16}) for name in "ab"
+    ]
+    change = {"partition_id": 9, "topic_id": metadata_logs.TOPIC, "isr": [1]}
+    abort: metadata_logs.Record = (25, 0, "AbortTransactionRecord", {})
+    for number, wrong in enumerate([(5, 1, "PartitionChangeRecord", change), abort]):
+        found = [
+            metadata_logs.released([(12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": 1})], 0),
+            metadata_logs.released([topics[0], wrong, topics[1]], 1, 2_000),
+            metadata_logs.released([(12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": 2})], 4, 3_000),
+        ]
+        path = metadata_logs.write(tmp_path / str(number), found, metadata_logs.RELEASED)
+        for step in (1, 10_000):
+            with replay.History(path, on_damage=lambda _: None, step=step) as history:
+                for end in (2, 3, 4, 5, None):
+                    same(history.state(end), replay.state(path, end, on_damage=lambda _: None))
+                told = [
+                    (row["offset"], row["new"])
+                    for batch in history.changes(kinds=["topic"])
+                    for row in batch.to_pylist()
+                ]
+                assert [offset for offset, _ in told] == [1]
+                assert [one.about for one in history.marks(["topic"])] == ["topic a made"]
