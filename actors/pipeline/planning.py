@@ -26,6 +26,7 @@ from actors.client.operations.topics import missing
 from actors.pipeline.offset_maps import EARLIEST, LATEST
 from actors.pipeline.query import Place, Query, Topics
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import ZERO_UUID
 
 Lost = Callable[[str], None]
 """Called with a sentence about records that are gone. It raises, or returns to go on without them."""
@@ -72,27 +73,37 @@ class Bounds(NamedTuple):
     """The leader epoch in which the end was seen; -1: the cluster does not tell it."""
 
 
-def chosen(topics: Topics, seen: Iterable[str] = ()) -> Steps[dict[Part, bytes]]:
-    """The partitions that are read now, each with its topic id. Raises ClientError for a topic or partition that does not
-    exist, unless the topic was `seen` before: then it is left out."""
-    named_ = topics.names or {topic for topic, _ in topics.parts}
+def chosen(
+    topics: Topics, seen: Mapping[Part, bytes] = {}, believed: Collection[Part] = ()
+) -> Steps[dict[Part, bytes]]:
+    """The partitions that are read now, each with its topic id. `seen`: partition -> its topic id, zeros where it is not
+    known. Raises ClientError for a topic or partition that does not exist, unless the topic was `seen` before: then it is
+    left out, and brokers are asked again first, unless its absence is `believed`."""
+    named_ = {*topics.names, *(topic for topic, _ in topics.parts)}
     wanted = None if topics.pattern is not None else tuple(named_)
-    expected = {*named_, *seen}
+    old = {topic for topic, _ in seen}
+    sought = {part: id for part, id in seen.items() if (wanted is None or part[0] in named_) and part not in believed}
     metadata: Metadata = yield Know(wanted, fresh=True)
     for attempt in range(ABSENCES_MAX):
-        if expected <= set(metadata.topics):
+        if named_ - old <= set(metadata.topics) and all(_told(metadata, *one) for one in sought.items()):
             break
-        yield Pause(attempt=attempt)  # a broker that has just begun does not know all topics
+        yield Pause(attempt=attempt)  # a broker that has just begun does not know all topics and partitions
         metadata = yield Know(wanted, fresh=True)
-    for name in expected:
-        if name not in seen or metadata.refused.get(name) == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+    for name in named_ | old:
+        if name not in old or metadata.refused.get(name) == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             missing(metadata, name)
     for part in topics.parts:
-        if part[0] not in seen:
+        if part[0] not in old:
             existing(metadata, part)
     known = {name: one for name, one in metadata.topics.items() if _fits(topics, named_, one)}
     parts = [(name, number) for name, topic in sorted(known.items()) for number in sorted(topic.partitions)]
     return {part: known[part[0]].id for part in parts if not topics.parts or part in topics.parts}
+
+
+def _told(metadata: Metadata, part: Part, id: bytes) -> bool:
+    """Whether the brokers tell of a partition, or of another topic in the place of its own."""
+    topic = metadata.topics.get(part[0])
+    return topic is not None and (part[1] in topic.partitions or (ZERO_UUID not in (id, topic.id) and id != topic.id))
 
 
 def _fits(topics: Topics, names: Collection[str], one: Topic) -> bool:

@@ -15,6 +15,8 @@ This file alone decides that, for `offset_maps.Position`s, which a checkpoint ho
 5. Offsets are committed to a group only so that monitors see how far a query is: the checkpoint alone counts. A commit has
    COMMIT_S; one that fails is a warning, and the next position is tried.
 6. A position in which nothing has moved is given back as it was, so that no turn begins for it.
+7. Brokers learn of topics and partitions one after the other: what a position has and a broker does not tell is asked for
+   again before it is gone, and its position is kept.
 """
 
 import warnings
@@ -56,6 +58,10 @@ class Stream:
         """The position at which a query that reads what is available now ends."""
         self._begun_us: int | None = None
         """The time when the last turn began."""
+        self._newest: Position | None = None
+        """The position behind everything that the last turn saw."""
+        self._absent: set[Part] = set()
+        """The partitions of positions that no broker tells of, however often it is asked."""
         self._committed: Stored = {}
         """The position that was committed last, or was tried."""
 
@@ -95,12 +101,17 @@ class Stream:
         return Position(held, now.ids, now.epochs(held), {})
 
     def now(self) -> Stored:
-        """The position behind everything there is. Raises ClientError."""
-        return offset_maps.written(self._run(self._now()).end)
+        """The position behind everything there is, as the last turn saw it. Raises ClientError."""
+        if self._newest is None:
+            self._newest = self._run(self._now()).end
+        return offset_maps.written(self._newest)
 
     def freeze(self) -> None:
         """Ignore everything newer than what exists now. Raises ClientError."""
-        self._frozen = self._run(self._now()).end
+        topics = self.query.topics
+        parts = topics.parts | {(name, 0) for name in topics.names}
+        seen = {} if self.query.fail_on_data_loss else dict.fromkeys(parts, ZERO_UUID)
+        self._frozen = self._run(self._now(seen)).end
 
     def latest(self, start: Stored, limited: bool = True) -> Stored:
         """The end of the turn that begins at a position. `limited`: whether the limits of the options hold for it. Raises
@@ -111,7 +122,8 @@ class Stream:
 
     def _latest(self, before: Position, limited: bool) -> Steps[Position | None]:
         """The end of a turn; None: nothing moves."""
-        now = yield from self._now(before)
+        now = yield from self._now(_ids(before))
+        self._newest = now.end
         self._gone(before, now)
         cut_off = yield from self._truncated(before, now)
         low = {part: self._low(before, now, part, cut_off) for part in now.logs}
@@ -127,7 +139,7 @@ class Stream:
             return None
         self._begun_us = now_us()
         reached = {part: ahead.get(part, one) for part, one in low.items()}
-        kept = {part: offset for part, offset in before.offsets.items() if part[0] not in now.topics}
+        kept = {part: offset for part, offset in before.offsets.items() if _is_gone(before, now, part)}
         fresh = {part: low[part] for part in reached if not _is_same(before, now, part)}
         unmoved = {
             part: epoch for part, epoch in before.epochs.items() if reached.get(part) == before.offsets.get(part)
@@ -167,10 +179,10 @@ class Stream:
 
     # ---- what is there
 
-    def _now(self, seen: Position | None = None) -> Steps["_Now"]:
-        """What the cluster has now of what is read. Topics of the position `seen` may be gone."""
-        topics = {topic for topic, _ in seen.offsets} if seen is not None else ()
-        ids: dict[Part, bytes] = yield from chosen(self.query.topics, topics)
+    def _now(self, seen: Mapping[Part, bytes] = {}) -> Steps["_Now"]:
+        """What the cluster has now of what is read. Partitions that were `seen`, each with its topic id, may be gone."""
+        ids: dict[Part, bytes] = yield from chosen(self.query.topics, seen, self._absent)
+        self._absent = {*self._absent, *seen} - set(ids)
         logs: dict[Part, Bounds] = yield from bounds(ids, self.query.config.isolation)
         return _Now({topic: id for (topic, _), id in ids.items() if id != ZERO_UUID}, logs)
 
@@ -178,7 +190,7 @@ class Stream:
         """Tell what a position has and the cluster has not, or has anew."""
         remade: set[str] = set()
         for part in before.offsets:
-            if part not in now.logs and part[0] not in now.topics:
+            if _is_gone(before, now, part):
                 self._lost(
                     f"partition {named(part)}: it is gone, and what came behind {before.offsets[part]} was not read"
                 )
@@ -212,7 +224,7 @@ class Stream:
         return cut(found, self.query.partitions_min, self.query.records_max)
 
     def _slices(self, before: Position, end: Position) -> Steps[list[Slice]]:
-        now = yield from self._now(end)
+        now = yield from self._now(_ids(end))
         found = []
         for part, stop in end.offsets.items():
             begun = before.offsets.get(part, 0) if _is_same(before, end, part) else end.begun.get(part, -1)
@@ -292,6 +304,18 @@ def _is_same(one: Position | _Now, other: Position | _Now, part: Part) -> bool:
         return False
     ids = one.ids.get(part[0], ZERO_UUID), other.ids.get(part[0], ZERO_UUID)
     return ids[0] == ids[1] or ZERO_UUID in ids
+
+
+def _is_gone(one: Position, now: _Now, part: Part) -> bool:
+    """Whether the cluster tells of neither a partition nor another topic in the place of its own: topics do not lose
+    partitions."""
+    same = part[0] not in now.topics or one.ids.get(part[0], ZERO_UUID) == now.ids.get(part[0])
+    return part not in now.logs and same
+
+
+def _ids(position: Position) -> dict[Part, bytes]:
+    """The topic id of each partition of a position, zeros where it is not known."""
+    return {part: position.ids.get(part[0], ZERO_UUID) for part in position.offsets}
 
 
 def _deleted(part: Part, first: int, low: int) -> str:

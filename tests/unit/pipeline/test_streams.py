@@ -1,10 +1,13 @@
 """A stream beside a server of bytes: a new leader that does not have what was read, and brokers that forget a topic."""
 
+import base64
+import copy
 import pickle
 from typing import Any
 
 import pytest
 
+from actors.client.errors import ClientError
 from actors.pipeline.query import query
 from actors.pipeline.slices import DataLoss, RecordsLost
 from actors.pipeline.streams import Stream
@@ -130,3 +133,90 @@ def test_tasks_are_sent_a_stream_without_its_client() -> None:
         assert sent.query == one.query and sent._kafka is None
         one.close()
         server.until_open(0)
+
+
+class Forgetful:
+    """Answers Metadata: the first `times` answers have only the first partition of topic t, or no topic at all."""
+
+    def __init__(self, server: Any, times: int, topic: bool = False) -> None:
+        self.full = server._answer("Metadata", 12, None)
+        self.fewer = copy.deepcopy(self.full)
+        self.fewer.topics = [] if topic else self.fewer.topics
+        for one in self.fewer.topics:
+            one.partitions = one.partitions[:1]
+        self.times = times
+        self.asked = 0
+
+    def __call__(self, server: Any, version: int, request: Any) -> Any:
+        self.asked += 1
+        return self.fewer if self.asked <= self.times else self.full
+
+
+QUICK = {"kafka.retry.backoff.ms": "1", "kafka.retry.backoff.max.ms": "2"}
+ID = base64.urlsafe_b64encode(bytes(range(16))).decode().rstrip("=")
+
+
+def with_id(server: Any) -> None:
+    """Let topic t have the id ID."""
+    told = server._answer("Metadata", 12, None)
+    told.topics[0].topic_id = bytes(range(16))
+    server.server.answers["Metadata"] = told
+
+
+@pytest.mark.parametrize("more", [{}, {"@t": {"id": ID}}])
+def test_a_broker_that_does_not_know_of_new_partitions_yet_is_not_believed_at_once(more: dict[str, Any]) -> None:
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1, 1]) as server:
+        with_id(server)
+        server.server.answers["Metadata"] = Forgetful(server, 2)
+        one = stream(server, **QUICK)
+        assert one.latest({"t": {"0": 1, "1": 5}, **more})["t"] == {"0": 6, "1": 6}
+        one.close()
+
+
+def test_a_partition_that_no_broker_tells_of_keeps_its_position() -> None:
+    """Topics do not lose partitions: a position that was forgotten would be read again from the first record."""
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1, 1]) as server:
+        with_id(server)
+        server.server.answers["Metadata"] = Forgetful(server, 99)
+        strict, lenient = stream(server, **QUICK), stream(server, failOnDataLoss="false", **QUICK)
+        start = {"t": {"0": 1, "1": 5}, "@t": {"id": ID}}
+        with pytest.raises(DataLoss, match="partition t/1: it is gone, and what came behind 5 was not read"):
+            strict.latest(start)
+        with pytest.warns(RecordsLost, match="t/1: it is gone"):
+            found = lenient.latest(start)
+        assert found["t"] == {"0": 6, "1": 5} and len(lenient.slices(start, found)) == 1
+        for one in (strict, lenient):
+            one.close()
+
+
+def test_a_query_that_goes_on_without_a_topic_asks_for_it_patiently_once() -> None:
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1]) as server:
+        server.server.answers["Metadata"] = metadata = Forgetful(server, 99, topic=True)
+        one = stream(server, failOnDataLoss="false", **QUICK)
+        start = {"t": {"0": 1}}
+        one.freeze()
+        with pytest.warns(RecordsLost, match="t/0: it is gone"):
+            assert one.latest(start) == start
+        assert one.now() == {}
+        before = metadata.asked
+        with pytest.warns(RecordsLost, match="t/0: it is gone"):
+            assert one.latest(start) == start
+        assert one.slices(start, start) == [] and metadata.asked == before + 2
+        metadata.times = 0
+        assert one.latest(start)["t"] == {"0": 1}, "what came behind the freeze is left"
+        one.close()
+        strict = stream(server, **QUICK)
+        metadata.times, metadata.asked = 99, 0
+        with pytest.raises(ClientError, match="topic t does not exist"):
+            strict.freeze()
+        strict.close()
+
+
+def test_the_newest_position_is_that_which_the_last_turn_saw() -> None:
+    with Listening({"ListOffsets": listed(20, 5)}, t=[1]) as server:
+        one = stream(server, maxOffsetsPerTrigger="3")
+        assert one.now()["t"] == {"0": 20}
+        assert one.latest({"t": {"0": 10}})["t"] == {"0": 13}
+        before = len(server.asked)
+        assert one.now()["t"] == {"0": 20} and len(server.asked) == before
+        one.close()
