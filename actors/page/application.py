@@ -39,8 +39,9 @@ API = {
     "/topics/{topic}/records": records.records,
     "/topics/{topic}/export": records.export,
     "/groups": groups.groups,
-    "/groups/{group:name}/lag": groups.lag,
-    "/groups/{group:name}": groups.group,
+    "/groups/{group:name}": groups.in_path,
+    "/group": groups.group,
+    "/group/lag": groups.lag,
     "/settings/brokers": settings.differing,
 }
 """What is answered below /api/v1. Questions in SQL are posted to /api/v1/ask."""

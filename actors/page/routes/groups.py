@@ -1,4 +1,8 @@
-"""The answers about groups: what there are, one of them with its members, and its lag over time."""
+"""The answers about groups: what there are, one of them with its members, and its lag over time.
+
+This file alone decides how an address names a group, whose name may be anything: in its path, where a slash of the name is
+`%2F` and one before `lag` is not, or as `name=`, since nobody sends `.` and `..` in a path.
+"""
 
 from typing import Any
 
@@ -52,9 +56,27 @@ def _sort(rows: list[list[Any]], sort: str) -> None:
     rows[:] = known + [row for row in rows if row[at] is None]
 
 
+async def in_path(request: Request) -> Response:
+    """One group that the path names, or its lag over time."""
+    name: str = request.path_params["group"]
+    if name.endswith("/lag") and bytes(request.scope["raw_path"]).endswith(b"/lag"):
+        return await _lag(request, name.removesuffix("/lag"))
+    return await _group(request, name)
+
+
 async def group(request: Request) -> Response:
+    """One group that `name` names."""
+    return await _group(request, request.query_params.get("name", ""))
+
+
+async def lag(request: Request) -> Response:
+    """The lag over time of a group that `name` names."""
+    return await _lag(request, request.query_params.get("name", ""))
+
+
+async def _group(request: Request, name: str) -> Response:
     """One group: its members, what each is assigned, and how far each partition is behind."""
-    name, kafka = request.path_params["group"], live(request).kafka
+    kafka = live(request).kafka
     found: Group = await kafka.run(operations.describe(name), ANSWER_S)
     held = await positions(kafka, name, found.type)
     owners: dict[Part, str] = {}
@@ -86,9 +108,9 @@ async def group(request: Request) -> Response:
     })  # fmt: skip
 
 
-async def lag(request: Request) -> Response:
+async def _lag(request: Request, name: str) -> Response:
     """The lag of a group over time, as the page has seen it: all of it, and by partition."""
-    name, lags = request.path_params["group"], live(request).lags
+    lags = live(request).lags
     is_day = text(request, "span", "hour") == "day"
     keys = lags.keys(name)
     whole = lags.samples.line(keys, is_day)

@@ -8,6 +8,15 @@ const VIEWS = [["now", "Now"], ["time", "Time"], ["partitions", "Partitions"], [
 
 const AGAIN_MS = 3000;
 
+/** A part of the address; one that somebody cut off in the middle of an escape stays as it is. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 class App {
   constructor() {
     this.route = this.read();
@@ -33,7 +42,7 @@ class App {
 
   read() {
     const [path, query] = (location.hash.slice(1) || "/now").split("?");
-    const [view, ...rest] = path.split("/").filter(Boolean).map(decodeURIComponent);
+    const [view, ...rest] = path.split("/").filter(Boolean).map(decoded);
     return { view: this.links && !this.links.has(view) ? "now" : view ?? "now", rest, params: new URLSearchParams(query) };
   }
 
@@ -74,6 +83,7 @@ class App {
       return this.outside(error);
     }
     this.listen();
+    document.addEventListener("visibilitychange", () => this.listen());
     this.take(this.about);
     await this.strip.load().catch((error) => fill(this.notes, failed(error)));
     await this.navigate();
@@ -133,12 +143,15 @@ class App {
 
   // ---- what is new
 
+  /** A page that nobody sees does not listen: a browser has six connections for all pages of one address. */
   listen() {
-    const source = new EventSource("api/v1/events");
+    this.source?.close();
+    if (document.hidden) return;
+    const source = (this.source = new EventSource("api/v1/events"));
     source.onmessage = (event) => this.take(JSON.parse(event.data));
     source.onerror = () => {
       this.lost();
-      if (source.readyState === EventSource.CLOSED) setTimeout(() => this.again(), AGAIN_MS);
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => source === this.source && this.again(), AGAIN_MS);
     };
   }
 

@@ -1,6 +1,6 @@
 // Ask: SQL over the tables of the moment, read-only.
 
-import { h, ask, Refused, count, many, failed, fill, empty, when } from "./kit.js";
+import { h, ask, Refused, count, many, failed, fill, empty, when, newest } from "./kit.js";
 import { Rows } from "./rows.js";
 import { Chart } from "./chart.js";
 
@@ -21,23 +21,23 @@ export async function open(app, root) {
   const tables = h("details", {}, h("summary", {}, "Tables and columns"), h("p", { class: "soft" }, "…"));
   root.append(h("div", { class: "view-head" }, h("h1", {}, "Ask"), h("span", { class: "soft" }, "SQL (DuckDB) over the tables of the moment. It can only read them.")), text, h("div", { class: "tools" }, go, examples, save, said), out, tables);
   ask("/tables").then((told) => fill(tables, h("summary", {}, "Tables and columns"), h("dl", { class: "pairs" }, Object.entries(told).map(([name, columns]) => [h("dt", {}, h("code", {}, name)), h("dd", { class: "soft" }, Object.keys(columns).join(", "))]))), () => null);
-  let rows = null, chart = null, age = 0;
+  let rows = null, chart = null;
 
   const body = (format) => ({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ sql: text.value, at: app.at, format }) });
 
+  const answer = newest((signal) => ask("/ask", {}, { ...body("json"), signal }));
+
   async function run() {
-    const mine = ++age;
     app.route.params.set("sql", text.value);
     history.replaceState(null, "", app.link("ask", { sql: text.value.length < 1500 ? text.value : "" }));
     said.textContent = "asking …";
     const begun = performance.now();
     try {
-      const told = await ask("/ask", {}, body("json"));
-      if (mine !== age) return;
+      const told = await answer();
+      if (!told) return; // another question was asked meanwhile
       said.textContent = `${many(told.rows.length, "row")}${told.is_cut ? ", of more" : ""}, ${Math.round(performance.now() - begun)} ms`;
       draw(told);
     } catch (error) {
-      if (mine !== age) return;
       said.textContent = "";
       shut();
       fill(out, failed(error));
@@ -75,13 +75,13 @@ export async function open(app, root) {
   }
 
   async function download() {
-    const answer = await fetch("api/v1/ask", body("arrow"));
-    if (!answer.ok) return fill(out, failed(new Refused((await answer.json()).error, answer.status)));
-    const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: "answer.arrow" });
+    const given = await fetch("api/v1/ask", body("arrow"));
+    if (!given.ok) return fill(out, failed(new Refused((await given.json()).error, given.status)));
+    const link = h("a", { href: URL.createObjectURL(await given.blob()), download: "answer.arrow" });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   run();
-  return { update: run, close: shut, drawn: () => rows?.lay() };
+  return { update: run, close: () => (answer.end(), shut()), drawn: () => rows?.lay() };
 }

@@ -62,7 +62,7 @@ async function one(app, root, name) {
   root.append(h("div", { class: "view-head" }, h("h1", {}, h("a", { href: app.link("groups") }, "Groups"), " / ", name)), past(app) ?? "", figures, h("div", { class: "grid" }, lag, parts, members));
 
   const load = newest(async (signal) => {
-    const [told, over] = await Promise.all([ask(`/groups/${encodeURIComponent(name)}`, {}, { signal }), ask(`/groups/${encodeURIComponent(name)}/lag`, { span: param("span") }, { signal })]);
+    const [told, over] = await Promise.all([ask("/group", { name }, { signal }), ask("/group/lag", { name, span: param("span") }, { signal })]);
     const known = told.rows.filter((row) => row[4] !== null), sum = known.reduce((all, row) => all + row[4], 0);
     const figure = (value, words) => h("div", { class: "panel three figure" }, h("span", { class: "large" }, value), h("span", { class: "soft" }, words));
     fill(figures, figure(shape(told.state), `${told.type}${told.protocol ? `, ${told.protocol}` : ""}`), figure(known.length ? count(sum) : "–", "records behind"), figure(known.length ? trend(over.per_s, over.caught_up_s, sum) : "–", "trend"), figure(count(told.member_count), told.member_count === 1 ? "member" : "members"));

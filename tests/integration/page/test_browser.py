@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 import rayft
 from actors.client.operations import topics
@@ -187,6 +187,49 @@ def test_a_question_is_asked_and_a_wrong_one_is_told(walker: Walker) -> None:
     walker.page.wait_for_selector("[role=alert] >> text=Ask one question that reads")
     assert len(walker.wrong) <= 2 and all("400" in one for one in walker.wrong), "the browser notes the answer, no more"
     walker.wrong.clear()
+
+
+def test_a_new_question_ends_the_one_before(walker: Walker) -> None:
+    walker.go("ask", "Ask")
+    walker.page.wait_for_selector(".rows-row")
+    ended: list[str] = []
+    walker.page.on("requestfailed", lambda one: ended.append(one.url.rpartition("/")[2]))
+    walker.page.fill("textarea", "select count(*) from range(1000000000000)")
+    walker.page.keyboard.press("Control+Enter")
+    walker.page.wait_for_selector("text=asking")
+    walker.page.fill("textarea", "select count(*) as parts from partitions where topic = 't-walk'")
+    walker.page.keyboard.press("Control+Enter")
+    walker.until("document.querySelector('.rows-row')?.innerText.trim() === '6'")
+    assert ended == ["ask"]
+
+
+def test_an_address_that_was_cut_off_shows_something(walker: Walker) -> None:
+    walker.page.goto(f"{walker.base}#/topics/t%2")
+    walker.page.reload()
+    walker.until("document.querySelector('main h1')?.textContent.includes('t%2')")
+    walker.until("document.querySelector('[role=alert]')")
+    assert all("404" in one for one in walker.wrong)
+    walker.wrong.clear()
+
+
+def test_a_group_of_any_name_is_shown(walker: Walker, cluster: rayft.Cluster) -> None:
+    for name in ("..", "walk/lag"):
+        consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": name})
+        consumer.commit(offsets=[TopicPartition("t-walk", 0, 1)], asynchronous=False)
+        consumer.close()
+        walker.go("groups", "Groups")
+        walker.page.click(f".rows-row >> text='{name}'")
+        walker.until(f"document.querySelector('main h1')?.textContent.endsWith('/ {name}')")
+        walker.page.wait_for_selector("text=It has no members now")
+
+
+def test_a_page_that_nobody_sees_does_not_listen(walker: Walker) -> None:
+    hide = "Object.defineProperty(document, 'hidden', {{ get: () => {}, configurable: true }}); 0"
+    told = "document.dispatchEvent(new Event('visibilitychange')); 0"
+    with walker.page.expect_event("requestfailed", lambda one: one.url.endswith("/events")):
+        walker.page.evaluate(f"() => {{ {hide.format('true')}; {told}; }}")
+    with walker.page.expect_request("**/events"):
+        walker.page.evaluate(f"() => {{ {hide.format('false')}; {told}; }}")
 
 
 def test_a_new_topic_appears_by_itself(walker: Walker, cluster: rayft.Cluster, name: str) -> None:

@@ -13,7 +13,8 @@ from actors.page.application import application
 from actors.page.guard import Access, Guard
 from actors.page.metadata.recorded import Recorded
 from actors.page.query import question
-from actors.page.routes import overview
+from actors.page.routes import groups, overview
+from actors.page.routes.asking import told
 from actors.page.watched import Watched
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records.scan import scan
@@ -46,8 +47,9 @@ async def ask(
         await asyncio.sleep(slow_s)
         sent.append(message)
 
+    path, _, query = path.partition("?")
     scope = {
-        "type": "http", "method": method, "path": unquote(path), "raw_path": path.encode(), "query_string": b"",
+        "type": "http", "method": method, "path": unquote(path), "raw_path": path.encode(), "query_string": query.encode(),
         "headers": [(b"host", HOST.encode()), (b"authorization", b"Bearer s")], "root_path": "", "scheme": "http",
     }  # fmt: skip
     await page(scope, receive, send)
@@ -60,6 +62,23 @@ async def ask(
 def test_a_group_may_have_any_name(page: Guard, name: str, below: str) -> None:
     status, body = asyncio.run(ask(page, f"/api/v1/groups/{quote(name, safe='')}{below}"))
     assert status == 404 and "need a running cluster" in body["error"], "it has reached the answer about groups"
+
+
+@pytest.mark.parametrize("name", ["app", "lag", "lag/lag", "team/lag", "/lag", ".", "..", "a b", "ü"])
+def test_a_group_and_its_lag_are_told_apart_whatever_its_name(
+    page: Guard, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for which in ("_group", "_lag"):
+
+        async def answered(_: Any, name: str, which: str = which) -> Any:
+            return told({which: name})
+
+        monkeypatch.setattr(groups, which, answered)
+    asked = quote(name, safe="")
+    assert asyncio.run(ask(page, f"/api/v1/groups/{asked}")) == (200, {"_group": name})
+    assert asyncio.run(ask(page, f"/api/v1/groups/{asked}/lag")) == (200, {"_lag": name})
+    assert asyncio.run(ask(page, f"/api/v1/group?name={asked}")) == (200, {"_group": name})
+    assert asyncio.run(ask(page, f"/api/v1/group/lag?name={asked}")) == (200, {"_lag": name})
 
 
 def test_a_log_that_was_replaced_by_another_one_of_the_same_length_is_shown(tmp_path: Path) -> None:
