@@ -91,15 +91,17 @@ class Followed:
         """Whether there is an error behind what was fetched."""
         return self._error is not None
 
-    def begin(self, config: ClientConfig) -> Steps[None]:
+    def _begin(self, config: ClientConfig) -> Steps[Fetcher]:
         """Find the positions to begin at. Raises ClientError."""
         plan: dict[Part, Range] = yield from ranges(self._topics, self._start, "latest", config.isolation)
         first = {part: one.first for part, one in plan.items()}
         first |= yield from self._stored(list(first))
         metadata: Metadata = yield Know(tuple(self._topics))
-        self._fetcher = Fetcher(config, {}, {name: metadata.topics[name].id for name in self._topics})
+        ids = {name: metadata.topics[name].id for name in self._topics if name in metadata.topics}
+        self._fetcher = Fetcher(config, {}, ids)
         for part, offset in first.items():
             self._add(config, part, offset)
+        return self._fetcher
 
     def _stored(self, parts: list[Part]) -> Steps[dict[Part, int]]:
         """The offsets that the group has committed. Raises ClientError."""
@@ -121,9 +123,10 @@ class Followed:
         self._fetcher.seek(*part, offset)
 
     def prepare(self, config: ClientConfig) -> Steps[list[int]]:
-        """Look for new partitions, and which brokers are to be asked. Raises ClientError."""
-        assert self._fetcher is not None
-        nodes, told = yield from self._fetcher.prepare()
+        """Find the positions to begin at, if it has not begun, then look for new partitions, and which brokers are to be
+        asked. Raises ClientError."""
+        fetcher = self._fetcher or (yield from self._begin(config))
+        nodes, told = yield from fetcher.prepare()
         self.take(told)
         metadata: Metadata = yield Know(())
         new = [
@@ -135,7 +138,7 @@ class Followed:
         ]
         if new:
             yield from self._join(config, new)
-            nodes, told = yield from self._fetcher.prepare()
+            nodes, told = yield from fetcher.prepare()
             self.take(told)
         if not nodes and not self._ready:
             yield Pause(attempt=1)
@@ -156,19 +159,28 @@ class Followed:
         return self._fetcher.fetch_from(node)
 
     def take(self, told: list[Result]) -> None:
-        """Take in what was fetched. Records that are gone, and topics that are, are the error that `give` raises."""
-        for one in told:
-            if isinstance(one, Fetched):
-                self._decode((one.topic, one.partition), one)
-            elif self._error is None:
-                self._error = _gone(one)
+        """Take in what was fetched. Records that are gone or damaged, and topics that are gone, are the error that `give`
+        raises: what is behind them is not given."""
+        try:
+            for one in told:
+                if isinstance(one, Fetched):
+                    self._decode((one.topic, one.partition), one)
+                else:
+                    self._error = self._error or _gone(one)
+        except BaseException:  # such as Ctrl-C: what was not decoded is not fetched again
+            self._error = self._error or ClientError("it was interrupted: follow anew, from the positions that it had")
+            raise
 
     def _decode(self, part: Part, fetched: Fetched) -> None:
-        for batch in self._decoders[part].batches(fetched):
-            if batch.num_rows:
-                last = pc.max(batch.column("offset")).as_py()
-                self._ready.append((part, batch.select(self._columns), last + 1))
-        self._ready.append((part, None, fetched.next_offset))
+        try:
+            for batch in self._decoders[part].batches(fetched):
+                if batch.num_rows:
+                    last = pc.max(batch.column("offset")).as_py()
+                    self._ready.append((part, batch.select(self._columns), last + 1))
+        except ClientError as error:
+            self._error = self._error or error
+        else:
+            self._ready.append((part, None, fetched.next_offset))
 
     def give(self) -> pa.RecordBatch | None:
         """The next batch that is there; None: there is none. Raises ClientError."""
@@ -206,6 +218,16 @@ def _gone(told: Failed | OutOfRange | Diverged) -> ClientError:
     )
 
 
+def _waited(kafka: blocking.Kafka, tasks: list[Task[Any]], until_us: int | None) -> bool:
+    """Wait until the first of these operations is over; True: it is, or there are none. False: the time is."""
+    while tasks and not any(task.done for task in tasks):
+        left_s = None if until_us is None else max(0.0, (until_us - now_us()) / 1e6)
+        kafka.step(left_s)
+        if left_s == 0:
+            return any(task.done for task in tasks)
+    return True
+
+
 class Following:
     """Topics that are followed, by one thread or one task at a time: with `for`, or with `async for`."""
 
@@ -214,8 +236,8 @@ class Following:
         self._followed = followed
         self._kafka: blocking.Kafka | None = None
         self._loop: asynchronous.Kafka | None = None
+        self._preparing: Task[list[int]] | None = None
         self._under_way: dict[int, Task[list[Result]]] = {}
-        self._begun = False
 
     @property
     def positions(self) -> dict[Part, int]:
@@ -227,8 +249,18 @@ class Following:
         for node in [node for node, task in self._under_way.items() if task.done]:
             self._followed.take(self._under_way.pop(node).result())
 
-    def _missing(self, nodes: list[int]) -> list[int]:
-        return [node for node in nodes if node not in self._under_way]
+    def _prepare(self, kafka: blocking.Kafka | asynchronous.Kafka) -> Task[list[int]]:
+        """What finds out which brokers are to be asked. It goes on in the next call if there is no time for it in one."""
+        if self._preparing is None:
+            self._preparing = kafka.start(self._followed.prepare(self._config))
+        return self._preparing
+
+    def _ask(self, kafka: blocking.Kafka | asynchronous.Kafka, prepared: Task[list[int]]) -> None:
+        """Ask the brokers of which no answer is under way. Raises ClientError."""
+        self._preparing = None
+        for node in prepared.result():
+            if node not in self._under_way:
+                self._under_way[node] = kafka.start(self._followed.fetch(node), DAY_S)
 
     # ---- for a thread
 
@@ -252,20 +284,16 @@ class Following:
         """The next batch; None: none has come within `timeout_s`. Raises ClientError."""
         kafka, followed = self._sync(), self._followed
         until_us = None if timeout_s is None else now_us() + int(timeout_s * 1e6)
-        if not self._begun:
-            kafka.run(followed.begin(self._config))
-            self._begun = True
         while True:
             if not followed.is_over:
-                for node in self._missing(kafka.run(followed.prepare(self._config))):
-                    self._under_way[node] = kafka.start(followed.fetch(node), DAY_S)
+                prepared = self._prepare(kafka)
+                if not _waited(kafka, [prepared], until_us):
+                    return followed.give()
+                self._ask(kafka, prepared)
             if (found := followed.give()) is not None:
                 return found
-            while self._under_way and not any(task.done for task in self._under_way.values()):
-                left_s = None if until_us is None else (until_us - now_us()) / 1e6
-                if left_s is not None and left_s <= 0:
-                    return None
-                kafka.step(left_s)
+            if not _waited(kafka, list(self._under_way.values()), until_us):
+                return None
             self._done()
 
     def commit(self) -> None:
@@ -276,7 +304,7 @@ class Following:
         """End the connections. What was not committed is not."""
         if self._kafka is not None:
             self._kafka.close()
-        self._under_way = {}
+        self._preparing, self._under_way = None, {}
 
     def _sync(self) -> blocking.Kafka:
         if self._loop is not None:
@@ -300,13 +328,11 @@ class Following:
 
     async def __anext__(self) -> pa.RecordBatch:
         kafka, followed = self._async(), self._followed
-        if not self._begun:
-            await kafka.run(followed.begin(self._config))
-            self._begun = True
         while True:
             if not followed.is_over:
-                for node in self._missing(await kafka.run(followed.prepare(self._config))):
-                    self._under_way[node] = kafka.start(followed.fetch(node), DAY_S)
+                prepared = self._prepare(kafka)
+                await kafka.wait(prepared)
+                self._ask(kafka, prepared)
             if (found := followed.give()) is not None:
                 return found
             if self._under_way:
@@ -321,7 +347,7 @@ class Following:
         """End the connections of what is followed with `async for`. What was not committed is not."""
         if self._loop is not None:
             await self._loop.close()
-        self._under_way = {}
+        self._preparing, self._under_way = None, {}
 
     def _async(self) -> asynchronous.Kafka:
         if self._kafka is not None:
