@@ -171,7 +171,7 @@ cdef bint write_open(Writer* w, int code, PyObject* value) noexcept:
     cdef OpenBuffer buffer
     try:
         buffer = opened(<object>value)
-    except (TypeError, BufferError):
+    except (TypeError, ValueError, BufferError):    # ValueError: a memoryview or mmap that is closed
         return wrong(w, "not a contiguous buffer")
     if code != NO_LENGTH and not write_length(w, code, buffer.size):
         return False
@@ -209,7 +209,7 @@ cdef Py_ssize_t size_of(Writer* w, PyObject* value) noexcept:
         return PyBytes_GET_SIZE(value)
     try:
         return opened(<object>value).size
-    except (TypeError, BufferError):
+    except (TypeError, ValueError, BufferError):
         wrong(w, "not a contiguous buffer")
         return -1
 

@@ -163,3 +163,17 @@ def test_an_attribute_that_was_deleted() -> None:
     del made.timeout_ms
     with pytest.raises(WireError, match="timeout_ms: not set"):
         encode(made, 2)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "among others"])
+def test_a_buffer_that_is_closed(inside: bool) -> None:
+    """It is refused like any other object that is no buffer, by its place."""
+    closed = memoryview(bytearray(10))
+    closed.release()
+    produce = message("ProduceRequest")
+    partition = produce.PartitionProduceData(index=0, records=[b"sound", closed] if inside else closed)
+    made = produce(topic_data=[produce.TopicProduceData(name="t", partition_data=[partition])])
+    with pytest.raises(WireError, match="not a contiguous buffer") as caught:
+        encode(made, 9)
+    place = "[1]" if inside else ""
+    assert caught.value.path == f"ProduceRequest.topic_data[0].partition_data[0].records{place}"
