@@ -421,7 +421,7 @@ class Segment:
         assert end is not None
         if end.data:
             self.log.truncate(end.start)
-            offset = min(offset, _int(end.data[:8]))
+            offset = min(offset, batch_header.base_offset(end.data))
         index.truncate(offset)
         self._cut_index_files(index)
         # The part after the last entry counts towards the next entry, and may hold the largest timestamp.
