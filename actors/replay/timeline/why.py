@@ -10,6 +10,7 @@ cluster alone knows its quorum, disks, groups and transactions.
 """
 
 from actors.replay.columns.as_of import AsOf
+from actors.replay.columns.moment import Moment
 from actors.replay.timeline.history import History
 from actors.replay.timeline.past import HistoryPast, PartitionChange
 from actors.replay.timeline.troubles import facts_of
@@ -31,7 +32,7 @@ def why(history: History, at: AsOf = None, live: ClusterFacts | None = None) -> 
     now; it counts only for now. Raises as `History.at`."""
     moment = history.at(at)
     past = HistoryPast(history, moment)
-    facts = facts_of(moment)._replace(settings=_settings(history, at), log_dirs=_log_dirs(history, at))
+    facts = facts_of(moment)._replace(settings=_settings(moment), log_dirs=_log_dirs(history, moment))
     if live is not None and at is None:
         facts = facts._replace(
             now_ms=max(facts.now_ms, live.now_ms),
@@ -95,9 +96,8 @@ def _leaderless(now_ms: int, topic: str, partition: int, lost: PartitionChange, 
     )  # fmt: skip
 
 
-def _settings(history: History, at: AsOf) -> dict[int, dict[str, str | None]]:
+def _settings(moment: Moment) -> dict[int, dict[str, str | None]]:
     """What was set for single brokers that should be the same for all."""
-    moment = history.at(at)
     active = [one.id for one in moment.brokers()]
     given = {broker: moment.configs.get((BROKER_RESOURCE, str(broker))) or {} for broker in active}
     names = sorted({name for those in given.values() for name in those if _alike(name)})
@@ -111,9 +111,8 @@ def _alike(setting: str) -> bool:
     return setting not in OWN_SETTINGS and not setting.startswith("listener.")
 
 
-def _log_dirs(history: History, at: AsOf) -> tuple[LogDirFacts, ...]:
+def _log_dirs(history: History, moment: Moment) -> tuple[LogDirFacts, ...]:
     """The log directories that brokers have lost since they registered."""
-    moment = history.at(at)
     found: dict[int, list[LogDirFacts]] = {}
     for one in history.marks(["broker"]):
         _, broker, word = (*one.about.split(" ", 2), "", "")[:3]
