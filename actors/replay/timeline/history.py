@@ -23,6 +23,7 @@ import datetime
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,6 +110,8 @@ class History:
         self._time_max_ms = 0
         self._found = found
         """The image that goes with the log, and how it is read."""
+        self._is_broken = False
+        """Whether bytes were appended that could not be replayed to their end."""
         self._now_before = -1
         """The open transaction before which `now` is; -1: it is the last pin."""
         with self._lock:
@@ -224,23 +227,28 @@ class History:
         yield from changes.gathered(found, found.read(self._pieces.since(kept.place), kept.offset), since, kinds)
 
     def piece(self, since: int, until: int) -> "LogPieceImage":
-        """The state at `until`, with all that a piece of the log has changed and could undo. `since`: the offset of a pin.
-        Raises FileTruncated, CorruptLog."""
-        found = self._copy(self._kept(since)[0], until)
+        """The state at `until`, with all that a piece of the log has changed and could undo. `since`: the offset of a pin,
+        now or before. Raises FileTruncated, CorruptLog."""
+        kept = self._kept(since)[0]  # an earlier one, if that pin was let go meanwhile
+        found = self._copy(kept, until)
         starts, times = [], []
-        for met in found.read(self._pieces.since(self._kept(since)[0].place), since):
+        for met in found.read(self._pieces.since(kept.place), kept.offset):
             found.replay(met)
             starts.append(met.headers["base_offset"])
             times.append(met.headers["max_timestamp"])
         found.close()
+        found.image.commit(since)
         return LogPieceImage(found.image, _joined(starts), _joined(times))
 
     # ---- the log grows
 
     def append(self, records: Buffer) -> int:
         """Take whole batches that follow the last one. Returns how many records came. Raises ValueError for bytes that are
-        no sound batches or do not follow, and OSError; nothing was taken then."""
+        no sound batches or do not follow, and OSError; nothing was taken then. Raises CorruptLog for a record that cannot
+        be replayed; what came before it was taken then, and nothing is any more."""
         with self._lock:
+            if self._is_broken:
+                raise ValueError("a record was appended that cannot be replayed: open the history anew")
             view = memoryview(records)
             headers, after, fault = scan(view, 0, len(view), True)
             if fault is not None or after != len(view):
@@ -256,7 +264,10 @@ class History:
             headers = headers.copy()
             headers["position"] += at
             run = BatchRun(view, at, headers, at + len(view))
-            return self._take(self._found.more(APPENDED, run, end))
+            self._is_broken = True
+            came = self._take(self._found.more(APPENDED, run, end))
+            self._is_broken = False
+            return came
 
     def catch_up(self) -> int:
         """Take what nodes have written into the directory since. Returns how many records came. Raises FileNotFoundError if
@@ -352,4 +363,8 @@ def _joined(some: list[Any]) -> NDArray[np.int64]:
 
 def _just_before(since: int | datetime.datetime) -> int | datetime.datetime:
     """The last moment that has nothing of what comes at `since` or later."""
-    return since if isinstance(since, int) else since - datetime.timedelta(milliseconds=1)
+    if isinstance(since, int):
+        return since
+    with suppress(OverflowError):  # nothing is earlier than the first day
+        return since - datetime.timedelta(milliseconds=1)
+    return since

@@ -18,6 +18,7 @@ from actors.metadata import snapshot
 from actors.ports import Batch
 from actors.replay.columns.as_of import milliseconds, time_of
 from actors.replay.columns.as_of import replay as replayed
+from fastpath.arrow.partition_moves import writes
 from tests.unit.replay import metadata_logs
 from tests.unit.replay.timeline import random_logs
 
@@ -371,3 +372,41 @@ def test_behind_a_record_that_cannot_be_replayed_its_batch_is_skipped_however_a_
                 ]
                 assert [offset for offset, _ in told] == [1]
                 assert [one.about for one in history.marks(["topic"])] == ["topic a made"]
+
+
+def test_a_record_that_cannot_be_replayed_ends_what_is_appended(tmp_path: Path) -> None:
+    level: metadata_logs.Record = (12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": 1})
+    wrong: metadata_logs.Record = (9, 0, "RemoveTopicRecord", {"topic_id": metadata_logs.TOPIC})
+    for number, bad in enumerate(([wrong, level], [level, wrong])):
+        begun = metadata_logs.write(tmp_path / str(number), [metadata_logs.released([level])], metadata_logs.RELEASED)
+        history = replay.History(begun)
+        before = history.state()
+        with pytest.raises(replay.CorruptLog):
+            history.append(bytes(metadata_logs.released(bad, 1, 2_000).data))
+        for offset in (1, 2, 3):
+            with pytest.raises(ValueError, match="open the history anew"):
+                history.append(bytes(metadata_logs.released([level], offset, 3_000).data))
+        same(history.state(), before)
+        history.close()
+
+
+def test_a_piece_begins_at_its_pin_though_that_was_let_go(tmp_path: Path) -> None:
+    made = metadata_logs.batches(metadata_logs.ops(), 1)
+    history = replay.History(metadata_logs.write(tmp_path, made[:8]))
+    pin, end = history.pins[-1].offset, made[8].last_offset + 1
+    assert pin == made[8].base_offset
+    history.append(bytes(made[8].data))
+    assert [one.offset for one in history.pins] == [0, end]
+    piece = history.piece(pin, end)
+    assert {piece.image.topic_name(row) for row in piece.image.topics()} == {"orders"}
+    row = piece.image.partition(piece.image.topic("orders"), 0)
+    assert [offset for offset, *_ in writes(piece.image, row)] == [offset for offset in (11,) if offset >= pin]
+    assert piece.time_ms(pin) == 8_000
+    history.close()
+
+
+def test_changes_since_the_first_day(tmp_path: Path) -> None:
+    history = replay.History(metadata_logs.write(tmp_path, metadata_logs.batches(metadata_logs.ops(), 1)))
+    first = history.changes(datetime.datetime.min)
+    assert [one.to_pylist() for one in first] == [one.to_pylist() for one in history.changes()]
+    history.close()
