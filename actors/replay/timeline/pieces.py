@@ -47,8 +47,9 @@ class LogPieces:
 
     def since(self, place: LogPlace) -> list[LogPiece]:
         """All bytes from a place on, as they are now."""
-        path, data, _ = self._all[place.piece] if place.piece < len(self._all) else (APPENDED, memoryview(b""), 0)
-        return [(path, data, place.position), *self._all[place.piece + 1 :]]
+        pieces = self._all  # once: another thread may put more in its place
+        path, data, _ = pieces[place.piece] if place.piece < len(pieces) else (APPENDED, memoryview(b""), 0)
+        return [(path, data, place.position), *pieces[place.piece + 1 :]]
 
     def behind(self, path: Path, headers: Headers) -> LogPlace:
         """Note that batches were read in a piece. Returns the place behind them."""
@@ -66,10 +67,10 @@ class LogPieces:
             written = 0
             while written < len(records):
                 written += self._spool.write(records[written:])
-        except OSError:
+            data = memoryview(MappedFile(self._spool.fileno(), at + len(records)))
+        except BaseException:  # Ctrl-C too: bytes that nobody has taken must not lie between two batches
             self._spool.truncate(at)
             raise
-        data = memoryview(MappedFile(self._spool.fileno(), at + len(records)))
         if self._all and self._all[-1][0] is APPENDED:
             self._all = (*self._all[:-1], (APPENDED, data, self._all[-1][2]))
         else:
@@ -83,11 +84,12 @@ class LogPieces:
             raise ValueError("a history that batches were appended to does not look into its directory any more")
         known = {path: at for at, (path, _, _) in enumerate(self._all)}
         found = list(self._all)
+        self._refuse_cut(log)
         for segment in log.segments:
             at = known.get(segment.path)
             if at is None and not 0 <= segment.next_offset <= end:
                 found.append((segment.path, mapped(segment.path), 0))
-            elif at == len(self._all) - 1:
+            elif at is not None and at >= self.last.piece:
                 data = mapped(segment.path)
                 self._refuse_another(segment.path, data)
                 found[at] = (segment.path, data, found[at][2])
@@ -97,6 +99,16 @@ class LogPieces:
                 f"records were deleted before they were read. Open the history anew."
             )
         self._all = tuple(found)
+
+    def _refuse_cut(self, log: Partition) -> None:
+        """Raise FileTruncated if the file of the last batch that was read is gone, and not because the log begins behind
+        it."""
+        if self._last_read is None:
+            return
+        path, before = self._last_read
+        begins_before = log.segments and log.segments[0].base_offset <= int(before[0]["base_offset"])
+        if begins_before and all(one.path != path for one in log.segments):
+            raise FileTruncated(path)
 
     def _refuse_another(self, path: Path, data: memoryview) -> None:
         """Raise FileTruncated if the last batch that was read is not in its place."""

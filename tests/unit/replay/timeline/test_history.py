@@ -374,6 +374,43 @@ def test_behind_a_record_that_cannot_be_replayed_its_batch_is_skipped_however_a_
                 assert [one.about for one in history.marks(["topic"])] == ["topic a made"]
 
 
+def test_a_log_that_was_cut_into_a_file_before_the_last_one_is_noticed(tmp_path: Path) -> None:
+    """The last file is gone, or another one is in its place; the log may have grown again. What is deleted at the beginning
+    is no cut."""
+    made = metadata_logs.batches(metadata_logs.ops(), 1)
+
+    def begun(name: str) -> tuple[replay.History, Path]:
+        for first, end in ((0, 4), (4, 8), (8, 9)):
+            folder = metadata_logs.write(tmp_path / name, made[first:end])
+        return replay.History(folder), folder
+
+    for name, left, more in (("gone", 6, 0), ("grown", 5, 0), ("another", 6, 2)):
+        history, folder = begun(name)
+        *_, second, third = sorted(folder.glob("*.log"))
+        third.unlink()
+        second.write_bytes(b"".join(bytes(one.data) for one in made[4:left]))
+        if more:
+            metadata_logs.write(tmp_path / name, made[left : left + more])
+        with pytest.raises(replay.FileTruncated):
+            history.catch_up()
+        history.close()
+    history, folder = begun("empty")
+    (folder / f"{history.now.offset:020}.log").write_bytes(b"")
+    assert history.catch_up() == 0
+    (*_, third, _) = sorted(folder.glob("*.log"))
+    third.write_bytes(b"")
+    with pytest.raises(replay.FileTruncated):
+        history.catch_up()
+    history.close()
+    history, folder = begun("retention")
+    metadata_logs.write(tmp_path / "retention", made[9:])
+    for file in sorted(folder.glob("*.log"))[:-1]:
+        file.unlink()
+    assert history.catch_up() == sum(one.last_offset + 1 - one.base_offset for one in made[9:])
+    same(history.state(), replay.state(metadata_logs.write(tmp_path / "whole", made)))
+    history.close()
+
+
 def test_a_record_that_cannot_be_replayed_ends_what_is_appended(tmp_path: Path) -> None:
     level: metadata_logs.Record = (12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": 1})
     wrong: metadata_logs.Record = (9, 0, "RemoveTopicRecord", {"topic_id": metadata_logs.TOPIC})
@@ -388,6 +425,29 @@ def test_a_record_that_cannot_be_replayed_ends_what_is_appended(tmp_path: Path) 
                 history.append(bytes(metadata_logs.released([level], offset, 3_000).data))
         same(history.state(), before)
         history.close()
+
+
+def test_bytes_that_cannot_be_mapped_or_written_whole_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = metadata_logs.batches(metadata_logs.ops(), 1)
+    history = replay.History(metadata_logs.write(tmp_path, made[:5]), step=1)
+    history.append(bytes(made[5].data))
+
+    def full(*_: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("actors.replay.timeline.pieces.MappedFile", full)
+        with pytest.raises(OSError, match="allocate"):
+            history.append(bytes(made[6].data))
+    for one in made[6:8]:
+        history.append(bytes(one.data))
+    whole = metadata_logs.write(tmp_path / "whole", made)
+    for end in range(made[4].base_offset, made[7].last_offset + 2):
+        same(history.state(end), replay.state(whole, end))
+    assert history.at(made[7].base_offset).offset == made[7].base_offset
+    history.close()
 
 
 def test_a_piece_begins_at_its_pin_though_that_was_let_go(tmp_path: Path) -> None:
