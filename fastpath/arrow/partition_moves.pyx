@@ -12,7 +12,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 
-from fastpath.image.columns cimport NOTE_RARE, Cells, Change, Columns
+from fastpath.image.columns cimport NOTE_NEW_ROWS, NOTE_RARE, Cells, Change, Columns
 from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, Table
 
 cdef extern from *:
@@ -145,3 +145,15 @@ def writes(Columns columns, Py_ssize_t row):
         now, isr = changes[i].cells, before
     found.reverse()
     return found
+
+
+def made(Columns columns, Py_ssize_t row):
+    """The offset of the record with which a partition was made since the last commit, if the records that made it and its
+    neighbours were in the order of their numbers, as controllers write them. -1: it was made before."""
+    for offset, what, taken, _ in columns.notes:
+        if what == NOTE_NEW_ROWS:
+            for _, first, count in taken:
+                if first <= row < first + count:
+                    return offset + row - first
+                offset += count
+    return -1

@@ -215,6 +215,11 @@ class History:
         exist."""
         return self._marks.of(kinds)
 
+    def newest_marks(self, kind: str, moment: Moment) -> list[Mark]:
+        """The marks of a kind that is not of partitions up to a moment, by offset, as far back as each is known as it was
+        made."""
+        return [one for one in self._marks.newest(kind) if one.offset < moment.offset]
+
     def changes(self, since: AsOf = None, until: AsOf = None, kinds: Sequence[str] = KINDS) -> Iterator[pa.RecordBatch]:
         """Changes of these kinds from `since` on (offset or time, inclusive) to `until` (as in `at`), as
         `replay.changes`, read from the last pin before `since`. Raises FileTruncated, CorruptLog, and ValueError."""

@@ -16,9 +16,13 @@ This file alone decides what is worth a mark. Kinds:
 Marks of partitions count those of one kind and one second. Of each kind there are MARKS_MAX at most: when there are more,
 each two neighbours become one, which has the offset and time of the first, and counts both. The log does not say who made a
 change.
+
+The newest NEWEST_MAX marks of a kind that is not of partitions are also kept as they were made: a mark that stands for
+several proves nothing of a single broker or setting.
 """
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -32,7 +36,7 @@ from actors.replay.columns.history import LOOK, Change, Gathering
 from fastpath.arrow.partition_moves import LARGER, LEADER, REPLICAS, SMALLER, Moves
 
 KINDS = ("election", "broker", "leader", "isr", "reassignment", "topic", "setting", "security")
-MARKS_MAX = 4_096
+MARKS_MAX = NEWEST_MAX = 4_096
 OF_PARTITIONS = (
     (LEADER, "leader", ""),
     (SMALLER, "isr", "smaller"),
@@ -69,6 +73,7 @@ class Marks:
 
     def __init__(self) -> None:
         self._by_kind: dict[str, list[Mark]] = {kind: [] for kind in KINDS}
+        self._newest: dict[str, deque[Mark]] = {kind: deque(maxlen=NEWEST_MAX) for kind in KINDS if kind not in COUNTED}
         self._moves = Moves()
         self._gathering: Gathering | None = None
         self._leader = (-1, -1)
@@ -81,6 +86,10 @@ class Marks:
             raise ValueError(f"there is no kind of mark {min(unknown)!r}, only {', '.join(KINDS)}")
         found = [one for kind in (KINDS if kinds is None else kinds) for one in list(self._by_kind[kind])]
         return sorted(found, key=lambda one: one.offset)
+
+    def newest(self, kind: str) -> list[Mark]:
+        """The newest marks of a kind that is not of partitions, each as it was made, by offset."""
+        return list(self._newest[kind])
 
     def begin(self, found: Replay) -> None:
         """Note from whose image marks are made."""
@@ -130,6 +139,8 @@ class Marks:
             marks[-1] = last._replace(number=last.number + mark.number)
             return
         marks.append(mark)
+        if mark.kind in self._newest:
+            self._newest[mark.kind].append(mark)
         if len(marks) > MARKS_MAX:
             self._by_kind[mark.kind] = _halved(marks)
 

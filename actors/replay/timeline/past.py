@@ -5,7 +5,7 @@ This file alone decides where in a log such a change is looked for, without read
 1. Each change of a partition raises its partition epoch. So where two pins have the same epoch, nothing of the partition has
    changed between them. Only the pieces of the log between pins with different epochs are read, the latest first.
 2. For one question at most PIECES_MAX pieces are read; then the answer is that it is not known.
-3. What happened to brokers is among the marks.
+3. What happened to brokers and settings is among the marks, as far back as each is known as it was made.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from actors.replay.timeline.history import History, LogPieceImage
 from actors.replay.timeline.marks import Mark
 from actors.why.facts import TroubledPartition
 from actors.why.past import NEAR_MS, PastEvent
-from fastpath.arrow.partition_moves import writes
+from fastpath.arrow.partition_moves import made, writes
 
 PIECES_MAX = 40
 HELD_MAX = 4
@@ -35,7 +35,7 @@ class PartitionChange(NamedTuple):
     """A change of a partition."""
 
     kind: str
-    """`isr` or `leader`."""
+    """`isr`, `leader`, or `made`."""
     offset: int
     time_ms: int
     old: Brokers
@@ -50,23 +50,26 @@ class HistoryPast:
         self._history = history
         self._moment = moment
         self._pieces: OrderedDict[tuple[int, int], LogPieceImage] = OrderedDict()
-        self._brokers = [one for one in history.marks(["broker"]) if one.offset < moment.offset]
+        self._brokers = history.newest_marks("broker", moment)
 
     # ---- brokers
 
     def away(self, broker: int) -> PastEvent | None:
         """Since when a broker is not active; see `actors.why.past`."""
-        found: Mark | None = None
+        found: PastEvent | None = None
+        leaving: PastEvent | None = None
         for one in self._of(broker):
             word = one.about.rpartition(" ")[2]
             if word in AWAY:
-                found = found or one
-            elif word in ("active", "registered"):
-                found = None
-        leaving = [one for one in self._of(broker) if one.about.endswith(" leaving")]
-        if found is None:
-            return PastEvent(leaving[-1].time_ms, "shut down", leaving[-1].offset) if leaving else None
-        return self._event(broker, found)
+                found = found or self._event(broker, one)
+            elif word == "active":
+                found = leaving = None
+            elif word == "registered":  # away as before, until it is active
+                found = (found or PastEvent(one.time_ms, "", one.offset))._replace(how="registered")
+                leaving = None
+            elif word == "leaving":
+                leaving = PastEvent(one.time_ms, "shut down", one.offset)
+        return found or leaving
 
     def near(self, broker: int, time_ms: int) -> PastEvent | None:
         """What took a broker away around a time."""
@@ -106,8 +109,8 @@ class HistoryPast:
     def left(self, part: TroubledPartition, broker: int) -> PastEvent | None:
         """When a replica left the ISR that lacks it."""
         for one in self.life(part.topic, part.number):
-            if one is None:
-                return self._made(part)
+            if one.kind == "made":
+                return PastEvent(one.time_ms, "made", one.offset)
             if one.kind == "isr" and broker in one.old and broker not in one.new:
                 return PastEvent(one.time_ms, "left", one.offset)
         return None
@@ -123,29 +126,18 @@ class HistoryPast:
     def set(self, broker: int, setting: str) -> PastEvent | None:
         """When a setting of a broker was changed last."""
         about = f"broker:{broker} {setting}"
-        found = [
-            one for one in self._history.marks(["setting"]) if one.about == about and one.offset < self._moment.offset
-        ]
+        found = [one for one in self._history.newest_marks("setting", self._moment) if one.about == about]
         return PastEvent(found[-1].time_ms, "set", found[-1].offset) if found else None
 
     def _leader(self, part: TroubledPartition, how: str) -> PastEvent | None:
         for one in self.life(part.topic, part.number):
-            if one is None:
-                return self._made(part)
-            if one.kind == "leader":
-                return PastEvent(one.time_ms, how, one.offset)
+            if one.kind in ("leader", "made"):
+                return PastEvent(one.time_ms, how if one.kind == "leader" else "made", one.offset)
         return None
 
-    def _made(self, part: TroubledPartition) -> PastEvent | None:
-        about = f"topic {part.topic} made"
-        found = [
-            one for one in self._history.marks(["topic"]) if one.about == about and one.offset < self._moment.offset
-        ]
-        return PastEvent(found[-1].time_ms, "made", found[-1].offset) if found else None
-
-    def life(self, topic: str, number: int) -> Iterator[PartitionChange | None]:
-        """The changes of a partition up to the moment, the last first. None at the end: it was made before the first of
-        them. Without a None the history does not reach back so far, or too many pieces would have to be read."""
+    def life(self, topic: str, number: int) -> Iterator[PartitionChange]:
+        """The changes of a partition up to the moment, the last first, and at the end where it was `made`. Without that the
+        history does not reach back so far, or too many pieces would have to be read."""
         row = self._moment.partition(topic, number)
         if row < 0:
             return
@@ -160,22 +152,23 @@ class HistoryPast:
             read += 1
             if read > PIECES_MAX:
                 return
-            yield from reversed(self._changes(pin.offset, later, topic_id or b"", number))
+            piece = self._piece(pin.offset, later)
+            found = piece.image.partition(piece.image.topic_row(topic_id or b""), number)
+            written = [one for write in writes(piece.image, found) for one in _changes_of(piece, *write)]
+            yield from reversed(written)
             if then is None:
-                yield None
+                at = made(piece.image, found)
+                yield PartitionChange("made", at, piece.time_ms(at), (), ())
                 return
             later, epoch = pin.offset, then
 
-    def _changes(self, since: int, until: int, topic_id: bytes, number: int) -> list[PartitionChange]:
-        """The changes of a partition in a piece of the log, in their order."""
+    def _piece(self, since: int, until: int) -> LogPieceImage:
         piece = self._pieces.get((since, until))
         if piece is None:
             piece = self._pieces[since, until] = self._history.piece(since, until)
             while len(self._pieces) > HELD_MAX:
                 self._pieces.popitem(last=False)
-        topic = piece.image.topic_row(topic_id)
-        row = piece.image.partition(topic, number) if topic >= 0 else -1
-        return [] if row < 0 else [one for write in writes(piece.image, row) for one in _changes_of(piece, *write)]
+        return piece
 
 
 def _changes_of(

@@ -53,15 +53,17 @@ def why_partition(history: History, topic: str, partition: int, at: AsOf = None)
     `History.at`."""
     moment = history.at(at)
     past = HistoryPast(history, moment)
+    row = moment.partition(topic, partition)
+    replicas = moment.columns.replicas(row) if row >= 0 else ()
     found: list[Explanation] = []
     back: dict[int, int] = {}
     led_ms = -1
     for count, one in enumerate(past.life(topic, partition)):
-        if one is None or count >= LIFE_MAX:
+        if one.kind == "made" or count >= LIFE_MAX:
             break
         if one.kind == "isr":
             found += [
-                _absence(past, moment.time_ms, topic, partition, broker, one, back.pop(broker, -1))
+                _absence(past, moment.time_ms, topic, partition, broker, one, back.pop(broker, -1), broker in replicas)
                 for broker in one.old if broker not in one.new
             ]  # fmt: skip
             back.update(dict.fromkeys(set(one.new) - set(one.old), one.time_ms))
@@ -73,13 +75,22 @@ def why_partition(history: History, topic: str, partition: int, at: AsOf = None)
 
 
 def _absence(
-    past: HistoryPast, now_ms: int, topic: str, partition: int, broker: int, left: PartitionChange, back_ms: int
+    past: HistoryPast,
+    now_ms: int,
+    topic: str,
+    partition: int,
+    broker: int,
+    left: PartitionChange,
+    back_ms: int,
+    is_replica: bool,
 ) -> Explanation:
     part = TroubledPartition(topic, partition, (), (), -1)
     event = past.near(broker, left.time_ms)
     words, cause = absence(now_ms, broker, PastEvent(left.time_ms, "left", left.offset), event)
     over = f"; it came back at {clock(back_ms, now_ms)}" if back_ms >= 0 else ""
     command = f"start broker {broker}" if back_ms < 0 else ""
+    if back_ms < 0 and not is_replica:
+        over, command = "; it is no replica any more", ""
     return Explanation(
         "under-replicated", f"{part.name}: replica {broker} {words}{over}", left.time_ms, cause, command, topic, partition,
         broker, back_ms,
@@ -112,13 +123,11 @@ def _alike(setting: str) -> bool:
 
 
 def _log_dirs(history: History, moment: Moment) -> tuple[LogDirFacts, ...]:
-    """The log directories that brokers have lost since they registered."""
+    """The log directories that registered brokers have lost since."""
     found: dict[int, list[LogDirFacts]] = {}
-    for one in history.marks(["broker"]):
-        _, broker, word = (*one.about.split(" ", 2), "", "")[:3]
-        if one.offset >= moment.offset or not broker.isdecimal():
-            continue
-        if word == "registered":
+    for one in history.newest_marks("broker", moment):
+        _, broker, word = one.about.split(" ", 2)
+        if word in ("registered", "gone"):
             found.pop(int(broker), None)
         elif word == "lost a log directory":
             found.setdefault(int(broker), []).append(LogDirFacts(int(broker), "", "", one.time_ms))

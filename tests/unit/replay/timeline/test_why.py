@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors import replay
-from actors.replay.timeline import past
+from actors.replay.columns.moment import Moment
+from actors.replay.columns.tables import uuid
+from actors.replay.timeline import marks, past
 from actors.replay.timeline.past import HistoryPast
 from actors.why.facts import TroubledPartition
 from tests.unit.replay import metadata_logs
@@ -119,6 +121,9 @@ def test_a_log_directory_that_a_broker_has_lost(tmp_path: Path) -> None:
     assert sentences(tmp_path / "a", (5_000, [lost])) == ["a log directory of broker 2 is offline since 00:00:05"]
     again = [registered(2, epoch=20), broker(2, broker_epoch=20, fenced=-1)]
     assert sentences(tmp_path / "b", (5_000, [lost]), (6_000, again)) == []
+    unregistered: Record = (1, 0, "UnregisterBrokerRecord", {"broker_id": 2, "broker_epoch": 2})
+    (one,) = sentences(tmp_path / "c", (5_000, [lost]), (6_000, [unregistered]))
+    assert one.startswith("broker 2 is away")
 
 
 def test_a_replica_that_a_reassignment_adds_is_not_missing(tmp_path: Path) -> None:
@@ -141,6 +146,74 @@ def test_a_topic_that_was_made_again_has_its_own_past(tmp_path: Path) -> None:
         assert one.sentence == "orders-0: replica 2 has not been in the ISR since the partition was made at 00:00:07"
         assert replay.why_partition(found, "orders", 0) == []
         assert len(replay.why_partition(found, "orders", 0, len(BEGUN) + 2)) == 1
+
+
+def test_a_topic_in_the_row_of_one_that_was_deleted_has_its_own_past(tmp_path: Path) -> None:
+    """No moment is kept between the two, and their partitions have the same epoch."""
+    again, end = bytes(reversed(TOPIC)), len(BEGUN)
+    made: list[Record] = [
+        (2, 0, "TopicRecord", {"name": "bills", "topic_id": again}),
+        partition(1, [1, 2], [1], again),
+    ]
+    with history(tmp_path, step=end) as found:
+        gone = metadata_logs.released([(9, 0, "RemoveTopicRecord", {"topic_id": TOPIC})], end, 6_500)
+        found.append(bytes(gone.data))
+        found.append(bytes(metadata_logs.released(made, end + 1, 7_000).data))
+        assert [one.offset for one in found.pins] == [0, end, end + 3]
+        (one,) = replay.why(found)
+        assert one.sentence == "bills-1: replica 2 has not been in the ISR since the partition was made at 00:00:07"
+
+
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_a_partition_that_was_added_to_a_topic_was_made_then(tmp_path: Path, step: int) -> None:
+    steps = [(4_000, [partition(5, [1, 2], [1]), partition(6, [1, 2], [1, 2])]), (5_000, [change(0, leader=3)])]
+    with history(tmp_path, *steps, step=step) as found:
+        assert replay.why(found)[0].sentence == (
+            "orders-5: replica 2 has not been in the ISR since the partition was made at 00:00:04"
+        )
+
+
+def test_what_happened_is_known_also_when_marks_stand_for_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marks, "MARKS_MAX", 4)
+    given = {"resource_type": 4, "name": "x", "value": "1"}
+    steps: list[tuple[int, list[Record]]] = [
+        (4_000, [(4, 0, "ConfigRecord", {**given, "resource_name": "1"})]),
+        (5_000, [broker(2, fenced=1), change(0, isr=[1, 3])]),
+        *((6_000 + n, [(4, 0, "ConfigRecord", {**given, "resource_name": f"{n + 10}"})]) for n in range(10)),
+        *((7_000 + n, [broker(3, fenced=1 if n % 2 == 0 else -1)]) for n in range(20)),
+    ]
+    with history(tmp_path, *steps) as found:
+        assert any(not one.about for one in found.marks(["broker"])), "some became one"
+        away, flapping, replica, differs = replay.why(found)
+        assert away.sentence == "broker 2 is fenced since 00:00:05 and has replicas of 5 partitions"
+        assert flapping.sentence.startswith("broker 3 was fenced 10 times")
+        assert replica.sentence == "orders-0: replica 2 left the ISR at 00:00:05, as broker 2 was fenced"
+        assert differs.cause.startswith("it was last changed for broker 1 at 00:00:04")
+
+
+def test_a_broker_that_is_back_and_not_ready_is_away_since_it_left(tmp_path: Path) -> None:
+    steps = [
+        (5_000, [broker(2, in_controlled_shutdown=1)]),
+        (6_000, [broker(2, fenced=1)]),
+        (8_000, [registered(2, epoch=20)]),
+    ]
+    with history(tmp_path, *steps) as found:
+        (one,) = replay.why(found)
+        assert (one.since_ms, one.cause) == (6_000, "it has registered and is not ready yet")
+
+
+def test_a_replica_that_was_moved_away_needs_no_broker_to_be_started(tmp_path: Path) -> None:
+    steps = [
+        (5_000, [change(0, isr=[1, 3])]),
+        (6_000, [change(0, replicas=[1, 3], isr=[1, 3])]),
+        (7_000, [change(1, isr=[1, 3])]),
+    ]
+    with history(tmp_path, *steps) as found:
+        (moved,), (lacks,) = (replay.why_partition(found, "orders", number) for number in (0, 1))
+        assert moved.sentence == "orders-0: replica 2 left the ISR at 00:00:05; it is no replica any more"
+        assert (moved.command, lacks.command) == ("", "start broker 2")
 
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])
@@ -188,8 +261,16 @@ def test_the_life_of_a_partition_is_what_the_changes_say(
                 if (one["topic"], one["partition"]) == (row["topic"], row["partition"])
                 and one["offset"] > made[row["topic"]]
             ]
-            life = [one for one in asked.life(row["topic"], row["partition"]) if one is not None]
+            *life, begun = asked.life(row["topic"], row["partition"])
             told = [(one.offset, one.kind, one.old, one.new) for one in reversed(life)]
+            assert begun.kind == "made" and begun.offset > made[row["topic"]]
+            assert not _there(found.at(begun.offset), row)
             assert sorted(told) == sorted(wanted) and [one.offset for one in life] == sorted(
                 (one.offset for one in life), reverse=True
             )
+
+
+def _there(moment: Moment, wanted: dict[str, Any]) -> bool:
+    """Whether a moment has a partition, of that very topic."""
+    row = moment.partition(wanted["topic"], wanted["partition"])
+    return row >= 0 and uuid(moment.columns.topic_id(moment.columns.topic_of(row)) or b"") == wanted["topic_id"]
