@@ -135,15 +135,12 @@ def _asked_quorum(kafka: Kafka, unseen: list[str]) -> Quorum | None:
 
 def _why(kafka: Kafka, facts: ClusterFacts) -> list[Explanation]:
     """The explanations with the times and causes of the metadata log. Raises ClientError if it may not be read."""
-    from actors.arrow.metadata_copy import Copy
-    from actors.client.operations.tail import Tail
+    from actors.command.by_address.private_copy import private_copy
     from actors.replay.timeline.history import History
     from actors.replay.timeline.why import why
 
-    with Copy() as copy:
-        copy.fill(kafka, Tail(kafka.config, 0))
-        with History(copy.path) as history:
-            return why(history, live=facts)
+    with private_copy(kafka, 0) as path, History(path) as history:
+        return why(history, live=facts)
 
 
 def _say(seen: SeenCluster, when: str) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.arrow.metadata_copy import Copy
 from actors.arrow.metadata_replay import needed
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.authorization.rules import Rule
@@ -21,8 +20,8 @@ from actors.client.operations.configs import Config, Kind
 from actors.client.operations.configs import Resource as Configured
 from actors.client.operations.quorum_leader import KnownQuorum
 from actors.client.operations.quotas import Entity, ordered
-from actors.client.operations.tail import Tail
 from actors.command.by_address.connection import connected, wrong
+from actors.command.by_address.private_copy import private_copy
 from actors.host.cluster_error import ClusterError
 from actors.replay.columns import tables
 from actors.replay.where import bound
@@ -45,9 +44,11 @@ def tables_of(options: argparse.Namespace, *names: str) -> list[pa.Table]:
         moment = bound(options.as_of)
     except ValueError as error:
         wrong(f"--as-of: {error}".rstrip("."))
-    with connected(options, first=lambda: KnownQuorum().find()) as kafka, Copy() as copy:
-        copy.fill(kafka, Tail(kafka.config, needed(moment)))
-        found = tables.state(copy.path, moment, names)
+    with (
+        connected(options, first=lambda: KnownQuorum().find()) as kafka,
+        private_copy(kafka, needed(moment)) as path,
+    ):
+        found = tables.state(path, moment, names)
     return [found[name] for name in names]
 
 

@@ -1,28 +1,22 @@
 """`rayft replay` of a running cluster, once it runs.
 
-The tables are made of a copy of the metadata log, in a temporary directory, by what reads a directory
-(`output/tables.py`). `--follow` prints changes as they are committed: a line for each, or a JSON object. What is copied is
-the least that the question needs: the newest snapshot and the log behind it, or everything that the leader has. The copy is
-removed also when a signal ends the command.
+The tables are made of a copy of the metadata log (`private_copy.py`), by what reads a directory (`output/tables.py`).
+`--follow` prints changes as they are committed: a line for each, or a JSON object. What is copied is the least that the
+question needs: the newest snapshot and the log behind it, or everything that the leader has.
 """
 
 import argparse
-import signal
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
-from actors.arrow.metadata_copy import Copy
 from actors.arrow.metadata_replay import Watch, follow, needed
 from actors.client.errors import NotInTime
 from actors.client.operations.quorum_leader import KnownQuorum
-from actors.client.operations.tail import Tail
 from actors.command.by_address.connection import VARIABLE, connected, is_named, wrong
+from actors.command.by_address.private_copy import ended_by_signals, private_copy
 from actors.command.output import tables
 from actors.command.output.changes import line, part
 from actors.command.output.pipe import open_pipe
@@ -47,34 +41,13 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.table == "log" or options.topic:
         wrong("the metadata log has no records of topics: rayft consume prints these, rayft.read gives them as Arrow")
-    with _ended_by_signals():
-        return _follow(options) if options.follow else _replay(options)
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and a terminal that is closed end the command by an exception, so that its files are removed. What ignores
-    them goes on ignoring them (nohup)."""
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
-    for one in heeded:
-        signal.signal(one, end)
-    try:
-        yield
-    finally:
-        for one in heeded:
-            signal.signal(one, signal.SIG_DFL)
+    return _follow(options) if options.follow else _replay(options)
 
 
 def _replay(options: argparse.Namespace) -> int:
     tables.refuse(options)
     begin = _begin(options)
-    with connected(options, first=lambda: KnownQuorum().find()) as kafka, Copy() as copy:
-        copy.fill(kafka, Tail(kafka.config, begin))
-        options.path = copy.path
+    with connected(options, first=lambda: KnownQuorum().find()) as kafka, private_copy(kafka, begin) as options.path:
         return tables.replay(options)
 
 
@@ -115,7 +88,7 @@ def _follow(options: argparse.Namespace) -> int:
     if options.since is not None and as_of_is_clock(options.since):
         wrong(f"--since {options.since} needs a day here: write 2026-11-21T{options.since}, or an offset")
     rows, since = _Rows(options), _moment(options.since)
-    with warnings.catch_warnings(), connected(options, first=lambda: KnownQuorum().find()) as kafka:
+    with ended_by_signals(), warnings.catch_warnings(), connected(options, first=lambda: KnownQuorum().find()) as kafka:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", RecordsLost)
         warnings.showwarning = lambda message, *_, **__: print(f"rayft: {printable(str(message))}", file=sys.stderr)

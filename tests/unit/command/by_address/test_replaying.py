@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from actors.command import cli
 from actors.command.by_address import connection
+from actors.wire.messages import message
 from tests.unit.arrow.controller import Controller
 from tests.unit.arrow.test_metadata_replay import GOLDEN, stored
 
@@ -50,11 +52,21 @@ def test_what_is_printed_is_what_is_printed_of_the_files(words: list[str], capsy
         assert ran(capsys, "-b", leader.address, *words) == wanted
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_in_the_middle_of_a_copy_leaves_no_files(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        ("replay", signal.SIGTERM),
+        ("replay", signal.SIGHUP),
+        ("health --why", signal.SIGTERM),
+        ("topic list --as-of 9", signal.SIGTERM),
+    ],
+)
+def test_a_signal_in_the_middle_of_a_copy_leaves_no_files(command: str, number: signal.Signals, tmp_path: Path) -> None:
     with Controller(stored(GOLDEN)) as leader:
         leader.high_watermark += 1  # what is committed does not come, so the copy is not whole
-        words = [sys.executable, "-m", "actors.command.cli", "replay", "-b", leader.address]
+        for asked in ("DescribeCluster", "DescribeLogDirs"):
+            leader.server.answers[asked] = partial(_empty, message(f"{asked}Response"))
+        words = [sys.executable, "-m", "actors.command.cli", *command.split(), "-b", leader.address]
         env = {**os.environ, "TMPDIR": str(tmp_path)}
         with subprocess.Popen(words, env=env, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:
             deadline = time.monotonic() + 60
@@ -64,6 +76,10 @@ def test_a_signal_in_the_middle_of_a_copy_leaves_no_files(number: signal.Signals
             process.send_signal(number)
             assert process.wait(60) == 128 + number
     assert list(tmp_path.iterdir()) == []
+
+
+def _empty(made: Any, *_: Any) -> Any:
+    return made()
 
 
 def test_a_variable_or_a_file_names_the_cluster_too(
