@@ -51,6 +51,7 @@ Endpoint = int | str | Address
 Place = tuple[Endpoint, Purpose]
 LOOKED_UP = ("looked up", Purpose.ORDINARY)
 """The place of a request for which something is being looked up, or was."""
+INTERRUPTED = "the operation was interrupted: what it had sent may have been done or not"
 MOVED = {
     Coordinator: frozenset({
         ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -230,8 +231,9 @@ class Client:
 
     # ---- tasks
 
-    def _advance(self, task: Task[Any], value: Any, error: ClientError | None = None) -> None:
-        """Let an operation go on until it waits again or is over. `error`: what it waited for has failed."""
+    def _advance(self, task: Task[Any], value: Any, error: Exception | None = None) -> None:
+        """Let an operation go on until it waits again or is over. `error`: what it waited for has failed. What it raises
+        is its own result, and not that of whoever let the client go on. Ctrl-C is everybody's, and it is over then."""
         while not task.done:
             try:
                 steps = task.stack[-1]
@@ -243,12 +245,15 @@ class Client:
                 if not task.stack:
                     self._finish(task, value, None)
                 continue
-            except (ClientError, IndexError) as failed:
+            except Exception as failed:
                 task.stack.pop()
-                error = failed if isinstance(failed, ClientError) else NoKafka("an answer lacks what was asked for")
+                error = NoKafka("an answer lacks what was asked for") if isinstance(failed, IndexError) else failed
                 if not task.stack:
                     self._finish(task, None, error)
                 continue
+            except BaseException:
+                self._fail(task, ClientError(INTERRUPTED))
+                raise
             ready, value = self._begin(task, step)
             if not ready:
                 return
@@ -294,14 +299,14 @@ class Client:
         else:
             self._advance(task, found)
 
-    def _finish(self, task: Task[Any], value: Any, error: ClientError | None) -> None:
+    def _finish(self, task: Task[Any], value: Any, error: Exception | None) -> None:
         parts = task.parts
         task.finish(value, error)
         self._tasks.remove(task)
         for one in parts:
             self._pending.pop(one, None)
 
-    def _fail(self, task: Task[Any], error: ClientError) -> None:
+    def _fail(self, task: Task[Any], error: Exception) -> None:
         while task.stack:
             task.stack.pop().close()
         self._finish(task, None, error)
@@ -442,6 +447,11 @@ class Client:
                 self._place(pending)
             except ClientError as error:
                 self._settle_failed(pending, error)
+            except Exception as error:  # it cannot be made: the others are not to wait for it
+                self._fail(pending.task, error)
+            except BaseException:  # it may have been sent
+                self._fail(pending.task, ClientError(INTERRUPTED))
+                raise
         self._availability = {key: task for key, task in self._availability.items() if not (task.done and key in told)}
         self._fresh = self._fresh or any(task.done for task in self._availability.values())
 

@@ -25,16 +25,16 @@ class Task(Generic[T]):
         self.last_error: ClientError | None = None
         """The error that was met last, for the sentence at the deadline."""
         self._value: Any = None
-        self.error: ClientError | None = None
+        self.error: Exception | None = None
 
     def result(self) -> T:
-        """The value that the operation returned. Raises the ClientError with which it failed."""
+        """The value that the operation returned. Raises the ClientError with which it failed, or what else it raised."""
         assert self.done, "the operation is under way"
         if self.error is not None:
             raise self.error
         return self._value  # type: ignore[no-any-return]
 
-    def finish(self, value: Any, error: ClientError | None = None) -> None:
+    def finish(self, value: Any, error: Exception | None = None) -> None:
         """End the operation with a value, or an error."""
         self.done, self._value, self.error = True, value, error
         self.parts = []

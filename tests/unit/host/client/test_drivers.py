@@ -4,12 +4,13 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.client.asks import AnyNode, Ask, Know, Steps
 from actors.client.errors import ClientError
 from actors.client.operations import topics
 from actors.host.client import asynchronous
@@ -131,3 +132,64 @@ def test_a_child_of_a_fork_does_not_wait_for_what_its_parent_has_begun() -> None
         _, status = os.waitpid(child, 0)
         assert set(kafka.wait(task)) == {"t"}
         assert os.waitstatus_to_exitcode(status) == 3
+
+
+def unsendable(at_once: bool) -> Steps[Any]:
+    """Asks what cannot be made: at once, or in a later turn."""
+
+    def build(version: int) -> Any:
+        raise ZeroDivisionError
+
+    if not at_once:
+        yield Know((), fresh=True)
+    yield Ask(AnyNode(), "ListGroups", build)
+
+
+def broken() -> Steps[Any]:
+    """Does not get along with an answer."""
+    yield Know((), fresh=True)
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("steps", [lambda: unsendable(True), lambda: unsendable(False), broken])
+def test_an_operation_that_raises_ends_alone(steps: Callable[[], Steps[Any]]) -> None:
+    async def described(address: str) -> Any:
+        async with asynchronous.connect(address) as kafka:
+            await kafka.run(topics.describe(), 30)
+            other = asyncio.ensure_future(kafka.run(steps(), 30))
+            assert set(await kafka.run(topics.describe(), 30)) == {"t"}
+            with pytest.raises(ZeroDivisionError):
+                await other
+            return await kafka.run(topics.describe(), 30)
+
+    with Listening({}, t=[1]) as server:
+        assert set(asyncio.run(described(server.address))) == {"t"}
+        with connect(server.address) as kafka:
+            kafka.run(topics.describe(), 30)
+            other = kafka.start(steps(), 30)
+            assert set(kafka.run(topics.describe(), 30)) == {"t"}
+            with pytest.raises(ZeroDivisionError):
+                kafka.wait(other)
+            assert set(kafka.run(topics.describe(), 30)) == {"t"} and not kafka.client._tasks
+
+
+@pytest.mark.parametrize("in_a_request", [False, True])
+def test_an_operation_that_is_interrupted_is_over(in_a_request: bool) -> None:
+    """It was begun before the one that is waited for, which ends with Ctrl-C; no other is begun in its stead."""
+
+    def build(version: int) -> Any:
+        raise KeyboardInterrupt
+
+    def steps() -> Steps[Any]:
+        yield Know((), fresh=True)
+        if in_a_request:
+            yield Ask(AnyNode(), "ListGroups", build)
+        raise KeyboardInterrupt
+
+    with Listening({}, t=[1]) as server, connect(server.address) as kafka:
+        task = kafka.start(steps(), 30)
+        with pytest.raises(KeyboardInterrupt):
+            kafka.run(topics.describe(), 30)
+        with pytest.raises(ClientError, match="the operation was interrupted"):
+            kafka.wait(task)
+        assert set(kafka.run(topics.describe(), 30)) == {"t"} and not kafka.client._tasks
