@@ -149,7 +149,6 @@ KEPT: dict[str, ConfigKey] = dict(
             ("ssl.allow.san.changes", BOOLEAN, False),
             ("ssl.engine.factory.class", CLASS, None),
             ("transaction.state.log.load.buffer.size", INT, 5242880),
-            ("transaction.two.phase.commit.enable", BOOLEAN, False),
         ),
     ]
 )

@@ -56,7 +56,7 @@ IDLE = frozenset(
         "internal.metadata.max.batch.size.in.bytes", "metric.reporters", "metrics.num.samples",
         "metrics.recording.level", "metrics.sample.window.ms", "security.providers", "server.max.startup.time.ms",
         "socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms",
-        "transaction.state.log.load.buffer.size", "transaction.two.phase.commit.enable",
+        "transaction.state.log.load.buffer.size",
         "unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable",
     }
 )  # fmt: skip

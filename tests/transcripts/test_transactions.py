@@ -8,7 +8,7 @@ import pytest
 from actors.broker.transactions import records
 from actors.broker.transactions.coordinator import Added, Coordinator, Ending, Producer, TransactionSettings
 from actors.broker.transactions.rules import End, Init
-from actors.broker.transactions.state import Transaction
+from actors.broker.transactions.state import NO_TIMEOUT_MS, Transaction
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.transcripts.driver import play, stories
@@ -29,12 +29,13 @@ class Transactions:
         self.epoch = 0
         self.log: list[records.Record] = []
         self.held = False
+        self.on = True
         self.endings: dict[str, Ending] = {}
         self.fresh()
 
     def fresh(self) -> None:
         self.machine = Coordinator(
-            TransactionSettings(1, 900_000, 3_600_000, 10_000, 60_000), self.take, lambda: self.version
+            TransactionSettings(1, 900_000, 3_600_000, 10_000, 60_000, self.on), self.take, lambda: self.version
         )
 
     def commands(self) -> dict[str, Any]:
@@ -42,7 +43,8 @@ class Transactions:
             name: getattr(self, name)
             for name in (
                 "lead", "load", "lose", "level", "init", "add", "verify", "end", "marked", "hold", "commit", "fail",
-                "wait", "show", "log_has", "forge", "ids", "raise_epoch",
+                "wait", "show", "log_has", "forge", "ids", "raise_epoch", "two_phase",
+                "days",
             )
         }  # fmt: skip
 
@@ -88,10 +90,24 @@ class Transactions:
         self.ids_left = int(left)
         return ""
 
+    def two_phase(self, switch: str) -> str:
+        """`transaction.two.phase.commit.enable`, from the next coordinator on."""
+        self.on = switch == "on"
+        return ""
+
     # ---- requests
 
-    def init(self, id: str, timeout: str = str(TIMEOUT_MS), pid: str = "-1", epoch: str = "-1") -> str:
-        self.machine.init(id, 1, Init(int(timeout), int(pid), int(epoch)), self.now())
+    def init(
+        self,
+        id: str,
+        timeout: str = str(TIMEOUT_MS),
+        pid: str = "-1",
+        epoch: str = "-1",
+        two_phase: str = "",
+        keep: str = "",
+    ) -> str:
+        request = Init(int(timeout), int(pid), int(epoch), bool(two_phase), bool(keep))
+        self.machine.init(id, 1, request, self.now())
         return "\n".join(self.told())
 
     def add(self, id: str, pid: str, epoch: str, *partitions: str, v: str = "2", patient: str = "") -> str:
@@ -144,15 +160,21 @@ class Transactions:
                 lines += self.told()
         return "\n".join(lines)
 
+    def days(self, number: str) -> str:
+        """Days pass at once, and then a minute."""
+        self.ms += int(number) * 86_400_000
+        return self.wait("60")
+
     def forge(self, id: str, version: str) -> str:
         """The log has a value of a version that nobody here knows."""
         self.log.append((records.key(id), int(version).to_bytes(2, "big") + b"later"))
         return ""
 
     def raise_epoch(self, id: str, epoch: str) -> str:
-        """The log says that the producer of an id has that epoch."""
-        entry = self.machine.shards[0].entries[id]
-        self.log.append(records.record(id, entry.transaction._replace(producer_epoch=int(epoch)), 1))
+        """The log says that the client that has an id has that epoch."""
+        transaction = self.machine.shards[0].entries[id].transaction
+        field = "next_epoch" if transaction.kept else "producer_epoch"
+        self.log.append(records.record(id, transaction._replace(**{field: int(epoch)}), 1))
         return ""
 
     # ---- what is seen
@@ -199,7 +221,8 @@ class Transactions:
 
 def _verdict(verdict: Producer | Added) -> str:
     if isinstance(verdict, Producer) and verdict.error is ErrorCode.NONE:
-        return f"producer {verdict.id} epoch {verdict.epoch}"
+        kept = f", kept {verdict.ongoing_id} epoch {verdict.ongoing_epoch}" if verdict.ongoing_id >= 0 else ""
+        return f"producer {verdict.id} epoch {verdict.epoch}{kept}"
     return verdict.error.name
 
 
@@ -207,6 +230,8 @@ def _shown(transaction: Transaction) -> str:
     where = " ".join(f"{topic}-{number}" for topic, number in sorted(transaction.partitions))
     more = f" previous {transaction.previous_id}" if transaction.previous_id >= 0 else ""
     more += f" next {transaction.next_id}" if transaction.next_id >= 0 else ""
+    more += f" epoch {transaction.next_epoch}" if transaction.next_epoch >= 0 else ""
+    more += " without a timeout" if transaction.timeout_ms == NO_TIMEOUT_MS else ""
     shown = (
         f"{transaction.state.shown} producer {transaction.producer_id} epoch {transaction.producer_epoch}{more} {where}"
     )

@@ -12,13 +12,18 @@ written, visible and answered: written, committed to the partition's high waterm
    each partition has its marker. A write of that which fails is tried again.
 5. A client's request for the next transaction waits for the end of the one before, `PATIENCE_MS` at most, where Apache
    Kafka answers CONCURRENT_TRANSACTIONS at once: the client would wait for longer than the markers take.
-6. An open transaction that is older than its timeout is aborted with a raised epoch. An id that has been at rest for
+6. An open transaction that is older than its timeout is aborted with a raised epoch. One of a two-phase commit has no
+   timeout (KIP-939): its producer, or whoever asks in the producer's name, ends it. An id that has been at rest for
    `transactional.id.expiration.ms` is removed.
 7. All ids together take `IDS_BYTES_MAX` of memory at most. Beyond it the id that has been at rest for longest goes for a new
    one, as if it had expired; one that was used within `SPARED_MS` does not, so that nobody drives others' ids out with a
    flood of new ones. Where there is none, new ids are refused with POLICY_VIOLATION, and so are more partitions. An id has
    32,767 bytes at most, as every string of a request.
 8. So are partitions beyond `PARTITIONS_MAX` of one transaction: each step writes all of them anew.
+
+9. Two-phase commit is served where `transaction.two.phase.commit.enable` is on; else
+   TRANSACTIONAL_ID_AUTHORIZATION_FAILED. An open transaction is kept for its producer where each end raises the epoch;
+   with `transaction.version` 0 and 1 that is UNSUPPORTED_VERSION. Keeping alone does not need two-phase commit to be on.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` and `endings`; the caller reports
 a write's end with `written` and that of markers with `marked`.
@@ -37,6 +42,7 @@ from actors.broker.transactions.state import (
     AT_REST,
     NO_EPOCH,
     NO_ID,
+    NO_TIMEOUT_MS,
     PREPARED,
     TopicPartition,
     Transaction,
@@ -71,6 +77,7 @@ class TransactionSettings(NamedTuple):
     expiration_ms: int
     abort_interval_ms: int
     expire_interval_ms: int
+    two_phase: bool = False
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> "TransactionSettings":
@@ -81,15 +88,19 @@ class TransactionSettings(NamedTuple):
             expiration_ms=value("transactional.id.expiration.ms"),
             abort_interval_ms=value("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
             expire_interval_ms=value("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            two_phase=value("transaction.two.phase.commit.enable"),
         )
 
 
 class Producer(NamedTuple):
-    """The answer to InitProducerId and EndTxn."""
+    """The answer to InitProducerId and EndTxn. `ongoing_id`, `ongoing_epoch`: the pair with which a kept transaction goes
+    on; NO_ID and NO_EPOCH: none was open."""
 
     error: ErrorCode
     id: int = NO_ID
     epoch: int = NO_EPOCH
+    ongoing_id: int = NO_ID
+    ongoing_epoch: int = NO_EPOCH
 
 
 class Added(NamedTuple):
@@ -164,7 +175,11 @@ class Coordinator(Coordination[Shard]):
         error: ErrorCode | None = None
         if not id or (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH):
             error = ErrorCode.INVALID_REQUEST
-        elif not 0 < request.timeout_ms <= self.settings.timeout_ms_max:
+        elif request.two_phase and not self.settings.two_phase:
+            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        elif request.keep and self._version() < rules.EPOCH_RAISED_FROM:
+            error = ErrorCode.UNSUPPORTED_VERSION
+        elif not request.two_phase and not 0 < request.timeout_ms <= self.settings.timeout_ms_max:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         elif isinstance(found, ErrorCode):
             error = found
@@ -181,7 +196,7 @@ class Coordinator(Coordination[Shard]):
             if producer_id is None:
                 self._answer(ticket, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
                 return
-            entry = TransactionEntry(id, created(producer_id, request.timeout_ms, now.wall_ms))
+            entry = TransactionEntry(id, created(producer_id, request.lasts_ms, now.wall_ms))
             shard.put(entry)
         if entry.pending is not None:
             self._answer(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -201,11 +216,12 @@ class Coordinator(Coordination[Shard]):
             self._answer(ticket, following)
         else:
             made = following
+            ongoing = (made.producer_id, made.producer_epoch) if made.kept else (NO_ID, NO_EPOCH)
             self._step(
                 shard,
                 entry,
                 made,
-                lambda error, now: self._answer(ticket, error, made.producer_id, made.producer_epoch),
+                lambda error, now: self._answer(ticket, error, *made.held_by, *ongoing),
             )
 
     def add(
@@ -397,13 +413,15 @@ class Coordinator(Coordination[Shard]):
         it is."""
         return wanted <= max(present, PARTITIONS_MAX) and self._has_room(PARTITION_BYTES * (wanted - present))
 
-    def _answer(self, ticket: int, error: ErrorCode, id: int = NO_ID, epoch: int = NO_EPOCH) -> None:
-        verdict = Producer(error, id, epoch) if error is ErrorCode.NONE else Producer(error)
+    def _answer(self, ticket: int, error: ErrorCode, *pairs: int) -> None:
+        """`pairs`: the fields of Producer that follow the error, for an answer without one."""
+        verdict = Producer(error, *pairs) if error is ErrorCode.NONE else Producer(error)
         self.answers.append((ticket, verdict))
 
     def _fence(self, shard: Shard, entry: TransactionEntry, then: Callable[[ErrorCode], None], now: Now) -> None:
         present = entry.transaction
-        request = End(present.producer_id, present.producer_epoch, False, self._version(), own=True)
+        version = rules.EPOCH_RAISED_FROM if present.kept else self._version()
+        request = End(*present.held_by, False, version, own=True)
         self._end(shard, entry, request, lambda code, id, epoch: then(code), now)
 
     def _end(
@@ -472,7 +490,9 @@ class Coordinator(Coordination[Shard]):
             for id in list(shard.open):
                 entry = shard.entries[id]
                 transaction = entry.transaction
-                if entry.pending is None and transaction.started_ms + transaction.timeout_ms < now.wall_ms:
+                if transaction.timeout_ms == NO_TIMEOUT_MS or entry.pending is not None:
+                    continue
+                if transaction.started_ms + transaction.timeout_ms < now.wall_ms:
                     self._fence(shard, entry, lambda code: None, now)
 
     def _expire(self, now: Now) -> None:

@@ -1,7 +1,8 @@
 """Transactional ids as records of `__transaction_state`, in Apache Kafka's form.
 
 Key: int16 version 0, then the id. Value: int16 version, then the fields of that version; a null value removes the id.
-Version 0 is written while `transaction.version` is 0, version 1 (flexible, with tags) from 1 on.
+Version 0 is written while `transaction.version` is 0, version 1 (flexible, with tags) from 1 on, and always for a
+transaction that its producer has kept (KIP-939): version 0 has no place for the pair that the producer got.
 
 A value of another version was written by later software, and a damaged one by nobody knows whom. Neither is ever replaced
 or removed: `TransactionLine.strange` says so, and the coordinator refuses every request for its id. To forget it would give
@@ -47,6 +48,8 @@ def record(id: str, transaction: Transaction | None, version: int) -> Record:
     """The record of a transactional id, or its removal (None). `version`: of the value, 0 or 1."""
     if transaction is None:
         return key(id), None
+    if transaction.next_epoch != NO_EPOCH:
+        version = FLEXIBLE
     Value = message(VALUE)
     topics: dict[str, list[int]] = {}
     for topic, number in sorted(transaction.partitions):
@@ -65,6 +68,7 @@ def record(id: str, transaction: Transaction | None, version: int) -> Record:
     if version >= FLEXIBLE:
         body.previous_producer_id = transaction.previous_id
         body.next_producer_id = transaction.next_id
+        body.next_producer_epoch = transaction.next_epoch
         body.client_transaction_version = transaction.client_version
     return key(id), version.to_bytes(2, "big") + encode(body, version)
 
@@ -89,7 +93,12 @@ def read(key: bytes | None, value: bytes | None) -> TransactionLine | None:
         return TransactionLine(
             id, None, f"transactional id {id!r} has the state {data.transaction_status}, which is never written"
         )
-    flexible = version >= FLEXIBLE
+    flexible, at_rest = version >= FLEXIBLE, state in AT_REST
+    next_id, next_epoch = (data.next_producer_id, data.next_producer_epoch) if flexible else (NO_ID, NO_EPOCH)
+    if next_epoch != NO_EPOCH and min(next_id, next_epoch) < 0:
+        return TransactionLine(
+            id, None, f"transactional id {id!r} has the next epoch {next_epoch} of the producer id {next_id}"
+        )
     partitions = frozenset(
         (topic.topic, number) for topic in data.transaction_partitions or () for number in topic.partition_ids
     )
@@ -100,12 +109,13 @@ def read(key: bytes | None, value: bytes | None) -> TransactionLine | None:
             producer_epoch=data.producer_epoch,
             last_epoch=NO_EPOCH,
             previous_id=data.previous_producer_id if flexible else NO_ID,
-            next_id=data.next_producer_id if flexible else NO_ID,
+            next_id=NO_ID if at_rest else next_id,
             timeout_ms=data.transaction_timeout_ms,
             state=state,
-            partitions=frozenset() if state in AT_REST else partitions,
+            partitions=frozenset() if at_rest else partitions,
             started_ms=data.transaction_start_timestamp_ms if data.transaction_start_timestamp_ms >= 0 else NO_TIME_MS,
             updated_ms=data.transaction_last_update_timestamp_ms,
             client_version=data.client_transaction_version if flexible else 0,
+            next_epoch=NO_EPOCH if at_rest else next_epoch,
         ),
     )

@@ -1,4 +1,4 @@
-"""What a request makes of a transaction: the next value, or the error that the client gets (KIP-98, 360, 890).
+"""What a request makes of a transaction: the next value, or the error that the client gets (KIP-98, 360, 890, 939).
 
 This file alone decides that. It changes nothing and writes nothing. Rules:
 
@@ -12,6 +12,12 @@ This file alone decides that. It changes nothing and writes nothing. Rules:
 4. Before the last epoch of a producer id is given out, a new producer id takes its place.
 5. From transaction version 2 on each end raises the epoch (KIP-890), so a batch or an end that comes late carries an
    epoch that has passed. An end that is repeated is known by the epoch one below the present one.
+6. InitProducerId may keep the open transaction instead of aborting it (KIP-939). The client gets the next epoch, or the
+   first of a new id, beside the pair that the transaction goes on with. With its own pair it may end the transaction in
+   the protocol of version 2, and nothing else (INVALID_TXN_STATE); every other pair is fenced, that of the transaction
+   too. The end raises the client's pair once more: an end that comes late, of a try before, must not meet the next
+   transaction.
+7. A kept transaction keeps its timeout, unless the client that comes back has two-phase commit: then it has none.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,6 +29,7 @@ from actors.broker.transactions.state import (
     NO_EPOCH,
     NO_ID,
     NO_TIME_MS,
+    NO_TIMEOUT_MS,
     PREPARED,
     TopicPartition,
     Transaction,
@@ -39,16 +46,23 @@ TakeId = Callable[[], int | None]
 
 class Init(NamedTuple):
     """A request InitProducerId of a transactional id. `producer_id`, `producer_epoch`: what the client has, both NO_ID
-    without."""
+    without. `two_phase`: its transactions take part in a two-phase commit. `keep`: an open transaction is not aborted."""
 
     timeout_ms: int
     producer_id: int = NO_ID
     producer_epoch: int = NO_EPOCH
+    two_phase: bool = False
+    keep: bool = False
 
     @property
     def recovers(self) -> bool:
         """Whether the client names the producer that it was."""
         return self.producer_id != NO_ID
+
+    @property
+    def lasts_ms(self) -> int:
+        """The timeout of the transactions."""
+        return NO_TIMEOUT_MS if self.two_phase else self.timeout_ms
 
 
 class Fence:
@@ -63,7 +77,7 @@ def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> 
     if request.recovers and not _was(present, request):
         return ErrorCode.PRODUCER_FENCED
     if present.state is TransactionState.ONGOING:
-        return Fence()
+        return _kept(present, request, take_id, wall_ms) if request.keep else Fence()
     if present.epochs_used_up and (not request.recovers or request.producer_epoch == present.producer_epoch):
         producer_id = take_id()
         if producer_id is None:
@@ -84,10 +98,39 @@ def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> 
 def _was(present: Transaction, request: Init) -> bool:
     """Whether the producer that the client names may go on: it is the present one, or the one whose epochs were used up,
     or none was given out yet."""
+    if present.kept:
+        return request.producer_id == present.next_id
     return (
         present.producer_epoch == NO_EPOCH
         or request.producer_id == present.producer_id
         or (request.producer_id == present.previous_id and used_up(request.producer_epoch))
+    )
+
+
+def _kept(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
+    """The open transaction, kept for the client that comes back: under its own ids, while the client gets the next
+    pair."""
+    producer_id, epoch = present.held_by
+    last = NO_EPOCH
+    if request.recovers and present.kept and request.producer_epoch == present.last_epoch:
+        last = present.last_epoch  # the answer to this request was lost
+    elif request.recovers and request.producer_epoch != epoch:
+        return ErrorCode.PRODUCER_FENCED
+    elif used_up(epoch):
+        taken = take_id()
+        if taken is None:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        producer_id, epoch = taken, 0
+    else:
+        last = epoch if request.recovers else NO_EPOCH
+        epoch += 1
+    return present.step(
+        TransactionState.ONGOING,
+        next_id=producer_id,
+        next_epoch=epoch,
+        last_epoch=last,
+        timeout_ms=NO_TIMEOUT_MS if request.two_phase else present.timeout_ms,
+        updated_ms=wall_ms,
     )
 
 
@@ -99,7 +142,7 @@ def _initialised(
         producer_id=producer_id,
         producer_epoch=epoch,
         last_epoch=last_epoch,
-        timeout_ms=request.timeout_ms,
+        timeout_ms=request.lasts_ms,
         partitions=frozenset(),
         started_ms=NO_TIME_MS,
         updated_ms=wall_ms,
@@ -108,12 +151,23 @@ def _initialised(
 
 def producer_error(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
     """NONE if a producer is the present one of the transactional id, else the error. A producer whose first epoch was
-    not written is the present one of no id."""
+    not written is the present one of no id. That of a kept transaction may add nothing: INVALID_TXN_STATE."""
+    if present.kept:
+        code = _holder_error(present, producer_id, producer_epoch)
+        return code or ErrorCode.INVALID_TXN_STATE
     if present.producer_id != producer_id or present.producer_epoch == NO_EPOCH:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if present.producer_epoch != producer_epoch:
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.NONE
+
+
+def _holder_error(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
+    """NONE if a producer is the one that has kept the transaction, else the error: who has written it is fenced too."""
+    if (producer_id, producer_epoch) == present.held_by:
+        return ErrorCode.NONE
+    known = producer_id in (present.producer_id, present.next_id)
+    return ErrorCode.PRODUCER_FENCED if known else ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
 def add(
@@ -203,6 +257,10 @@ def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Tr
 def _end_error(present: Transaction, request: End) -> ErrorCode:
     """Whether a producer may ask for an end, or may have asked for the one before: NONE, INVALID_PRODUCER_ID_MAPPING,
     PRODUCER_FENCED."""
+    if present.kept:
+        code = _holder_error(present, request.producer_id, request.producer_epoch)
+        # The protocol before version 2 knows no answer with another producer id.
+        return code or (ErrorCode.NONE if _raises(request) else ErrorCode.PRODUCER_FENCED)
     again = _again(present, request)
     if (present.producer_id != request.producer_id and not again) or present.producer_epoch == NO_EPOCH:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -213,6 +271,10 @@ def _end_error(present: Transaction, request: End) -> ErrorCode:
         if again and present.state in (TransactionState.ONGOING, TransactionState.EMPTY)
         else ErrorCode.NONE
     )
+
+
+def _raises(request: End) -> bool:
+    return request.client_version >= EPOCH_RAISED_FROM
 
 
 def _again(present: Transaction, request: End) -> bool:
@@ -237,8 +299,10 @@ def _overflowed(present: Transaction, request: End) -> bool:
 def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
     """The prepared end of a transaction. Its marker has the raised epoch, so that the partitions refuse what the epoch
     before sends later."""
+    if present.kept:
+        return _prepared_as_kept(present, request, take_id, wall_ms)
     epoch, last, next_id = present.producer_epoch, present.last_epoch, NO_ID
-    if request.client_version >= EPOCH_RAISED_FROM:
+    if _raises(request):
         last = epoch
         if used_up(epoch):
             taken = take_id()
@@ -247,7 +311,7 @@ def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int)
             next_id = taken
     elif request.own:
         last = NO_EPOCH
-    if request.own or request.client_version >= EPOCH_RAISED_FROM:
+    if request.own or _raises(request):
         epoch = min(epoch + 1, EPOCH_MAX)
     return present.step(
         TransactionState.PREPARE_COMMIT if request.commit else TransactionState.PREPARE_ABORT,
@@ -260,16 +324,41 @@ def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int)
     )
 
 
+def _prepared_as_kept(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
+    """The prepared end of a kept transaction: the marker has the raised epoch of the producer that has written it, and
+    the client's pair is raised as well. `previous_id` is what the client has, for a request that is repeated."""
+    held_id, held_epoch = present.held_by
+    next_id, next_epoch = held_id, held_epoch + 1
+    if used_up(held_epoch):
+        taken = take_id()
+        if taken is None:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        next_id, next_epoch = taken, 0
+    return present.step(
+        TransactionState.PREPARE_COMMIT if request.commit else TransactionState.PREPARE_ABORT,
+        producer_epoch=min(present.producer_epoch + 1, EPOCH_MAX),
+        last_epoch=held_epoch,
+        previous_id=held_id,
+        next_id=next_id,
+        next_epoch=next_epoch,
+        updated_ms=wall_ms,
+        client_version=request.client_version,
+    )
+
+
 def completed(present: Transaction, wall_ms: int) -> Transaction:
     """The transaction that a prepared end becomes when each partition has its marker."""
+    kept = present.next_epoch != NO_EPOCH
     overflows = present.client_version >= EPOCH_RAISED_FROM and present.next_id != NO_ID
     return present.step(
         TransactionState.COMPLETE_COMMIT
         if present.state is TransactionState.PREPARE_COMMIT
         else TransactionState.COMPLETE_ABORT,
         producer_id=present.next_id if overflows else present.producer_id,
-        producer_epoch=0 if overflows else present.producer_epoch,
+        producer_epoch=max(present.next_epoch, 0) if overflows else present.producer_epoch,
+        previous_id=present.previous_id if kept else present.producer_id,
         next_id=NO_ID,
+        next_epoch=NO_EPOCH,
         partitions=frozenset(),
         updated_ms=wall_ms,
     )

@@ -7,6 +7,9 @@ This file alone decides which steps are legal. What a request makes of a state i
    coordinator itself begins with a raised epoch.
 3. Up to transaction version 1 only an Ongoing transaction is ended. From version 2 on an abort may end one that has no
    partition: the client need not know whether a batch has arrived.
+4. A producer that comes back may keep the transaction that it left open (KIP-939). That one goes on under the ids that
+   its batches have; the client gets a pair of its own, `next_id` and `next_epoch`, so that whoever had the one before is
+   fenced. With the end that pair, raised once more, is the producer.
 """
 
 import enum
@@ -16,6 +19,8 @@ NO_ID = -1
 NO_EPOCH = -1
 NO_TIME_MS = -1
 EPOCH_MAX = 2**15 - 1
+NO_TIMEOUT_MS = 2**31 - 1
+"""The timeout of transactions that take part in a two-phase commit (KIP-939): they have none."""
 
 TopicPartition = tuple[str, int]
 
@@ -78,7 +83,7 @@ class Transaction(NamedTuple):
     """The producer id of the record before."""
     next_id: int
     """The producer id that takes over when the transaction has ended, because the epochs of the present one are used
-    up."""
+    up, or because the client has another one: see `next_epoch`."""
     timeout_ms: int
     state: TransactionState
     partitions: frozenset[TopicPartition]
@@ -89,6 +94,20 @@ class Transaction(NamedTuple):
     updated_ms: int
     client_version: int
     """The transaction version of the client that took the last step: 0, or 2 where each end raises the epoch."""
+    next_epoch: int = NO_EPOCH
+    """The epoch that belongs to `next_id`, once a producer has kept its open transaction; NO_EPOCH: none has, and a
+    `next_id` begins with 0."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether a producer has come back and kept the transaction: it may only end it."""
+        return self.state is TransactionState.ONGOING and self.next_epoch != NO_EPOCH
+
+    @property
+    def held_by(self) -> tuple[int, int]:
+        """The producer id and epoch that the client has. Those of a kept transaction are not `producer_id` and
+        `producer_epoch`, with which its batches and markers are written."""
+        return (self.next_id, self.next_epoch) if self.kept else (self.producer_id, self.producer_epoch)
 
     @property
     def epochs_used_up(self) -> bool:
@@ -100,7 +119,7 @@ class Transaction(NamedTuple):
         is no producer."""
         if self.state not in PREVIOUS[state]:
             raise IllegalStep(f"{state.shown} cannot follow {self.state.shown}")
-        found = self._replace(state=state, previous_id=self.producer_id, **changes)
+        found = self._replace(state=state, **{"previous_id": self.producer_id, **changes})
         if found.producer_id < 0 or (found.producer_epoch < 0 and state is not TransactionState.DEAD):
             raise IllegalStep(f"{state.shown} without a producer: id {found.producer_id}, epoch {found.producer_epoch}")
         return found

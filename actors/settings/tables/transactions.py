@@ -15,6 +15,8 @@ ROWS: tuple[ConfigKey, ...] = (
     key("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0),
         "How long a leader waits for the end of the transaction before, when it adds its partition to the next."),
     key("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), "Longest time between two such attempts."),
+    key("transaction.two.phase.commit.enable", BOOLEAN, False, None,
+        "Serve producers whose transactions take part in a two-phase commit, and have no timeout (KIP-939)."),
     key("transaction.state.log.num.partitions", INT, 50, at_least(1), "Partitions of __transaction_state."),
     key("transaction.state.log.replication.factor", SHORT, 3, at_least(1),
         "Its replicas; as many as there are brokers where fewer are there and it is not given."),

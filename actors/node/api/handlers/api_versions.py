@@ -37,6 +37,7 @@ TELEMETRY = 71, 72
 CONSUMERS = 68, 69
 SHARE_GROUPS = 76, 77, 78, 79, 90, 91, 92
 STREAMS = 88, 89
+INIT_PRODUCER_ID = 22
 KRAFT_VERSION, KRAFT_VERSIONS = "kraft.version", (0, 1)
 """The feature of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
 FEATURES = (
@@ -83,7 +84,7 @@ def api_versions(context: Context, request: "ApiVersionsRequest | None", call: C
         finalized = finalized | {KRAFT_VERSION: kraft_version}
     return Done(
         response(
-            api_keys=_served(context.family, call.listener, hidden, context.pushed),
+            api_keys=_served(context.family, call.listener, hidden, context.pushed, _unsettled(context)),
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
@@ -112,17 +113,23 @@ def _hidden(context: Context, telemetry: bool) -> tuple[int, ...]:
     return found
 
 
+def _unsettled(context: Context) -> tuple[int, ...]:
+    """APIs of which the newest version, which Apache Kafka calls unstable, is told as well: that of two-phase commit where
+    it is on."""
+    on = isinstance(context, BrokerContext) and context.transactions.machine.settings.two_phase
+    return (INIT_PRODUCER_ID,) if on else ()
+
+
 @cache
 def _served(
-    family: str, listener: Listener, hidden: tuple[int, ...], pushed: bool
+    family: str, listener: Listener, hidden: tuple[int, ...], pushed: bool, unsettled: tuple[int, ...]
 ) -> list["ApiVersionsResponse.ApiVersion"]:
     """Every API of a listener with its versions. Nobody changes the list: a new client asks for it first of all."""
     kind = message("ApiVersionsResponse").ApiVersion
     rows = sorted(served(family, pushed)[listener].items())
+    told = {key: api.versions if key in unsettled else api.advertised for key, api in rows if key not in hidden}
     return [
-        kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1)
-        for key, api in rows
-        if key not in hidden
+        kind(api_key=key, min_version=versions.start, max_version=versions.stop - 1) for key, versions in told.items()
     ]
 
 

@@ -1,18 +1,23 @@
-"""InitProducerId (22), versions 0 to 5: a producer id, or the next epoch of a transactional id.
+"""InitProducerId (22), versions 0 to 6: a producer id, or the next epoch of a transactional id.
 
 Behaviour: without a transactional id any broker gives an id, out of blocks that the controller gives to it; until the first
 block is here a request waits a moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). With one its coordinator
 answers when the raised epoch is committed. An open transaction is aborted first: CONCURRENT_TRANSACTIONS until that is
-done.
+done. It is kept instead where the client asks for it (KIP-939); the answer names the pair with which it goes on.
 
 Version notes: 3 and 4 carry the producer's old id and epoch (KIP-360), which stand together; without a transactional id
-they mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit, KIP-939) is unstable
-in Apache Kafka 4.3.1 too and is not served.
+they mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. 6 is two-phase commit: Enable2Pc (its timeout is
+not looked at) and KeepPreparedTxn. Apache Kafka 4.3.1 calls it unstable and tells clients of it only with
+`unstable.api.versions.enable`. Here it is always served, and clients are told where
+`transaction.two.phase.commit.enable` is on: an administrator who asks for two-phase commit has decided, and everybody
+else's producers keep to a version whose layout is settled. Apache Kafka 4.3.1 refuses KeepPreparedTxn.
 
-Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED (without a transactional id: a client that may
-write to no topic at all, KIP-679), INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR,
-COORDINATOR_NOT_AVAILABLE, CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH,
-POLICY_VIOLATION (no more memory for transactional ids), UNSUPPORTED_VERSION (later software wrote the id's record).
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (also: two-phase commit without that right, or where it is off),
+CLUSTER_AUTHORIZATION_FAILED (without a transactional id: a client that may write to no topic at all, KIP-679),
+INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, CONCURRENT_TRANSACTIONS,
+INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more memory for transactional
+ids), UNSUPPORTED_VERSION (later software wrote the id's record; a transaction is to be kept, and `transaction.version` is
+below 2).
 """
 
 from typing import TYPE_CHECKING
@@ -36,9 +41,12 @@ if TYPE_CHECKING:
 WAIT_MS = 1000
 RECOVERS_FROM = 3
 FENCED_FROM = 4
+TWO_PHASE_FROM = 6
+TOLD = range(0, TWO_PHASE_FROM)
+"""The versions that clients are told of where `transaction.two.phase.commit.enable` is off."""
 
 
-@rpc(22, "InitProducerId", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(22, "InitProducerId", range(0, TWO_PHASE_FROM + 1), listeners=(Listener.CLIENT,), lane=Lane.DATA, advertised=TOLD)
 def init_producer_id(context: BrokerContext, request: "InitProducerIdRequest", call: Call) -> Answer:
     """Give the next id, or the next epoch."""
     refused = _refused(context.authorizer, request, call)
@@ -49,7 +57,7 @@ def init_producer_id(context: BrokerContext, request: "InitProducerIdRequest", c
     return _give(context, context.runtime.now.mono_ms + WAIT_MS, False)
 
 
-@rpc(22, "InitProducerId", range(0, 6), listeners=[Listener.BRIDGE], lane=Lane.DATA)
+@rpc(22, "InitProducerId", TOLD, listeners=[Listener.BRIDGE], lane=Lane.DATA)
 def on_a_controller(context: ControllerContext, request: "InitProducerIdRequest", call: Call) -> Answer:
     """Give the next id to a client of brokers in ZooKeeper mode. A controller coordinates no transactional id."""
     refused = _refused(context.authorizer, request, call)
@@ -64,7 +72,10 @@ def on_a_controller(context: ControllerContext, request: "InitProducerIdRequest"
 
 def _refused(may: Authorizer, request: "InitProducerIdRequest", call: Call) -> ErrorCode:
     if request.transactional_id is not None:
-        allowed = may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
+        id = request.transactional_id
+        allowed = may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, id)
+        if allowed and _two_phase(request, call):
+            allowed = may.allowed(call, Operation.TWO_PHASE_COMMIT, Resource.TRANSACTIONAL_ID, id)
         return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not (
         may.allowed_some(call, Operation.WRITE, Resource.TOPIC)
@@ -75,6 +86,10 @@ def _refused(may: Authorizer, request: "InitProducerIdRequest", call: Call) -> E
     return ErrorCode.INVALID_REQUEST if alone else ErrorCode.NONE
 
 
+def _two_phase(request: "InitProducerIdRequest", call: Call) -> bool:
+    return call.api_version >= TWO_PHASE_FROM and request.enable2_pc
+
+
 def _transactional(context: BrokerContext, id: str, request: "InitProducerIdRequest", call: Call) -> Answer:
     transactions, version = context.transactions, call.api_version
     recovers = version >= RECOVERS_FROM
@@ -82,13 +97,19 @@ def _transactional(context: BrokerContext, id: str, request: "InitProducerIdRequ
         request.transaction_timeout_ms,
         request.producer_id if recovers else -1,
         request.producer_epoch if recovers else -1,
+        two_phase=_two_phase(request, call),
+        keep=version >= TWO_PHASE_FROM and request.keep_prepared_txn,
     )
 
     def reply(verdict: Producer) -> "InitProducerIdResponse":
         error = verdict.error
         if error is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
-        return _reply(error, verdict.id, verdict.epoch)
+        reply = _reply(error, verdict.id, verdict.epoch)
+        if version >= TWO_PHASE_FROM:
+            reply.ongoing_txn_producer_id = verdict.ongoing_id
+            reply.ongoing_txn_producer_epoch = verdict.ongoing_epoch
+        return reply
 
     return transactions.ask(
         call.connection,

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.broker.transactions.records import TransactionLine, key, read, record
-from actors.broker.transactions.state import AT_REST, BY_NUMBER, NO_ID, NO_TIME_MS, Transaction, TransactionState
+from actors.broker.transactions.state import (
+    AT_REST,
+    BY_NUMBER,
+    NO_EPOCH,
+    NO_ID,
+    NO_TIME_MS,
+    NO_TIMEOUT_MS,
+    Transaction,
+    TransactionState,
+)
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "kafka-4.3.1" / "transaction_state" / "records.txt"
 ROWS = [line.split() for line in GOLDEN.read_text().splitlines()]
@@ -21,12 +30,22 @@ def made(
     return Transaction(producer, epoch, -1, previous, next, 60000, state, partitions, started, updated, client)
 
 
+def kept(
+    producer: int, previous: int, next: int, epoch: int, next_epoch: int, state: TransactionState
+) -> Transaction:  # fmt: skip
+    found = made(producer, previous, next, epoch, state, ONE, 1, 2, 2)
+    return found._replace(next_epoch=next_epoch, timeout_ms=NO_TIMEOUT_MS)
+
+
 EXPECTED = {
     "empty": ("a", made(1000, 1000, -1, 0, TransactionState.EMPTY, frozenset(), -1, 1700000000000, 0)),
     "ongoing": ("my-id", made(1000, 1000, -1, 5, TransactionState.ONGOING, ONE, 1700000000001, 1700000000002, 2)),
     "prepare-commit": ("my-id", made(1000, 1000, 1001, 32767, TransactionState.PREPARE_COMMIT, ONE, 1, 2, 2)),
     "prepare-abort": ("\u00fc\u4e16", made(7, 6, -1, 1, TransactionState.PREPARE_ABORT, frozenset(), 1, 2, 0)),
     "complete-commit": ("my-id", made(1001, 1000, -1, 0, TransactionState.COMPLETE_COMMIT, frozenset(), 1, 3, 2)),
+    "kept": ("my-id", kept(1000, 1000, 1000, 5, 6, TransactionState.ONGOING)),
+    "kept-beyond": ("my-id", kept(1000, 1000, 1002, 32766, 0, TransactionState.ONGOING)),
+    "kept-prepare-commit": ("my-id", kept(1000, 1002, 1002, 32767, 7, TransactionState.PREPARE_COMMIT)),
     "complete-abort": ("my-id", made(1001, 1001, -1, 0, TransactionState.COMPLETE_ABORT, frozenset(), 1, 3, 0)),
 }
 
@@ -78,6 +97,25 @@ def test_a_state_that_is_never_written_is_strange(status: int) -> None:
     value[2 + 8 + 2 + 4] = status
     line = read(key("a"), bytes(value))
     assert line is not None and line.transaction is None and "state" in line.strange
+
+
+@pytest.mark.parametrize(("next_id", "next_epoch"), [(NO_ID, 0), (NO_ID, 32767), (1001, -2), (-7, 1)])
+def test_a_next_epoch_without_a_producer_id_is_strange(next_id: int, next_epoch: int) -> None:
+    transaction = EXPECTED["kept"][1]._replace(next_id=next_id, next_epoch=next_epoch)
+    line = read(*record("a", transaction, 1))
+    assert line is not None and line.transaction is None and f"next epoch {next_epoch}" in line.strange
+
+
+def test_a_kept_transaction_is_written_with_its_pair_at_every_level() -> None:
+    transaction = EXPECTED["kept"][1]
+    assert record("a", transaction, 0) == record("a", transaction, 1)
+    assert record("a", transaction._replace(next_epoch=NO_EPOCH), 0) != record("a", transaction, 1)
+
+
+def test_at_rest_nobody_has_another_pair() -> None:
+    transaction = EXPECTED["complete-commit"][1]
+    line = read(*record("a", transaction._replace(next_id=7, next_epoch=3), 1))
+    assert line is not None and line.transaction == transaction and not line.transaction.kept
 
 
 @given(

@@ -54,6 +54,8 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
             serves_consumers=lambda: True, serves_share_groups=lambda: True, serves_streams=lambda: True
         )
         context.groups = groups
+        settings: Any = SimpleNamespace(two_phase=False)
+        context.transactions = SimpleNamespace(machine=SimpleNamespace(settings=settings))  # type: ignore[assignment]
     context.requests = requests
     context.quorum = SimpleNamespace(raft=SimpleNamespace(kraft_version=1))
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
