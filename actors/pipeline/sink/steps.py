@@ -1,0 +1,389 @@
+"""What a sink's driver does, step by step: opening a sink, deciding a batch, and giving one up.
+
+This file alone decides the order, in the tables OPENING, DECIDING and GIVING_UP: a row has what is asked of the cluster, and
+what comes next by the answer. Nothing is asked here (`driver.py` does), so each crash point can be tried. Rules:
+
+1. Each task attempt writes in a transaction of its own and leaves it open. A batch is decided by one record in the ledger,
+   which names the attempts whose transactions are to be committed. They are committed after that, never before, and by
+   anybody who opens the sink later, before he does anything else (roll forward).
+2. A decision is compared with what the ledger says: claim the driver's transactional id, which fences every other driver;
+   read; write only if no other driver has opened the sink since. A write whose outcome is not known is cleared up in the
+   same way: claim, read, and see whether it is there.
+3. The batch's number alone says whether it was written. Spark may cut a repeated batch into other tasks, so what single
+   tasks wrote says nothing.
+4. Before a batch is decided its transactions must be open, and not about to be timed out. One that ended after the decision
+   means rows that are lost: the error names partitions and batch. It comes again at each opening until the user says that
+   he goes on without them.
+5. What is open and not decided is fenced, once the batch is committed or given up: attempts that lost or whose answer was
+   lost are found by the family of their ids. A driver fences only ids that began with its own opening or an earlier one, so
+   one that was overtaken cannot harm its successor. DONE says that this was done too. The run of a query keeps its ids as
+   long as no other opening lies between its batches.
+
+KIP-98 (transactions), KIP-664 (listing them).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from actors.pipeline.sink.values import (
+    Attempt,
+    Claim,
+    Commit,
+    Effect,
+    Fence,
+    Grant,
+    Inspect,
+    List,
+    NotOpen,
+    OtherQuery,
+    Overtaken,
+    Read,
+    Record,
+    RowsLost,
+    Seen,
+    SinkFailed,
+    State,
+    Write,
+    base_of,
+)
+
+CLAIMS_MAX = 8
+"""How often a driver tries to write what another one keeps it from writing."""
+LEFT_MIN_MS = 10_000
+"""A transaction must stay open so much longer to be decided, or a quarter of its limit if that is less."""
+NAMED_MAX = 8
+"""How many partitions an error names."""
+DECIDED, ABORTED = "decided", "aborted"
+"""What became of a batch."""
+
+
+@dataclass
+class Facts:
+    """What a driver knows while it works."""
+
+    sink: str
+    opening: int = 0
+    """The opening that it works under."""
+    batch: int = -1
+    query: str = ""
+    run: str = ""
+    base: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    """The attempts that were chosen for the batch, those with rows."""
+    accepted: int = -1
+    """A batch whose lost rows the user goes on without; -1: none."""
+    record: Record | None = None
+    """What the ledger said last."""
+    claims: int = 0
+    losers: tuple[str, ...] = ()
+    failed: tuple[tuple[Attempt, str], ...] = ()
+    """What could not be committed, and why."""
+
+
+class Step(NamedTuple):
+    """One step: what is asked, and what comes next: the name of a step, or a result."""
+
+    effect: Callable[[Facts], Effect]
+    take: Callable[[Facts, Any], Any]
+
+
+Steps = Mapping[str, Step]
+
+
+class Work:
+    """Going through the steps of a table."""
+
+    def __init__(self, steps: Steps, facts: Facts, first: str = "claim") -> None:
+        self.facts = facts
+        self.at = first
+        self.result: Any = None
+        """What came of it; None: it is not over."""
+        self._steps = steps
+
+    @property
+    def effect(self) -> Effect:
+        """What is to be asked now."""
+        return self._steps[self.at].effect(self.facts)
+
+    def take(self, answer: Any) -> None:
+        """Go on with the answer. Raises SinkFailed."""
+        found = self._steps[self.at].take(self.facts, answer)
+        if isinstance(found, str) and found in self._steps:
+            self.at = found
+        else:
+            self.result = found
+
+
+def opening(sink: str, accepted: int = -1, steps: "Steps | None" = None) -> Work:
+    """Open a sink for a batch. Its result is a Grant."""
+    return Work(steps or OPENING, Facts(sink, accepted=accepted))
+
+
+def deciding(
+    grant: Grant,
+    batch: int,
+    attempts: tuple[Attempt, ...],
+    query: str = "",
+    run: str = "",
+    accepted: int = -1,
+    steps: "Steps | None" = None,
+) -> Work:
+    """Decide a batch and commit it. `attempts`: those that Spark has chosen, one a task that had rows. Its result is
+    DECIDED."""
+    facts = Facts(grant.sink, grant.opening, batch, query, run, grant.base_of(run), attempts, accepted)
+    return Work(steps or DECIDING, facts)
+
+
+def giving_up(grant: Grant, batch: int, query: str = "", steps: "Steps | None" = None) -> Work:
+    """Abort what a batch has written, unless it was decided: then it is committed. Its result is ABORTED or DECIDED."""
+    return Work(steps or GIVING_UP, Facts(grant.sink, grant.opening, batch, query))
+
+
+# ---- steps that the tables share
+
+
+def _claim(facts: Facts) -> Effect:
+    facts.claims += 1
+    return Claim()
+
+
+def _claimed(facts: Facts, answer: Any) -> str:
+    return "read"
+
+
+def _list(facts: Facts) -> Effect:
+    return List()
+
+
+def _fence(facts: Facts) -> Effect:
+    return Fence(facts.losers)
+
+
+def _losers(facts: Facts, ids: tuple[str, ...]) -> bool:
+    """Note what is to be fenced. Whether there is anything."""
+    bases = {id: base_of(id, facts.sink) for id in ids}
+    facts.losers = tuple(id for id, base in bases.items() if base is not None and base <= facts.opening)
+    return bool(facts.losers)
+
+
+def _again(facts: Facts, error: SinkFailed) -> str:
+    """Claim once more, since nobody knows whether a record was written."""
+    if facts.claims >= CLAIMS_MAX:
+        raise error
+    return "claim"
+
+
+def _ended(facts: Facts, failed: tuple[tuple[Attempt, str], ...]) -> bool:
+    """Whether all transactions of a decided batch are committed, or the user goes on without the others."""
+    assert facts.record is not None
+    facts.failed = failed
+    return not failed or facts.accepted == facts.record.batch
+
+
+def _lost(facts: Facts, now: Record | None) -> None:
+    """Raise if the ledger still says what could not be carried out. If not, another driver has carried it out, gone on, and
+    uses the same transactional ids again."""
+    record, failed = facts.record, facts.failed
+    assert record is not None
+    if now is None or now.state is not State.DECIDED or now.attempts != record.attempts:
+        return
+    rows: dict[tuple[str, int], int] = {}
+    for attempt, _ in failed:
+        for topic, partition, count in attempt.counts:
+            rows[topic, partition] = rows.get((topic, partition), 0) + count
+    named = [f"{topic}/{number} ({count})" for (topic, number), count in sorted(rows.items())]
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    raise RowsLost(
+        f"sink {facts.sink}: batch {record.batch} was decided, and {len(failed)} of its {len(record.attempts)} "
+        f"transactions had been ended by the brokers before they were committed ({failed[0][1]}): {sum(rows.values())} rows "
+        f"are not in {', '.join(named[:NAMED_MAX])}{more}; write them by hand and go on with "
+        f"acceptLostBatch={record.batch}, and raise kafka.transaction.timeout.ms"
+    )
+
+
+# ---- opening
+
+
+def _opened_read(facts: Facts, record: Record | None) -> str:
+    facts.record = record
+    facts.opening = (record.opening if record is not None else 0) + 1
+    return "forward" if record is not None and record.state is State.DECIDED else "open"
+
+
+def _forward(facts: Facts) -> Effect:
+    assert facts.record is not None
+    return Commit(facts.record.attempts)
+
+
+def _forwarded(facts: Facts, failed: tuple[tuple[Attempt, str], ...]) -> str:
+    return "open" if _ended(facts, failed) else "look again"
+
+
+def _not_forwarded(facts: Facts, record: Record | None) -> str:
+    _lost(facts, record)
+    return "claim"
+
+
+def _open(facts: Facts) -> Effect:
+    before = facts.record
+    if before is None:
+        return Write(Record(State.OPEN, facts.opening, -1, "", "", 0))
+    return Write(before._replace(state=State.OPEN, opening=facts.opening, attempts=()))
+
+
+def _opened(facts: Facts, error: SinkFailed | None) -> Any:
+    if error is not None:
+        return _again(facts, error)
+    left = facts.record is None or facts.record.state is not State.DONE
+    return "list" if left else _granted(facts)
+
+
+def _granted(facts: Facts, answer: Any = None) -> Grant:
+    before = facts.record or Record(State.OPEN, 0, -1, "", "", 0)
+    run = before.run if before.state is not State.OPEN else ""  # else another run may have opened it in between
+    return Grant(facts.sink, facts.opening, before.batch, before.query, run, before.base)
+
+
+def _opened_list(facts: Facts, ids: tuple[str, ...]) -> Any:
+    return "fence" if _losers(facts, ids) else _granted(facts)
+
+
+OPENING: dict[str, Step] = {
+    "claim": Step(_claim, _claimed),
+    "read": Step(lambda facts: Read(), _opened_read),
+    "forward": Step(_forward, _forwarded),
+    "look again": Step(lambda facts: Read(), _not_forwarded),
+    "open": Step(_open, _opened),
+    "list": Step(_list, _opened_list),
+    "fence": Step(_fence, _granted),
+}  # fmt: skip
+
+
+# ---- deciding
+
+
+def _current(facts: Facts, record: Record | None) -> Record:
+    """The record, if no other driver has opened the sink. Raises Overtaken, SinkFailed."""
+    facts.record = record
+    if record is None:
+        raise SinkFailed(f"sink {facts.sink}: its record in the ledger is gone: do not delete the ledger's topic")
+    if record.opening != facts.opening:
+        raise Overtaken(
+            f"sink {facts.sink}: another query or job has begun to write with this sinkId, so batch {facts.batch} is not "
+            f"committed here: give each its own sinkId"
+        )
+    return record
+
+
+def check_query(sink: str, decided: int, owner: str, query: str) -> None:
+    """Check that the batches of a sink are those of a query. Raises OtherQuery."""
+    if decided >= 0 and owner != query:
+        raise OtherQuery(
+            f"sink {sink} has batches up to {decided} of {_query(owner)}, and this is {_query(query)}, whose batches "
+            f"have the same numbers: give it another sinkId, or start it from the checkpoint of the first"
+        )
+
+
+def _query(id: str) -> str:
+    return f"query {id}" if id else "jobs without a query"
+
+
+def _decided_read(facts: Facts, record: Record | None) -> str:
+    now = _current(facts, record)
+    check_query(facts.sink, now.batch, now.query, facts.query)
+    if now.batch < facts.batch:
+        return "inspect" if facts.attempts else "decide"
+    if now.batch == facts.batch and now.state is State.DECIDED and now.attempts == facts.attempts:
+        return "commit"  # the record was written, though the answer was lost
+    if not facts.attempts or (now.batch == facts.batch and now.state is State.DONE):
+        return DECIDED  # a batch that was written before, and not by these tasks
+    raise SinkFailed(f"sink {facts.sink}: batch {facts.batch} is not newer than {now.batch}, which is decided")
+
+
+def _inspected(facts: Facts, seen: Mapping[str, Seen]) -> str:
+    for one in facts.attempts:
+        found = seen.get(one.id)
+        if found is None or not found.is_open or (found.producer_id, found.epoch) != (one.producer_id, one.epoch):
+            raise NotOpen(
+                f"sink {facts.sink}: transaction {one.id} has ended before batch {facts.batch} was decided: nothing of the "
+                f"batch is written; raise kafka.transaction.timeout.ms if tasks take longer than that"
+            )
+        if found.left_ms is not None and found.left_ms < min(LEFT_MIN_MS, found.limit_ms // 4):
+            raise NotOpen(
+                f"sink {facts.sink}: transaction {one.id} would end in {max(found.left_ms, 0)} ms, too soon to decide batch "
+                f"{facts.batch}: nothing of the batch is written; raise kafka.transaction.timeout.ms"
+            )
+    return "decide"
+
+
+def _decided(facts: Facts) -> Record:
+    return Record(State.DECIDED, facts.opening, facts.batch, facts.query, facts.run, facts.base, facts.attempts)
+
+
+def _decision(facts: Facts, error: SinkFailed | None) -> str:
+    if error is not None:
+        return _again(facts, error)
+    facts.record = _decided(facts)
+    return "commit" if facts.attempts else "list"
+
+
+def _commit(facts: Facts) -> Effect:
+    assert facts.record is not None
+    return Commit(facts.record.attempts)
+
+
+def _committed(facts: Facts, failed: tuple[tuple[Attempt, str], ...]) -> str:
+    return "list" if _ended(facts, failed) else "look again"
+
+
+def _not_committed(facts: Facts, record: Record | None) -> str:
+    _lost(facts, record)
+    return DECIDED
+
+
+def _swept(facts: Facts, ids: tuple[str, ...]) -> str:
+    return "fence" if _losers(facts, ids) else "done"
+
+
+def _done(facts: Facts) -> Effect:
+    assert facts.record is not None
+    return Write(facts.record._replace(state=State.DONE, attempts=()))
+
+
+DECIDING: dict[str, Step] = {
+    "claim": Step(_claim, _claimed),
+    "read": Step(lambda facts: Read(), _decided_read),
+    "inspect": Step(lambda facts: Inspect(facts.attempts), _inspected),
+    "decide": Step(lambda facts: Write(_decided(facts)), _decision),
+    "commit": Step(_commit, _committed),
+    "look again": Step(lambda facts: Read(), _not_committed),
+    "list": Step(_list, _swept),
+    "fence": Step(_fence, lambda facts, answer: "done"),
+    "done": Step(_done, lambda facts, error: DECIDED),  # else whoever comes next does it again, which changes nothing
+}
+
+
+# ---- giving up
+
+
+def _given_up_read(facts: Facts, record: Record | None) -> str:
+    facts.record = record
+    if record is None or record.opening != facts.opening:
+        return ABORTED  # whoever has opened the sink fences what is left here
+    if record.state is State.DECIDED:
+        return "commit"
+    return "abort"
+
+
+GIVING_UP: dict[str, Step] = {
+    "claim": Step(_claim, _claimed),
+    "read": Step(lambda facts: Read(), _given_up_read),
+    "abort": Step(_list, lambda facts, ids: "fence all" if _losers(facts, ids) else ABORTED),
+    "fence all": Step(_fence, lambda facts, answer: ABORTED),
+    "commit": Step(_commit, _committed),
+    "look again": Step(lambda facts: Read(), _not_committed),
+    "list": Step(_list, _swept),
+    "fence": Step(_fence, lambda facts, answer: "done"),
+    "done": Step(_done, lambda facts, error: DECIDED),
+}
