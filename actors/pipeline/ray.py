@@ -64,8 +64,13 @@ class Topics(NamedTuple):
         return sum(one.end - one.first for one in self.slices)
 
     def pieces(self, cores: int) -> list[Any]:
-        """The slices of tasks, for so many cores or more."""
-        return list(cut(self.slices, min(cores, self.offsets // SLICE_OFFSETS), None))
+        """The slices of tasks, for so many cores or more. Each partition is cut for itself: however many small ones there
+        are beside it, a large one has its share of the cores."""
+        total, found = self.offsets, []
+        for one in self.slices:
+            size = one.end - one.first
+            found += cut([one], min(-(-size * cores // total), size // SLICE_OFFSETS), None)
+        return found
 
     def batches(self, piece: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a slice. Raises ClientError, DataLoss."""

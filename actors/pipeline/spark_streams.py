@@ -63,10 +63,13 @@ class _Unlimited(_TopicsStream):
             if limit is not None:
                 raise ValueError(f"option {name} needs PySpark 4.2 or newer: leave it out")
         self.reached: Stored = {}
+        self._is_compared = False
+        """Whether losses behind the position with which this run begins were told."""
 
     def initialOffset(self) -> Stored:
         """The position at which a new query begins."""
         self.reached = super().initialOffset()
+        self._is_compared = True
         return self.reached
 
     def latestOffset(self) -> Stored:  # type: ignore[override]
@@ -75,8 +78,12 @@ class _Unlimited(_TopicsStream):
         return self.reached
 
     def partitions(self, start: Stored, end: Stored) -> Sequence[api.InputPartition]:
-        """The slices between two positions."""
+        """The slices between two positions. A query that goes on is asked for its end before it is told where it begins:
+        what was lost meanwhile is told here then, once."""
         self.reached = self.reached or end
+        if not self._is_compared:
+            self.stream.latest(start, limited=False)
+            self._is_compared = True
         return super().partitions(start, end)
 
 

@@ -13,7 +13,7 @@ This file alone decides that, for `offset_maps.Position`s, which a checkpoint ho
    minOffsetsPerTrigger, but no longer than maxTriggerDelay. A query that reads what is available now waits for nothing and
    ends where logs ended when it began.
 5. Offsets are committed to a group only so that monitors see how far a query is: the checkpoint alone counts. A commit has
-   COMMIT_S; one that fails is a warning, and the next position is tried.
+   COMMIT_S; one that fails is a warning, and the next position is tried. Of what is gone nothing is committed.
 6. A position in which nothing has moved is given back as it was, so that no turn begins for it.
 7. Brokers learn of topics and partitions one after the other: what a position has and a broker does not tell is asked for
    again before it is gone, and its position is kept.
@@ -259,7 +259,10 @@ class Stream:
         values = {
             part: groups.Committed(offset, position.epochs.get(part, -1), "")
             for part, offset in position.offsets.items()
+            if part not in self._absent
         }
+        if not values:
+            return
         try:
             told = self._run(groups.commit(self.query.group, values), COMMIT_S)
             failed = [one for one in told.values() if one is not None]

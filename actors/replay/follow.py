@@ -369,13 +369,14 @@ def _position(names: Names, offsets: Mapping[Key, int]) -> Position:
 
 
 def share(low: Mapping[K, int], ahead: dict[K, int], records_max: int) -> dict[K, int]:
-    """Ends with at most `records_max` offsets before them, shared in proportion to what each log has. At least one log
-    advances."""
+    """Ends with at most `records_max` offsets before them, shared in proportion to what each log has. What is left over goes
+    to logs whose share is less than an offset, so that a large log that grows does not keep others waiting."""
     total = sum(end - low[name] for name, end in ahead.items())
     if total <= records_max:
         return ahead
     shares = {name: (end - low[name]) * records_max // total for name, end in ahead.items()}
-    for name in sorted(ahead, key=lambda name: low[name] - ahead[name])[: records_max - sum(shares.values())]:
+    order = sorted(ahead, key=lambda name: (shares[name] > 0, low[name] - ahead[name]))
+    for name in order[: records_max - sum(shares.values())]:
         shares[name] += 1
     return {name: low[name] + share for name, share in shares.items()}
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from actors.client.asks import Know
 from actors.client.errors import ClientError
+from actors.pipeline import streams
 from actors.pipeline.query import query
 from actors.pipeline.slices import DataLoss, RecordsLost
 from actors.pipeline.streams import Stream
+from actors.replay.columns.topics import schema
 from actors.wire.messages import message
 from tests.unit.client.listening import Listening
 
@@ -220,3 +223,51 @@ def test_the_newest_position_is_that_which_the_last_turn_saw() -> None:
         before = len(server.asked)
         assert one.now()["t"] == {"0": 20} and len(server.asked) == before
         one.close()
+
+
+def test_a_group_is_not_told_of_partitions_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[dict[Any, Any]] = []
+
+    def commit(group: str, values: dict[Any, Any]) -> Any:
+        told.append(values)
+        yield Know(())
+        return dict.fromkeys(values)
+
+    monkeypatch.setattr(streams.groups, "commit", commit)
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1, 1]) as server:
+        with_id(server)
+        server.server.answers["Metadata"] = Forgetful(server, 99)
+        one = stream(server, failOnDataLoss="false", **{"kafka.group.id": "g"}, **QUICK)
+        with pytest.warns(RecordsLost, match="t/1: it is gone"):
+            found = one.latest({"t": {"0": 1, "1": 5}, "@t": {"id": ID}})
+        one.commit(found)
+        assert [list(values) for values in told] == [[("t", 0)]]
+        one.close()
+
+
+def test_before_pyspark_4_2_what_was_lost_since_the_last_run_is_told() -> None:
+    """latestOffset is asked before the position of the checkpoint is known."""
+    spark = pytest.importorskip("actors.pipeline.spark_streams", reason="PySpark is not installed")
+    types = pytest.importorskip("pyspark.sql.pandas.types")
+    with Listening({"ListOffsets": listed(6, 5)}, t=[1]) as server:
+        with_id(server)
+        other = base64.urlsafe_b64encode(bytes(16 * [7])).decode().rstrip("=")
+        fits = types.from_arrow_schema(schema(("key",)))
+        for start, words in (
+            ({"t": {"0": 2}, "@t": {"id": other}}, "deleted and made again"),
+            ({"t": {"0": 9}, "@t": {"id": ID}}, "the log ends at 6, below 9: it was truncated"),
+        ):
+            one = spark._Unlimited(stream(server).query, fits)
+            end = one.latestOffset()
+            with pytest.raises(DataLoss, match=words):
+                one.partitions(start, end)
+            one.stop()
+        one = spark._Unlimited(stream(server).query, fits)
+        end, asked = one.latestOffset(), len(server.asked)
+        assert len(one.partitions({"t": {"0": 2}, "@t": {"id": ID}}, end)) == 1
+        told = len(server.asked) - asked
+        assert one.latestOffset() == end
+        asked = len(server.asked)
+        assert len(one.partitions({"t": {"0": 2}, "@t": {"id": ID}}, end)) == 1
+        assert len(server.asked) - asked < told, "once"
+        one.stop()

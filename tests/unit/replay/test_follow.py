@@ -1,13 +1,14 @@
 """A directory that is being written into, followed: each record once, in order, and nothing lost silently."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from actors.replay import follow
-from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, RecordsLost, high_watermarks
+from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, RecordsLost, high_watermarks, share
 from actors.replay.logs.files import CorruptLog, Partition
 from actors.replay.read_options import read_options, scan
 from tests.unit.replay import metadata_logs
@@ -237,6 +238,20 @@ def test_the_work_of_a_turn_grows_with_the_logs_and_not_with_their_square(
     monkeypatch.setattr(follow, "_name", counted)
     assert len(one.splits({}, end)) == 40
     assert len(named) < 40 * 10
+
+
+def test_a_turn_is_shared_in_proportion_and_a_log_with_little_is_not_forgotten() -> None:
+    """However many records come to a large log meanwhile."""
+    draw = random.Random(5)
+    for _ in range(300):
+        low = {name: draw.randint(0, 50) for name in "abcdef"[: draw.randint(1, 6)]}
+        ahead = {name: one + draw.choice((1, 7, 300, 1 << 40)) for name, one in low.items()}
+        most = draw.choice((1, 3, 10, 1000, 1 << 41))
+        shares = {name: end - low[name] for name, end in share(low, ahead, most).items()}
+        assert sum(shares.values()) == min(most, sum(ahead[name] - low[name] for name in low))
+        assert all(0 <= shares[name] <= ahead[name] - low[name] for name in low)
+    large, small = ("large", 0), ("small", 0)
+    assert share({large: 0, small: 0}, {large: 1 << 40, small: 9}, 1000) == {large: 999, small: 1}
 
 
 def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
