@@ -51,7 +51,9 @@ def _filter(parser: argparse.ArgumentParser, patterns: tuple[str, ...]) -> None:
                         "only such")  # fmt: skip
     which = parser.add_mutually_exclusive_group()
     for kind in RESOURCES:
-        which.add_argument(f"--{kind}", nargs="?", const="", metavar="NAME", help="all of the kind, or with this name")
+        which.add_argument(
+            f"--{kind}", nargs="?", const=True, metavar="NAME", help="all of the kind, or with this name"
+        )
     which.add_argument("--cluster", action="store_true", help="the cluster itself")
 
 

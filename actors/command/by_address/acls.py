@@ -95,8 +95,10 @@ def _resource(options: argparse.Namespace) -> tuple[Resource, str | None]:
         return Resource.CLUSTER, CLUSTER_NAME
     for kind, option in KINDS.items():
         name = getattr(options, option.replace("-", "_"))
+        if name == "":  # a shell writes it for a variable that is not set, and it is not to mean all
+            wrong(f"--{option} '' is no name: write --{option} NAME, or --{option} alone for all of the kind")
         if name is not None:
-            return kind, name or None
+            return kind, None if name is True else name
     return Resource.ANY, None
 
 

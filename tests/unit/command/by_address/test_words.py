@@ -127,6 +127,10 @@ WRONG = {
     "'two_phase_commit'); see rayft acl add --help",
     ("acl", "list", "--pattern", "match", *CLOSED): "rayft: --pattern match finds the rules for a name: write --topic NAME "
     "or another kind with its name",
+    ("acl", "remove", "--topic", "", *CLOSED): "rayft: --topic '' is no name: write --topic NAME, or --topic alone for all "
+    "of the kind",
+    ("acl", "list", "--delegation-token", "", *CLOSED): "rayft: --delegation-token '' is no name: write --delegation-token "
+    "NAME, or --delegation-token alone for all of the kind",
     ("user", "set", "a", "--iterations", "4095", *CLOSED): "rayft: --iterations 4095 is not possible: write 4096 to 16384",
     ("user", "set", "", *CLOSED): "rayft: a user has a name: write rayft user set NAME",
     ("quota", "set", "producer_byte_rate=1", *CLOSED): "rayft: whose quota? Write --user NAME, --client-id NAME, both, or "
@@ -449,3 +453,15 @@ def test_a_fault_that_only_lasts_longer_is_no_change() -> None:
 
     assert health._lasting(seen(30)) == health._lasting(seen(31)) != health._lasting(seen(30, 30))
     assert health._lasting(seen()) == []
+
+
+def test_a_kind_without_a_name_is_all_of_the_kind() -> None:
+    parser = argparse.ArgumentParser()
+    acl.add(parser)
+    for words, wanted in (
+        (["--topic"], (Resource.TOPIC, None)),
+        (["--topic", "t"], (Resource.TOPIC, "t")),
+        ([], (Resource.ANY, None)),
+    ):
+        found = acls.filter_of(parser.parse_args(["list", *words]))
+        assert (found.resource, found.name) == wanted
