@@ -1,3 +1,16 @@
-"""Clusters of both kinds for the tests of writing, which are the same for both."""
+"""Clusters of both kinds for the tests of Arrow, which are the same for both. On Apache Kafka they take minutes: a short one is
+among the tests of the client."""
 
-from tests.integration.client.conftest import kafka as kafka
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.client.conftest import started
+
+
+@pytest.fixture(scope="package", params=["rayft", pytest.param("apache", marks=pytest.mark.slow)])
+def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A running cluster of each kind: `.bootstrap_servers`, `.kill(node)`."""
+    with started(request.param) as cluster:
+        yield cluster

@@ -36,6 +36,7 @@ pytestmark = pytest.mark.timeout(240)
 COMMITTED = {"isolation.level": "read_committed"}
 ALL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 PARTITIONS = 3
+SLOW = pytest.mark.slow
 PROGRAM = Path(__file__).parent / "ConsumedRows.java"
 Row = tuple[Any, ...]
 """(key, value, partition, offset, time in ms, headers)."""
@@ -160,7 +161,7 @@ def agree(given: list[Row], found: list[Row]) -> None:
     assert not [numbers for numbers in places.values() if numbers]
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd", *(pytest.param(one, marks=SLOW) for one in ("gzip", "snappy"))])
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transaction"])
 def test_foreign_consumers_read_the_rows(kafka: Any, name: str, codec: str, transactional: bool) -> None:
     draw = random.Random(f"{codec}{transactional}")
@@ -269,8 +270,15 @@ def test_a_record_that_is_larger_than_a_request(kafka: Any, name: str) -> None:
     assert raised.value.row == 2
 
 
-@pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transaction"])
-@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize(
+    ("codec", "transactional"),
+    [
+        pytest.param("none", False, id="none-plain"),
+        pytest.param("lz4", True, id="lz4-transaction"),
+        pytest.param("none", True, id="none-transaction", marks=SLOW),
+        pytest.param("lz4", False, id="lz4-plain", marks=SLOW),
+    ],
+)
 def test_batches_that_are_too_large_for_the_topic_are_divided(
     kafka: Any, name: str, codec: str, transactional: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

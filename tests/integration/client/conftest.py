@@ -1,6 +1,7 @@
 """Clusters of both kinds for the tests of the client, which are the same for both."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,10 +19,10 @@ CONFIG = {
 }
 
 
-@pytest.fixture(scope="package", params=["rayft", "apache"])
-def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A running cluster of three brokers: `.bootstrap_servers`, `.kill(node)`."""
-    if request.param == "rayft":
+@contextmanager
+def started(kind: str) -> Iterator[Any]:
+    """A running cluster of three brokers: `.bootstrap_servers`, `.kill(node)`. The test is skipped if it cannot be."""
+    if kind == "rayft":
         with rayft.Cluster(controllers=1, brokers=3, config=CONFIG) as cluster:
             yield cluster
     else:
@@ -29,3 +30,10 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
             pytest.skip("Apache Kafka's jars are not there")
         with apache.ApacheKafka(controllers=1, brokers=3, config=CONFIG, heap="320m") as cluster:
             yield cluster
+
+
+@pytest.fixture(scope="package", params=["rayft", "apache"])
+def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A running cluster of each kind."""
+    with started(request.param) as cluster:
+        yield cluster

@@ -155,6 +155,7 @@ def test_thousands_of_streams_are_bounded(files: Page) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_connections_that_ask_nothing_are_ended(files: Page) -> None:
     with ExitStack() as opened:
         for _ in range(280):
@@ -222,6 +223,7 @@ def test_a_cluster_that_vanishes_and_comes_back_is_told_in_a_sentence() -> None:
             assert next(one for one in told if one["well"])
 
 
+@pytest.mark.slow
 def test_an_address_at_which_nobody_answers_is_one_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -212,6 +212,7 @@ def test_an_address_that_was_cut_off_shows_something(walker: Walker) -> None:
     walker.wrong.clear()
 
 
+@pytest.mark.slow
 def test_a_group_of_any_name_is_shown(walker: Walker, cluster: rayft.Cluster) -> None:
     for name in ("..", "walk/lag"):
         consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": name})

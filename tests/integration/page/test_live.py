@@ -221,6 +221,7 @@ def client_file(path: Path, cluster: SecureCluster, user: str, password: str) ->
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_log_that_may_not_be_read_is_replaced_by_what_brokers_tell(tmp_path: Path) -> None:
     own = SecureCluster(tmp_path, {"allow.everyone.if.no.acl.found": "true"}, nodes=1)
     try:

@@ -22,6 +22,7 @@ from tests.integration.arrow.test_read import consumed, written
 from tests.integration.pipeline.conftest import Topics
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+SLOW = pytest.mark.slow
 EVERYTHING = planning.Conditions()
 
 
@@ -60,7 +61,7 @@ def refused(make: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd", *(pytest.param(one, marks=SLOW) for one in ("gzip", "snappy"))])
 @pytest.mark.parametrize("transactions", [False, True], ids=["plain", "transactions"])
 def test_the_rows_are_those_of_a_foreign_consumer(
     session: Any, topics: Topics, name: str, codec: str, transactions: bool
