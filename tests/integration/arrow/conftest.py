@@ -1,5 +1,5 @@
-"""Clusters of both kinds for the tests of Arrow, which are the same for both. On Apache Kafka they take minutes: a short one is
-among the tests of the client."""
+"""Clusters of both kinds for the tests of Arrow, which are the same for both. On Apache Kafka they take minutes: a short
+one is among the tests of the client."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -161,7 +161,9 @@ def agree(given: list[Row], found: list[Row]) -> None:
     assert not [numbers for numbers in places.values() if numbers]
 
 
-@pytest.mark.parametrize("codec", ["none", "lz4", "zstd", *(pytest.param(one, marks=SLOW) for one in ("gzip", "snappy"))])
+@pytest.mark.parametrize(
+    "codec", ["none", "lz4", "zstd", *(pytest.param(one, marks=SLOW) for one in ("gzip", "snappy"))]
+)
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transaction"])
 def test_foreign_consumers_read_the_rows(kafka: Any, name: str, codec: str, transactional: bool) -> None:
     draw = random.Random(f"{codec}{transactional}")

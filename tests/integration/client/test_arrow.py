@@ -24,7 +24,9 @@ def test_a_table_that_is_written_is_the_table_that_is_read(kafka: Any, name: str
     keys = pa.array([None if n % 5 == 0 else b"%d" % (n % 7) for n in range(5000)])
     given = pa.table({"key": keys, "value": pa.array([b"%d" % n for n in range(5000)])})
     id, config = (f"{name}-id" if transactional else None), {"isolation.level": "read_committed"}
-    written = rayft.write(kafka.bootstrap_servers, name, given, transactional_id=id, config={"compression.type": "zstd"})
+    written = rayft.write(
+        kafka.bootstrap_servers, name, given, transactional_id=id, config={"compression.type": "zstd"}
+    )
     assert written.count == 5000 and sum(span.count for span in written.partitions.values()) == 5000
 
     def committed() -> pa.Table:

@@ -61,7 +61,9 @@ def refused(make: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("codec", ["none", "lz4", "zstd", *(pytest.param(one, marks=SLOW) for one in ("gzip", "snappy"))])
+@pytest.mark.parametrize(
+    "codec", ["none", "lz4", "zstd", *(pytest.param(one, marks=SLOW) for one in ("gzip", "snappy"))]
+)
 @pytest.mark.parametrize("transactions", [False, True], ids=["plain", "transactions"])
 def test_the_rows_are_those_of_a_foreign_consumer(
     session: Any, topics: Topics, name: str, codec: str, transactions: bool
