@@ -75,7 +75,7 @@ def printed(how: str) -> str:
 
 
 def as_of(parser: argparse.ArgumentParser) -> None:
-    """Add `--as-of`, which `by_address.moment` reads."""
+    """Add `--as-of`, which `by_address.metadata_log.moment` reads."""
     parser.add_argument(
         "--as-of",
         metavar="WHEN",

@@ -1,5 +1,5 @@
 """`rayft replay`: tables out of logs and checkpoints (`output/tables.py`), or out of a running cluster's metadata log
-(`by_address/replaying.py`)."""
+(`by_address/metadata_log/replaying.py`)."""
 
 import argparse
 from pathlib import Path
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     common.require_pyarrow()
     options.json = options.json or options.output == "jsonl"
     if options.path is None or options.bootstrap or options.config or options.dir or options.profile or options.follow:
-        from actors.command.by_address import replaying
+        from actors.command.by_address.metadata_log import replaying
 
         return replaying.run(options)
     from actors.command.output import tables

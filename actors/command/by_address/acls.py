@@ -105,7 +105,7 @@ def _resource(options: argparse.Namespace) -> tuple[Resource, str | None]:
 def _list(options: argparse.Namespace) -> int:
     wanted = filter_of(options)
     if options.as_of is not None:
-        from actors.command.by_address import moment
+        from actors.command.by_address.metadata_log import moment
 
         found = [rule for rule in moment.rules(options) if wanted.finds(rule)]
     else:

@@ -64,7 +64,7 @@ def _get(options: argparse.Namespace) -> int:
 
 def _get_then(wanted: Resource, options: argparse.Namespace) -> int:
     """Print the settings that a resource had of its own at an earlier moment."""
-    from actors.command.by_address import moment
+    from actors.command.by_address.metadata_log import moment
 
     found = moment.configs(options, wanted)
     show({name: one for name, one in found.items() if not options.names or name in options.names}, options)

@@ -11,8 +11,9 @@ from typing import Any
 
 from actors.client.errors import ClientError
 from actors.client.operations import groups as operations
-from actors.client.operations import share_offsets
-from actors.client.operations.groups import Committed, Group
+from actors.client.operations.group_offsets import share_offsets
+from actors.client.operations.group_offsets.positions import Position, positions
+from actors.client.operations.groups import Group
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import Found, list_offsets
 from actors.command.by_address import parts, places
@@ -64,25 +65,19 @@ def _described(kafka: Kafka, name: str) -> Group:
         raise
 
 
-def _positions(kafka: Kafka, group: Group) -> dict[Part, tuple[int, int | None]]:
-    """(offset, lag if the coordinator tells it) of each partition. Raises ClientError."""
-    if group.type == operations.SHARE:
-        shared = places.whole(kafka.run(operations.share_offsets(group.name)))
-        return {part: (start, lag if lag >= 0 else None) for part, (start, lag) in shared.items() if start >= 0}
-    found: dict[Part, Committed] = places.whole(kafka.run(operations.committed(group.name)))
-    return {part: (one.offset, None) for part, one in found.items()}
+def _positions(kafka: Kafka, group: Group) -> dict[Part, Position]:
+    """Where the group reads on in each partition. Raises ClientError."""
+    return places.whole(kafka.run(positions(group.name, group.type)))
 
 
 def _describe(options: argparse.Namespace) -> int:
     with connected(options) as kafka:
         group = _described(kafka, options.group)
-        positions = _positions(kafka, group)
+        found = _positions(kafka, group)
         owners = _owners(group)
-        shown = sorted({*positions, *(owners if group.type != operations.STREAMS else ())})
+        shown = sorted({*found, *(owners if group.type != operations.STREAMS else ())})
         ends = kafka.run(list_offsets(shown))
-    rows = [
-        _row(part, positions.get(part), ends[part], owner) for part in shown for owner in owners.get(part) or [None]
-    ]
+    rows = [_row(part, found.get(part), ends[part], owner) for part in shown for owner in owners.get(part) or [None]]
     if options.output == "table":
         epoch = f", epoch {group.epoch}" if group.epoch >= 0 else ""
         members = f"{len(group.members)} {'member' if len(group.members) == 1 else 'members'}"
@@ -111,17 +106,14 @@ def _owners(group: Group) -> dict[Part, list[Any]]:
     return found
 
 
-def _row(part: Part, position: tuple[int, int | None] | None, end: Any, owner: Any) -> dict[str, Any]:
+def _row(part: Part, position: Position | None, end: Any, owner: Any) -> dict[str, Any]:
     latest = end.offset if isinstance(end, Found) else None
-    offset, lag = position if position is not None else (None, None)
-    if lag is None and offset is not None and latest is not None:
-        lag = max(0, latest - offset)
     return {
         "topic": part[0],
         "partition": part[1],
-        "committed": offset,
+        "committed": position.offset if position is not None else None,
         "end": latest,
-        "lag": lag,
+        "lag": position.behind(latest) if position is not None else None,
         "member": owner.id if owner is not None else None,
         "client": owner.client_id if owner is not None else None,
         "host": owner.host if owner is not None else None,
@@ -153,7 +145,12 @@ def _seek(options: argparse.Namespace) -> int:
         after = kafka.run(places.offsets(place, kafka.run(places.spans(wanted))))
         code = 0 if options.dry_run else _commit(kafka, options.group, group, after)
     rows = [
-        {"topic": part[0], "partition": part[1], "before": before[part][0] if part in before else None, "after": offset}
+        {
+            "topic": part[0],
+            "partition": part[1],
+            "before": before[part].offset if part in before else None,
+            "after": offset,
+        }
         for part, offset in sorted(after.items())
     ]
     if code == 0:

@@ -10,7 +10,7 @@ import datetime
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from actors.client.asks import Steps
@@ -65,6 +65,8 @@ class SeenCluster(NamedTuple):
     """The sentence about it if there is no fault."""
     unseen: tuple[str, ...] = ()
     """What could not be looked at, and why: sentences."""
+    topics: Mapping[str, Topic] = {}
+    """All topics, as they were told."""
 
     @property
     def faults(self) -> list[Explanation]:
@@ -105,7 +107,7 @@ def _look(kafka: Kafka, why: bool = False) -> SeenCluster:
         open_ = _asked(kafka, open_transactions(_led(found)), "transactions are", unseen) or []
     facts = facts_of(int(time.time() * 1000), cluster, found, quorum, log_dirs, open_)
     explanations = _why(kafka, facts) if why else explain(facts)
-    return SeenCluster(explanations, _well(cluster, quorum, found), tuple(unseen))
+    return SeenCluster(explanations, _well(cluster, quorum, found), tuple(unseen), found)
 
 
 def _led(found: dict[str, Topic]) -> list[tuple[str, int]]:
@@ -135,7 +137,7 @@ def _asked_quorum(kafka: Kafka, unseen: list[str]) -> Quorum | None:
 
 def _why(kafka: Kafka, facts: ClusterFacts) -> list[Explanation]:
     """The explanations with the times and causes of the metadata log. Raises ClientError if it may not be read."""
-    from actors.command.by_address.private_copy import private_copy
+    from actors.command.by_address.metadata_log.private_copy import private_copy
     from actors.replay.timeline.history import History
     from actors.replay.timeline.why import why
 
@@ -173,12 +175,13 @@ def _watch(kafka: Kafka, how: str, seen: SeenCluster) -> int:
                 _print_change(seen, how)
             open_pipe()
             time.sleep(WATCH_S)
-            seen = _look_again(kafka)
+            seen = look_again(kafka)
     except KeyboardInterrupt:
         return 0
 
 
-def _look_again(kafka: Kafka) -> SeenCluster:
+def look_again(kafka: Kafka) -> SeenCluster:
+    """Look at the cluster; that no broker answers is a fault too."""
     try:
         return _look(kafka)
     except ClientError as error:

@@ -45,7 +45,7 @@ def _needed(options: argparse.Namespace) -> Entity:
 def _list(options: argparse.Namespace) -> int:
     wanted = _entity(options)
     if options.as_of is not None:
-        from actors.command.by_address import moment
+        from actors.command.by_address.metadata_log import moment
 
         found = {entity: some for entity, some in moment.quotas(options).items() if set(wanted) <= set(entity)}
     else:

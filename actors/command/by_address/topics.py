@@ -60,7 +60,7 @@ def pairs(given: Iterable[str], example: str = "retention.ms=3600000") -> dict[s
 
 def _list(options: argparse.Namespace) -> int:
     if options.as_of is not None:
-        from actors.command.by_address import moment
+        from actors.command.by_address.metadata_log import moment
 
         rows = moment.listed_topics(options)
     else:
@@ -91,7 +91,7 @@ def _id(topic: Topic) -> str | None:
 
 def _describe(options: argparse.Namespace) -> int:
     if options.as_of is not None:
-        from actors.command.by_address import moment
+        from actors.command.by_address.metadata_log import moment
 
         columns = [name for name in DESCRIBED.table if name not in ("earliest", "latest")]
         listing.show(moment.described_topics(options), DESCRIBED._replace(table=columns), options.output)

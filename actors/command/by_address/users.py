@@ -47,7 +47,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _list_then(options: argparse.Namespace) -> int:
-    from actors.command.by_address import moment
+    from actors.command.by_address.metadata_log import moment
 
     found = [row for row in moment.users(options) if not options.users or row["user"] in options.users]
     listing.show(sorted(found, key=lambda row: (row["user"], row["mechanism"])), USERS, options.output)

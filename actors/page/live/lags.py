@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.client.errors import ClientError
-from actors.client.operations import groups as operations
-from actors.client.operations.groups import SHARE, Committed, Listed
+from actors.client.operations.group_offsets import positions as operations
+from actors.client.operations.group_offsets.positions import Position
+from actors.client.operations.groups import Listed, list_groups
 from actors.client.operations.leaders import Part
 from actors.client.operations.offsets import Found, list_offsets
 from actors.host.client.asynchronous import Kafka
@@ -77,17 +78,17 @@ class Lags:
         await self._first.wait()
 
     async def _round(self) -> None:
-        listed, refused = await self._kafka.run(operations.list_groups(), ANSWER_S)
+        listed, refused = await self._kafka.run(list_groups(), ANSWER_S)
         chosen = [one for _, one in sorted(listed.items())]
         self.left_out = max(0, len(chosen) - GROUPS_MAX)
         turns = asyncio.Semaphore(AT_ONCE)
         told = await asyncio.gather(*(self._positions(one, turns) for one in chosen[:GROUPS_MAX]))
-        parts = {part for positions in told for part, (_, lag) in positions.items() if lag is None}
+        parts = {part for positions in told for part, one in positions.items() if one.lag is None}
         ends = await self._kafka.run(list_offsets(sorted(parts)), ANSWER_S) if parts else {}
         self.groups = {}
         sampled: dict[Any, float] = {}
         for group, positions in zip(chosen, told, strict=False):
-            lags = {part: _lag(one, ends.get(part)) for part, one in positions.items()}
+            lags = {part: one.behind(_offset(ends.get(part))) for part, one in positions.items()}
             known = {part: lag for part, lag in lags.items() if lag is not None}
             sampled |= {(group.name, *part): float(lag) for part, lag in known.items()}
             self.groups[group.name] = Behind(group, sum(known.values()) if known else None, len(positions))
@@ -100,7 +101,7 @@ class Lags:
         names = ", ".join(map(str, sorted(refused)))
         self.problem = f"broker {names} did not tell its groups: {next(iter(refused.values()))}" if refused else ""
 
-    async def _positions(self, group: Listed, turns: asyncio.Semaphore) -> dict[Part, tuple[int, int | None]]:
+    async def _positions(self, group: Listed, turns: asyncio.Semaphore) -> dict[Part, Position]:
         async with turns:
             try:
                 return await positions(self._kafka, group.name, group.type)
@@ -123,21 +124,11 @@ class Lags:
         return self._keys.get(group, [])
 
 
-async def positions(kafka: Kafka, name: str, type: str) -> dict[Part, tuple[int, int | None]]:
-    """(offset, lag if the coordinator tells it) of each partition. Raises ClientError."""
-    if type == SHARE:
-        shared = await kafka.run(operations.share_offsets(name), ANSWER_S)
-        return {
-            part: (one[0], one[1] if one[1] >= 0 else None)
-            for part, one in shared.items()
-            if not isinstance(one, ClientError) and one[0] >= 0
-        }
-    found = await kafka.run(operations.committed(name), ANSWER_S)
-    return {part: (one.offset, None) for part, one in found.items() if isinstance(one, Committed)}
+async def positions(kafka: Kafka, name: str, type: str) -> dict[Part, Position]:
+    """Where a group reads on in each partition of which that is known. Raises ClientError."""
+    found = await kafka.run(operations.positions(name, type), ANSWER_S)
+    return {part: one for part, one in found.items() if not isinstance(one, ClientError)}
 
 
-def _lag(position: tuple[int, int | None], end: Any) -> int | None:
-    offset, lag = position
-    if lag is None and isinstance(end, Found):
-        return max(0, end.offset - offset)
-    return lag
+def _offset(end: Any) -> int | None:
+    return end.offset if isinstance(end, Found) else None

@@ -86,10 +86,9 @@ async def _group(request: Request, name: str) -> Response:
     ends = await kafka.run(list_offsets(parts), ANSWER_S) if parts else {}
     rows = []
     for part in parts:
-        offset, lag = held.get(part, (None, None))
+        position = held.get(part)
         end = ends[part].offset if isinstance(ends.get(part), Found) else None
-        if lag is None and offset is not None and end is not None:
-            lag = max(0, end - offset)
+        offset, lag = (position.offset, position.behind(end)) if position is not None else (None, None)
         rows.append([*part, offset, end, lag, owners.get(part)])
     members = [
         {

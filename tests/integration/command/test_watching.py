@@ -109,3 +109,31 @@ def _has_bytes(process: "subprocess.Popen[bytes]") -> bool:
     import select
 
     return bool(select.select([process.stdout], [], [], 0.2)[0])
+
+
+def test_topics_and_groups_that_move(two: Two, name: str) -> None:
+    assert typed(two.servers, "topic", "create", name, "-p", "1", "-r", "2").code == 0
+    group = f"{name}-readers"
+    with running(
+        "top", "-b", two.servers, "--every", "0.5", "-o", "jsonl", "--topic", name, "--group", group
+    ) as process:
+        first = json.loads(line(process))
+        assert [one["topic"] for one in first["topics"]] == [name] and first["topics"][0]["records_per_s"] is None
+        assert typed(two.servers, "produce", name, stdin=b"a\nb\nc\n").code == 0
+        assert (
+            typed(two.servers, "consume", name, "--from", "beginning", "--exit", "--group", group, "-n", "1").code == 0
+        )
+        seen = [first]
+        while not (seen[-1]["groups"] and seen[-1]["groups"][0]["lag"] == 2):
+            seen.append(json.loads(line(process)))
+        assert any((one["topics"][0]["records_per_s"] or 0) > 0 for one in seen)
+        assert seen[-1]["topics"][0]["end"] == 3 and seen[-1]["groups"][0]["group"] == group
+        assert typed(two.servers, "consume", name, "--exit", "--group", group).code == 0
+        while seen[-1]["groups"][0]["lag"]:
+            seen.append(json.loads(line(process)))
+        assert seen[-1]["groups"][0]["lag_per_s"] < 0
+        two.end()
+        while seen[-1]["well"]:
+            seen.append(json.loads(line(process)))
+        assert seen[-1]["topics"][0]["topic"] == name, "what was seen is still shown"
+        ended(process)

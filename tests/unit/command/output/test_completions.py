@@ -14,7 +14,7 @@ from actors.command import cli
 from actors.command.output import completions
 
 WORDS = [
-    ("rayft to", {"topic"}),
+    ("rayft to", {"top", "topic"}),
     ("rayft topic ", {"list", "describe", "create", "delete", "config", "partitions"}),
     ("rayft topic partitions ", {"grow", "elect", "move", "moves", "cancel"}),
     ("rayft topic list -o ", {"table", "json", "jsonl", "arrow"}),

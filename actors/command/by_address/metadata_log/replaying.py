@@ -16,7 +16,8 @@ from actors.arrow.metadata_replay import Watch, follow, needed
 from actors.client.errors import NotInTime
 from actors.client.operations.quorum_leader import KnownQuorum
 from actors.command.by_address.connection import VARIABLE, connected, is_named, wrong
-from actors.command.by_address.private_copy import ended_by_signals, private_copy
+from actors.command.by_address.ended_by_signals import ended_by_signals
+from actors.command.by_address.metadata_log.private_copy import private_copy
 from actors.command.output import tables
 from actors.command.output.changes import line, part
 from actors.command.output.pipe import open_pipe

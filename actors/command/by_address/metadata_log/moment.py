@@ -21,7 +21,7 @@ from actors.client.operations.configs import Resource as Configured
 from actors.client.operations.quorum_leader import KnownQuorum
 from actors.client.operations.quotas import Entity, ordered
 from actors.command.by_address.connection import connected, wrong
-from actors.command.by_address.private_copy import private_copy
+from actors.command.by_address.metadata_log.private_copy import private_copy
 from actors.host.cluster_error import ClusterError
 from actors.replay.columns import tables
 from actors.replay.where import bound

@@ -1,0 +1,1 @@
+"""Where groups read on, of every kind, and moving it."""

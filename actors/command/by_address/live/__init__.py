@@ -1,0 +1,1 @@
+"""What goes on in the terminal until Ctrl-C."""

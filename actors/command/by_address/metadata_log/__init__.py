@@ -1,0 +1,1 @@
+"""Commands that read the metadata log of a cluster by its address."""
