@@ -11,7 +11,7 @@ gives it in that form) or every host, and for the operation or ALL; a rule that 
 own includes (`resources.IMPLIED`). KIP-11, KIP-290.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
@@ -64,14 +64,17 @@ Bucket = dict[tuple[str, str], Grants]
 
 class RuleIndex:
     """The access rules of a cluster by the key under which each is stored, with the tables that find them. Invariants:
-    `_literal` and `_prefixed` have no empty bucket and no empty Grants; `_lengths` has, for each kind of resource, the
-    lengths of its prefixes once each, ascending."""
+    `_literal` and `_prefixed` have no empty bucket and no empty Grants; `_prefixes` has the prefixes of each kind of
+    resource, and `_lengths` their lengths once each, ascending."""
 
     def __init__(self) -> None:
         self._rules: dict[Hashable, Rule] = {}
-        self._literal: dict[tuple[int, str], Bucket] = {}
+        self._literal: dict[int, dict[str, Bucket]] = {}
+        """kind -> name -> what its own rules say"""
         self._prefixed: dict[tuple[int, str], Bucket] = {}
         self._lengths: dict[int, list[int]] = {}
+        self._prefixes: dict[int, list[str]] = {}
+        """The prefixes of each kind of resource, in order"""
         self._with_length: dict[tuple[int, int], int] = {}
         """(kind, length) -> prefixes of that length"""
         self._of_principal: dict[tuple[str, int], dict[Hashable, Rule]] = {}
@@ -129,12 +132,15 @@ class RuleIndex:
             return [self._of_principal[one] for one in mine if one in self._of_principal]
         return [self._rules]
 
-    def decide(self, principal: str, host: str, operation: int, resource: int, name: str) -> bool | None:
-        """Whether the rules allow `operation` on the resource. None: the resource has no rules at all."""
-        whoever = ((principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD))
+    def decide(
+        self, principal: str, host: str, operation: int, resource: int, name: str, own: bool = True
+    ) -> bool | None:
+        """Whether the rules allow `operation` on the resource. None: the resource has no rules at all. Without `own` as if
+        it had none with its own name: so all names fare that no such rule is about, up to `alike_until`."""
+        whoever = self.whoever(principal, host)
         allows, denies = ALLOWS[operation], DENIES[operation]
         allowed: bool | None = None
-        for bucket in self._buckets(resource, name):
+        for bucket in self._buckets(resource, name) if own else self._wide_buckets(resource, name):
             if allowed is None:
                 allowed = False
             for one in whoever:
@@ -145,6 +151,25 @@ class RuleIndex:
                     if grants.allow & allows:
                         allowed = True
         return allowed
+
+    @staticmethod
+    def whoever(principal: str, host: str) -> tuple[tuple[str, str], ...]:
+        """The keys under which a bucket has what its rules say of a principal at a host."""
+        return (principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)
+
+    def literal(self, resource: int) -> dict[str, Bucket]:
+        """Name -> what the rules say that are about this name alone. The caller must not change it."""
+        return self._literal.get(resource, {})
+
+    def alike_until(self, resource: int, name: str) -> str | None:
+        """The first name behind this one to which other prefixes apply; None: there is none."""
+        prefixes = self._prefixes.get(resource, ())
+        at = bisect_right(prefixes, name)
+        ends = [*prefixes[at : at + 1]]
+        for length in self._lengths.get(resource, ()):
+            if 0 < length <= len(name) and (resource, name[:length]) in self._prefixed:
+                ends.extend(_behind(name[:length]))
+        return min(ends, default=None)
 
     def denies_by_name(self, principal: str, host: str, operation: int, resource: int, name: str) -> bool:
         """Whether a rule that is for this principal, and not for everybody, denies `operation` on the resource."""
@@ -183,12 +208,17 @@ class RuleIndex:
         return False
 
     def _buckets(self, resource: int, name: str) -> Iterable[Bucket]:
-        literal = self._literal
-        bucket = literal.get((resource, name))
+        literal = self._literal.get(resource)
+        bucket = None if literal is None else literal.get(name)
         if bucket is not None:
             yield bucket
-        if name != WILDCARD:
-            bucket = literal.get((resource, WILDCARD))
+        yield from self._wide_buckets(resource, name)
+
+    def _wide_buckets(self, resource: int, name: str) -> Iterable[Bucket]:
+        """The buckets of the rules for all names, and for prefixes of this one."""
+        literal = self._literal.get(resource)
+        if literal is not None and name != WILDCARD:
+            bucket = literal.get(WILDCARD)
             if bucket is not None:
                 yield bucket
         for length in self._lengths.get(resource, ()):
@@ -200,12 +230,14 @@ class RuleIndex:
 
     def _count(self, rule: Rule, by: int) -> None:
         prefixed = rule.pattern == Pattern.PREFIXED
-        table = self._prefixed if prefixed else self._literal
-        place, who = (rule.resource, rule.name), (rule.principal, canonical(rule.host))
+        table: dict[Any, Bucket] = self._prefixed if prefixed else self._literal.setdefault(rule.resource, {})
+        place: Any = (rule.resource, rule.name) if prefixed else rule.name
+        who = rule.principal, canonical(rule.host)
         if place not in table:
             table[place] = {}
             if prefixed:
                 self._count_length(rule.resource, len(rule.name), 1)
+                insort(self._prefixes.setdefault(rule.resource, []), rule.name)
         bucket = table[place]
         grants = bucket.setdefault(who, Grants())
         grants.change(rule.operation, rule.permission, by)
@@ -215,6 +247,12 @@ class RuleIndex:
                 del table[place]
                 if prefixed:
                     self._count_length(rule.resource, len(rule.name), -1)
+                    prefixes = self._prefixes[rule.resource]
+                    del prefixes[bisect_left(prefixes, rule.name)]
+                    if not prefixes:
+                        del self._prefixes[rule.resource]
+                elif not table:
+                    del self._literal[rule.resource]
 
     def _places(self, rule: Rule) -> tuple[tuple[dict[Any, dict[Hashable, Rule]], Hashable], ...]:
         """The tables that find a rule, and where it is in them."""
@@ -234,3 +272,10 @@ class RuleIndex:
         del lengths[bisect_left(lengths, length)]
         if not lengths:
             del self._lengths[resource]
+
+
+def _behind(prefix: str) -> list[str]:
+    """The first name behind all that begin with a prefix; none if there is no such name."""
+    while prefix and ord(prefix[-1]) == 0x10FFFF:
+        prefix = prefix[:-1]
+    return [prefix[:-1] + chr(ord(prefix[-1]) + 1)] if prefix else []

@@ -46,6 +46,7 @@ from fastpath.image.blocks import Block
 from fastpath.image.broker_counts import Counts
 from fastpath.image.columns import Columns
 from fastpath.image.copy_on_write import PagedList, PagedMap
+from fastpath.image.name_order import NameOrder
 from fastpath.image.views import View
 
 Rows = Sequence[int] | NDArray[np.int64]
@@ -56,6 +57,9 @@ Broker = BrokerSet
 
 TOPIC_RESOURCE = 2
 """The resource type of topics in configurations (A35)."""
+
+NAMES_AT_ONCE = 256
+"""How many names are taken out of the order at once where topics are walked over."""
 
 TOKEN = "token"
 SCRAM = "scram"
@@ -110,6 +114,7 @@ class Pin:
         self.next_offset = image.next_offset
         self.columns: View = image.view()
         self.names: PagedList = image.names.frozen()
+        self.order: NameOrder = image.order.frozen()
         self.configs: PagedMap = image.configs.frozen()
         self.entities: PagedMap = image.entities.frozen()
         self.brokers = dict(image._brokers)
@@ -147,12 +152,15 @@ class Image(Columns):
         """(kind, key) -> EntitySet"""
         self.rules = RuleIndex()
         """The access rules among the entities, under the same keys"""
-        self.credentials = next(_images) << 40
-        """Grows whenever a user's password, a token or a rule is set or taken away, and with each new image."""
+        self.credentials = self.changes = next(_images) << 40
+        """Grows whenever a user's password, a token or a rule is set or taken away, and with each new image; `changes`,
+        whenever a topic, a partition or a broker has changed."""
         self.tokens: dict[str, EntitySet] = {}
         """The delegation tokens among the entities, by id"""
         self._of_kind: dict[int | str, int] = {}
         """kind -> how many entities there are of it; type of a resource -> how many have settings"""
+        self.order = NameOrder(self.generations)
+        """The names of the topics that are not hidden, in order, with their rows"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}
@@ -177,6 +185,7 @@ class Image(Columns):
         image.thaw(pin.columns, counts)
         image.next_offset = pin.next_offset
         image.names = pin.names.thawed(image.generations)
+        image.order = pin.order.thawed(image.generations)
         image.configs = pin.configs.thawed(image.generations)
         image.entities = pin.entities.thawed(image.generations)
         image._of_kind = dict(Counter(kind for table in (pin.entities, pin.configs) for (kind, _), _ in table.items()))
@@ -223,11 +232,14 @@ class Image(Columns):
         return self.names.get(topic).name  # type: ignore[no-any-return]
 
     def topics(self) -> Iterator[int]:
-        """Rows of all topics that are not hidden, by name. A topic that is deleted during the iteration is left out."""
-        for name in sorted(self._by_name):
-            row = self._by_name.get(name)
-            if row is not None and not self.names.get(row).deleting:
-                yield row
+        """Rows of all topics that are not hidden, by name. A topic that is deleted during the iteration is left out, and one
+        that is created is in it if its name comes behind the present one."""
+        name, behind = "", False
+        while found := self.order.following(name, NAMES_AT_ONCE, behind):
+            for name, row in found:
+                if self.order.get(name) == row:
+                    yield row
+            behind = True
 
     def broker(self, broker_id: int) -> Broker | None:
         """The registration of a broker, fenced or not; None: it is not registered."""
@@ -313,7 +325,10 @@ class Image(Columns):
         if offset < self.next_offset:
             raise CorruptMetadata(offset, f"replayed already, next is {self.next_offset}")
         try:
-            touched = REPLAY[type(op)](self, offset, op)
+            kind = type(op)
+            touched = REPLAY[kind](self, offset, op)
+            if kind in SHOWN:
+                self.changes += 1
         except ValueError as error:
             here = self.next_offset
             self._take_back(offset)
@@ -354,6 +369,10 @@ class Image(Columns):
         for topic_id, row in self._by_id.items():
             assert self.topic_id(row) == topic_id and self._by_name[self.names.get(row).name] == row
             assert self.names.get(row).deleting == (row in self._hidden)
+        self.order.check()
+        assert dict(self.order.following("", len(self._by_name))) == {
+            name: row for name, row in self._by_name.items() if row not in self._hidden
+        }
         assert sorted(name for names in self._dotted.values() for name in names) == sorted(
             name for name in self._by_name if "." in name
         )
@@ -363,6 +382,7 @@ class Image(Columns):
         assert offsets == sorted(offsets) and (not offsets or offsets[-1] < self.next_offset)
 
     def _take_back(self, offset: int) -> None:
+        self.changes += 1
         super().undo(offset)
         journal = self._journal
         while journal and journal[-1][0] >= offset:
@@ -418,12 +438,15 @@ class Image(Columns):
                 self.names.append(None)
             self._set(offset, self._by_id, op.id, row)
             self._set(offset, self._by_name, op.name, row)
+            if not op.deleting:
+                self._set(offset, self.order, op.name, row)
             if "." in op.name:
                 folded = op.name.replace(".", "_")
                 self._set(offset, self._dotted, folded, (*self.dotted(folded), op.name))
         self._set(offset, self.names, row, TopicName(op.name, op.deleting))
         if op.deleting or row in self._hidden:
             self._set(offset, self._hidden, row, op.deleting or None)
+            self._set(offset, self.order, op.name, None if op.deleting else row)
         return Delta(topics=(row,))
 
     def _topic_gone(self, offset: int, op: TopicGone) -> Delta:
@@ -434,6 +457,7 @@ class Image(Columns):
         rows = self.remove_topic(offset, row)
         self._set(offset, self._by_id, op.id, None)
         self._set(offset, self._by_name, name, None)
+        self._set(offset, self.order, name, None)
         if "." in name:
             folded = name.replace(".", "_")
             self._set(offset, self._dotted, folded, tuple(one for one in self.dotted(folded) if one != name) or None)
@@ -551,3 +575,5 @@ REPLAY: dict[type, Callable[[Image, int, Any], Delta]] = {
     ElrCleared: Image._elr_cleared,
     Transaction: Image._transaction_edge,
 }
+SHOWN = frozenset(REPLAY) - {ConfigSet, FeatureSet, ProducerIdsSet, EntitySet, EntityGone}
+"""The ops that change topics, partitions or brokers."""

@@ -4,6 +4,12 @@ from fastpath.messages.plan import Plan
 
 REFERENCE_SIZE: int
 
+class Encoded:
+    count: int
+    parts: list[Any]
+    def __init__(self, count: int, parts: list[Any]) -> None: ...
+    def __len__(self) -> int: ...
+
 def encode(plan: Plan, message: Any, prefix: bytes = b"") -> bytes: ...
 def encode_parts(
     plan: Plan, message: Any, prefix: bytes = b"", framed: bool = False

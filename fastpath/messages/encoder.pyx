@@ -4,7 +4,7 @@ This file alone decides what is refused when a message is encoded, and when byte
 REFERENCE_SIZE bytes go into the list of parts by reference.
 """
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int16_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
@@ -240,12 +240,38 @@ cdef bint write_uuid(Writer* w, PyObject* value) noexcept:
     return room(w, 16) and write_raw(w, value)
 
 
+cdef class Encoded:
+    """An array that is encoded already, in place of a list: how many elements it has, and buffers that are their bytes, one
+    after the other. The caller answers for the version."""
+
+    cdef readonly Py_ssize_t count
+    cdef readonly list parts
+
+    def __init__(self, Py_ssize_t count, list parts):
+        self.count, self.parts = count, parts
+
+    def __len__(self):
+        return self.count
+
+
+cdef bint write_encoded(Writer* w, int code, PyObject* value) noexcept:
+    cdef Encoded array = <Encoded><object>value
+    if not write_length(w, code, array.count):
+        return False
+    for part in array.parts:
+        if not write_raw(w, <PyObject*>part):
+            return False
+    return True
+
+
 cdef bint write_array(Writer* w, Op* op, int code, PyObject* value) noexcept:
     cdef PyObject* array
     cdef PyObject* item
     cdef Py_ssize_t count, k
     cdef bint done
     cdef bint integers = INT8 <= op.element <= INT64
+    if Py_TYPE(value) == <PyTypeObject*>Encoded:
+        return write_encoded(w, code, value)
     if PyUnicode_Check(value) or PyBytes_Check(value):
         return wrong(w, "not a list")
     array = PySequence_Fast(value, "not a list")

@@ -10,13 +10,14 @@ This file alone decides what such a controller shows. Rules:
    one and the other finds the controller and loses it again, with what is in flight there.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerSet, EndPoint
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.security.authorizer import Authorizer
+from actors.node.roles.broker.metadata.topic_lists import TopicLists
 from actors.node.runtime.answers import Close
 from actors.node.runtime.runtime import Runtime
 from actors.settings.listeners import PROTOCOLS
@@ -39,7 +40,7 @@ class Alive(Protocol):
     """The brokers that are alive."""
 
     @property
-    def unfenced(self) -> Container[int]: ...
+    def unfenced(self) -> Collection[int]: ...
 
 
 class Others(Protocol):
@@ -74,6 +75,10 @@ class ClusterView(Protocol):
     def recently_fenced(self) -> Others: ...
     @property
     def driving(self) -> Driven: ...
+    @property
+    def topic_lists(self) -> TopicLists | None:
+        """The lists of all topics that are shared; None: whoever asks gets one of his own."""
+        ...
 
 
 class ShownByController:
@@ -86,6 +91,7 @@ class ShownByController:
         self.authorizer = context.authorizer
         self.image = image
         self.me = context.config.controller_id
+        self.topic_lists = None
         self.cache = self.cluster = self.recently_fenced = self.driving = self
         self.controller: BrokerSet | None = BrokerSet(
             self.me,
@@ -97,7 +103,7 @@ class ShownByController:
         )
 
     @property
-    def unfenced(self) -> Container[int]:
+    def unfenced(self) -> Collection[int]:
         """Brokers that may lead, as Metadata names them."""
         return {broker.id for broker in self.image.unfenced_brokers()}
 

@@ -275,6 +275,8 @@ class Connections:
         self._crowded = False
         """Whether too many requests are queued, or too many bytes are apart."""
         self._unread = 0
+        self.shared_bytes = 0
+        """How much of what is unread belongs to an owner that counts it by itself."""
         """The sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
@@ -284,8 +286,8 @@ class Connections:
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes of answers with records that peers cannot have read."""
-        return self._unread
+        """Bytes of answers with records that peers cannot have read. What several of them share is counted by its owner."""
+        return max(0, self._unread - self.shared_bytes)
 
     def taken(self) -> Inbound:
         """What this node has decided about inbound connections since the last call, for the host to do."""
@@ -322,7 +324,7 @@ class Connections:
             return 0
         own = bytes_max - connection.unread
         if not connection.replica:
-            own = min(own, max(UNREAD_BYTES_MAX - self._unread, FAIR_BYTES - connection.unread))
+            own = min(own, max(UNREAD_BYTES_MAX - self.unread_bytes, FAIR_BYTES - connection.unread))
         return max(0, own)
 
     def promise(self, id: int, size: int) -> None:

@@ -42,9 +42,10 @@ def prefixes_are_compared_the_wrong_way() -> Sequence[Patch]:
     """A prefixed rule is about the resources whose names are a prefix of its own."""
 
     def buckets(self: RuleIndex, resource: int, name: str) -> Iterator[Bucket]:
-        for key in dict.fromkeys(((resource, name), (resource, WILDCARD))):
-            if key in self._literal:
-                yield self._literal[key]
+        literal = self._literal.get(resource, {})
+        for key in dict.fromkeys((name, WILDCARD)):
+            if key in literal:
+                yield literal[key]
         for (kind, prefix), bucket in self._prefixed.items():
             if kind == resource and prefix.startswith(name):
                 yield bucket

@@ -15,29 +15,31 @@ LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND; INVALID_REQUEST of every topic where a
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
 from actors.controller.partitions.topics import create_topics
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.security.authorizer import cluster_operations
+from actors.node.api.security.authorizer import NOT_ASKED, cluster_operations
+from actors.node.api.security.topic_rights import TopicRights
 from actors.node.api.shown_cluster import NOT_DRIVING, ClusterView, shown_by_controller, with_controller
 from actors.node.api.table import rpc
+from actors.node.api.topics_shown import ShownTopics
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.runtime.answers import Answer, Close, Done, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message
+from fastpath.messages.encoder import Encoded
 
 if TYPE_CHECKING:
     from actors.wire.schemas.rpc import MetadataRequest, MetadataResponse
 
 NULL_IS_ALL_FROM = 1
 AUTO_CREATE_FROM = 4
-LISTENER_ERROR_FROM = 6
 IDS_FROM = 12
 """The field is there from version 10 on, but means something from here on only."""
 TOP_ERROR_FROM = 13
@@ -47,6 +49,8 @@ CREATED_MAX = 1000
 NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
 """Topics by name or id, each once; None: all."""
+Found = int | tuple[str | None, bytes]
+"""The row of a topic, or the name and the id by which none was found."""
 SENSELESS: Wanted = [(None, NO_ID)]
 """Stands for a request that names a topic in a way that its version does not know."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -220,25 +224,63 @@ def _reply(context: ClusterView, request: "MetadataRequest", call: Call, wanted:
             brokers.append(
                 kind.MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             )
-    reply = kind(brokers=brokers, cluster_id=context.cluster_id, controller_id=controller, topics=[])
+    reply: Any = kind(brokers=brokers, cluster_id=context.cluster_id, controller_id=controller, topics=[])
     if version >= 8 and request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
-    topics = _Packed(reply.topics, version)
-    pace = SliceCount()
-    for found, by_id in _found(context.cache.image, wanted):
-        denied = _denied(context, kind, request, call, found, wanted, by_id) if context.authorizer.enabled else None
-        if denied is not None:
-            topic = denied or None
-        elif isinstance(found, int):
-            topic = yield from _topic(context, kind, request, call, found, pace)
+    asked = version >= 8 and request.include_topic_authorized_operations
+    if wanted is None:
+        every = yield from _every(context, call, asked)
+        if every is None:
+            assert context.topic_lists is not None, "only its lists leave no room"
+            return context.topic_lists.wait(lambda: _once_more(context, request, call, wanted))
+        reply.topics = every
+        return Done(reply)
+    topics, pace = ShownTopics(context, call, version), SliceCount()
+    for name, topic_id in wanted:
+        found = _found(context.cache.image, name, topic_id)
+        denied = _denied(context, kind, request, call, found, name is None) if context.authorizer.enabled else None
+        if denied is None and isinstance(found, int):
+            text = context.cache.image.topic_name(found)
+            operations = context.authorizer.operations(call, Resource.TOPIC, text) if asked else NOT_ASKED
+            yield from topics.topic(text, found, operations, pace)
         else:
-            topic = _absent(kind, *found)
-        if topic is not None:
-            topics.entries.append(topic)
-        if pace.over():
-            topics.pack()
+            topics.put(encode(denied or _absent(kind, *found), version))  # type: ignore[misc]
+        if pace.over(topics.looked()):
             yield
+    reply.topics = topics.encoded()
     return Done(reply)
+
+
+def _once_more(context: ClusterView, request: "MetadataRequest", call: Call, wanted: Wanted) -> Answer:
+    """The answer, now that there is room for a list of all topics."""
+    assert isinstance(context, BrokerContext), "only brokers share lists"
+    if not context.availability.serving:
+        return Close("this broker is fenced")
+    return _settled(context, request, call, wanted)
+
+
+def _every(context: ClusterView, call: Call, asked: bool) -> Generator[None, None, Encoded | None]:
+    """All topics that are shown, written together with others who ask for the same. None: there is no room for them yet."""
+    rights, version, image = TopicRights(context.authorizer, call, asked), call.api_version, context.cache.image
+
+    def steps() -> Generator[None, None, Encoded]:
+        shown = ShownTopics(context, call, version)
+        yield from shown.every(rights, SliceCount())
+        return shown.encoded()
+
+    if context.topic_lists is None:
+        return (yield from steps())
+    shared_by = rights.shared_by(image.order)
+    key = (version, call.listener_name, image.credentials, shared_by or object())
+    found = context.topic_lists.find((image.changes, frozenset(context.cluster.unfenced)), key, steps)
+    if found is None:
+        return None
+    while found.whole is None:
+        found.go_on()
+        if found.whole is None:
+            yield
+    context.topic_lists.reads(call.connection, found)
+    return found.whole
 
 
 def _makes(context: ClusterView, request: "MetadataRequest", version: int) -> bool:
@@ -259,12 +301,11 @@ def _denied(
     kind: "type[MetadataResponse]",
     request: "MetadataRequest",
     call: Call,
-    found: int | tuple[str | None, bytes],
-    wanted: Wanted,
+    found: Found,
     by_id: bool,
 ) -> Any | None:
-    """What is said of a topic that the principal may not describe: False if nothing is. None: it may. Who may not describe a
-    topic does not learn whether it exists, nor which name an id has."""
+    """What is said of a topic that the principal may not describe. None: it may. Who may not describe a topic does not learn
+    whether it exists, nor which name an id has."""
     image = context.cache.image
     if isinstance(found, int):
         name, topic_id = image.topic_name(found), image.topic_id(found) or NO_ID
@@ -273,8 +314,6 @@ def _denied(
         if given is None:
             return None
         name = given
-    if wanted is None:
-        return None if context.authorizer.shown(call, Operation.DESCRIBE, Resource.TOPIC, name) else False
     if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, name):
         if by_id:
             return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
@@ -286,32 +325,10 @@ def _denied(
     return None
 
 
-class _Packed:
-    """A list in an answer. What of it was made in earlier slices is bytes already: a cluster's million partitions would be
-    encoded in one go at the end otherwise, and hold ten times the memory until then."""
-
-    __slots__ = ("_count", "_version", "entries")
-
-    def __init__(self, entries: list[Any], version: int) -> None:
-        self.entries, self._version = entries, version
-        self._count = 0
-
-    def pack(self) -> None:
-        """Encode what has come since the last time."""
-        entries = self.entries
-        entries[self._count :] = [encode(one, self._version) for one in entries[self._count :]]
-        self._count = len(entries)
-
-
-def _found(image: Any, wanted: Wanted) -> Iterator[tuple[int | tuple[str | None, bytes], bool]]:
-    """The row of each topic asked for, or what it was asked by if there is none; and whether that was an id alone."""
-    if wanted is None:
-        for row in image.topics():
-            yield row, False
-        return
-    for name, topic_id in wanted:
-        row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
-        yield row if row >= 0 else (name, topic_id), name is None
+def _found(image: Any, name: str | None, topic_id: bytes) -> Found:
+    """The row of a topic, or what it was asked by if there is none."""
+    row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
+    return row if row >= 0 else (name, topic_id)
 
 
 def _absent(
@@ -321,53 +338,3 @@ def _absent(
         return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
     return kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
-
-
-def _topic(
-    context: ClusterView,
-    kind: "type[MetadataResponse]",
-    request: "MetadataRequest",
-    call: Call,
-    row: int,
-    pace: SliceCount,
-) -> Generator[None, None, Any | None]:
-    """A topic with its partitions; None: it was deleted meanwhile."""
-    image = context.cache.image
-    name, topic_id = image.topic_name(row), image.topic_id(row) or NO_ID
-    topic = kind.MetadataResponseTopic(name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS, partitions=[])
-    partitions = _Packed(topic.partitions, call.api_version)
-    for partition in image.topic_partitions(row):
-        partitions.entries.append(_partition(context, kind, call, partition))
-        if pace.over():
-            partitions.pack()
-            yield
-            if image.topic_by_id(topic_id) != row:
-                return None
-    if call.api_version >= 8 and request.include_topic_authorized_operations:
-        topic.topic_authorized_operations = context.authorizer.operations(call, Resource.TOPIC, name)
-    return topic
-
-
-def _partition(
-    context: ClusterView, kind: "type[MetadataResponse]", call: Call, row: int
-) -> "MetadataResponse.MetadataResponsePartition":
-    # A leader that is fenced or absent is no leader to a client, and its replica counts as offline.
-    image, alive = context.cache.image, context.cluster.unfenced
-    leader, replicas = image.leader(row), image.replicas(row)
-    error = ErrorCode.NONE
-    if leader not in alive:
-        leader, error = -1, ErrorCode.LEADER_NOT_AVAILABLE
-    elif context.cache.endpoint(leader, call.listener_name) is None:
-        leader = -1
-        error = (
-            ErrorCode.LISTENER_NOT_FOUND if call.api_version >= LISTENER_ERROR_FROM else ErrorCode.LEADER_NOT_AVAILABLE
-        )
-    return kind.MetadataResponsePartition(
-        error_code=error,
-        partition_index=image.number(row),
-        leader_id=leader,
-        leader_epoch=image.leader_epoch(row),
-        replica_nodes=list(replicas),
-        isr_nodes=list(image.isr(row)),
-        offline_replicas=[replica for replica in replicas if replica not in alive],
-    )

@@ -100,6 +100,32 @@ class Authorizer:
         may = self._may if self.enabled else lambda *_: True
         return sum(1 << one for one in OPERATIONS[resource] if may(call, one, resource, name))
 
+    def beside_own_rules(
+        self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME
+    ) -> tuple[bool, bool, bool]:
+        """Whether the principal may do that to every resource that fares as this one up to `RuleIndex.alike_until`: to those
+        without rules of their own names; and to those that have some, for others than this principal. And whether rules say
+        so: else it holds for every name, whatever its rules."""
+        if not self.enabled or call.principal in self._super_users:
+            return True, True, False
+        rules, who, host = self._rules(), call.principal, call.client_host
+        if named(who) is not None:
+            let_in = self._let_in_as_node(call, operation, resource)
+            if let_in is not None:
+                return let_in, let_in, False
+        verdict = rules.decide(who, host, operation, resource, name, own=False)
+        return (self._open, False, True) if verdict is None else (verdict, verdict, True)
+
+    @property
+    def rules(self) -> RuleIndex:
+        """The rules as they are now."""
+        return self._rules()
+
+    @property
+    def tells_allowed(self) -> bool:
+        """Whether the log has a line about each name that somebody is shown."""
+        return self.enabled and self._tells_allowed
+
     def allowed_names(
         self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]
     ) -> Generator[None, None, set[str]]:
@@ -183,6 +209,14 @@ class Authorizer:
         return self._open if verdict is None else verdict
 
     def _node_may(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
+        let_in = self._let_in_as_node(call, operation, resource)
+        if let_in is not None:
+            return let_in
+        verdict = self._rules().decide(call.principal, call.client_host, operation, resource, name)
+        return self._open if verdict is None else verdict
+
+    def _let_in_as_node(self, call: Call, operation: Operation, resource: Resource) -> bool | None:
+        """Whether a node may do that to any resource of that kind; None: the rules of the resource say it."""
         rules, who, host = self._rules(), call.principal, call.client_host
         if self.shuts_out(who, host):
             return False
@@ -192,8 +226,7 @@ class Authorizer:
             let_in = rules.decide(who, host, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
             if self._open if let_in is None else let_in:
                 return True
-        verdict = rules.decide(who, host, operation, resource, name)
-        return self._open if verdict is None else verdict
+        return None
 
 
 def _line(name: str) -> str:

@@ -26,6 +26,7 @@ from actors.node.roles.broker.lifecycle.topic_creation import TopicCreation
 from actors.node.roles.broker.log.log_dir_moves import LogDirMoves
 from actors.node.roles.broker.log.log_manager import LogManager
 from actors.node.roles.broker.metadata.pushed_metadata import PushedMetadata
+from actors.node.roles.broker.metadata.topic_lists import TopicLists
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.quotas.client_quotas import ClientQuotas
 from actors.node.roles.broker.replication.appends import Appends
@@ -48,6 +49,7 @@ class BrokerParts:
     def __init__(self, runtime: Runtime, requests: RequestChannel, channels: Channels, storage: Storage) -> None:
         config, value = runtime.config, runtime.config.value
         self.cache = MetadataCache(config)
+        self.topic_lists = TopicLists(runtime, requests)
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.recently_fenced = RecentlyFenced()
         self.driving = Driving()

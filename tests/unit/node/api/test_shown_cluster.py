@@ -13,7 +13,7 @@ from actors.metadata.ops import BrokerSet, EndPoint, PartitionsSet, TopicSet
 from actors.node.runtime.answers import Close, Sliced
 from actors.node.runtime.calls import Call, Listener
 from actors.settings.listeners import ListenerConfig
-from actors.wire.messages import message
+from actors.wire.messages import decode_exact, encode, message
 from tests.served import TABLE
 from tests.unit.controller.cluster import Cluster
 
@@ -57,12 +57,14 @@ class Controller:
         )
 
     def ask(self, key: int, request: Any, version: int) -> Any:
-        """The answer; its slices are run."""
+        """The answer, through its bytes; its slices are run."""
         call = CALL._replace(api_key=key, api_version=version)
         answer = TABLE[Listener.BRIDGE, key].handler(self.context, request, call)
         while isinstance(answer, Sliced):
             answer = answer.again()
-        return answer if isinstance(answer, Close) or answer is None else answer.reply
+        if isinstance(answer, Close) or answer is None:
+            return answer
+        return decode_exact(type(answer.reply), version, encode(answer.reply, version))
 
 
 def test_metadata_names_the_brokers_and_the_controller_itself() -> None:
@@ -88,6 +90,7 @@ def test_a_broker_of_rayft_names_the_controller_where_its_clients_reach_it(key: 
         recently_fenced=RecentlyFenced(),
         suspected_leaders=SimpleNamespace(now=lambda now_ms: ()),
         driving=SimpleNamespace(controller=driver),
+        cluster=SimpleNamespace(unfenced={}),
     )
     request = message("MetadataRequest")(topics=[]) if key == 3 else message("DescribeClusterRequest")()
     call = CALL._replace(

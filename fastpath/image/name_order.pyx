@@ -1,0 +1,173 @@
+"""Names in order, each with a row: kept in order while names come and go, and readable as an earlier generation had them.
+
+This file alone decides how names that come one by one stay sorted. They lie in pages of at most 1,024; a page that is full
+is divided, one that is empty is dropped. So a new name costs two binary searches and the moving of a page's pointers,
+however many names there are, and names that come in order fill their pages. The order is that of code points, as of `sorted`.
+
+A page that a pinned generation can see is copied before it is written (fastpath/image/copy_on_write.pyx has the rule).
+"""
+
+from libc.string cimport memcpy, memmove
+
+cdef extern from "Python.h":
+    int PyUnicode_Compare(object, object) except? -1
+
+
+cdef class NamePage:
+    """A run of names."""
+
+    def __init__(self, list names):
+        self.names = names
+
+
+cdef Py_ssize_t place_in(list names, str name) noexcept:
+    """The place of the first name that is not below `name`."""
+    cdef Py_ssize_t low = 0, high = len(names), middle
+    while low < high:
+        middle = (low + high) // 2
+        if PyUnicode_Compare(names[middle], name) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef class NameOrder:
+    """Names and their rows. Only the owner writes."""
+
+    def __init__(self, Generations generations):
+        self.pages = []
+        self.stamps = []
+        self.generations = generations
+        self.size = 0
+
+    def __len__(self):
+        return self.size
+
+    cdef Py_ssize_t page_of(self, str name) noexcept:
+        """The last page that begins at or below `name`; the first one if all begin above it."""
+        cdef Py_ssize_t low = 0, high = len(self.pages), middle
+        if high and PyUnicode_Compare((<NamePage>self.pages[high - 1]).names[0], name) <= 0:
+            return high - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if PyUnicode_Compare((<NamePage>self.pages[middle]).names[0], name) <= 0:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    cdef NamePage writable(self, Py_ssize_t page):
+        cdef NamePage old = <NamePage>self.pages[page], copy
+        if <long>self.stamps[page] > self.generations.pinned:
+            return old
+        copy = NamePage(list(old.names))
+        memcpy(copy.rows, old.rows, sizeof(copy.rows))
+        self.pages[page] = copy
+        self.stamps[page] = self.generations.current
+        return copy
+
+    cpdef object get(self, str name):
+        """The row of a name, or None."""
+        cdef NamePage page
+        cdef Py_ssize_t at
+        if not self.pages:
+            return None
+        page = <NamePage>self.pages[self.page_of(name)]
+        at = place_in(page.names, name)
+        if at < len(page.names) and PyUnicode_Compare(page.names[at], name) == 0:
+            return page.rows[at]
+        return None
+
+    cpdef int put(self, str name, object row) except -1:
+        """Give a name a row, a number from 0 to 2^31 - 1; None takes the name out. Taking out one that is not there does
+        nothing."""
+        cdef NamePage page, right
+        cdef Py_ssize_t index, at, half
+        cdef int32_t value = -1 if row is None else row
+        if not self.pages:
+            if row is None:
+                return 0
+            page = NamePage([name])
+            page.rows[0] = value
+            self.pages.append(page)
+            self.stamps.append(self.generations.current)
+            self.size = 1
+            return 0
+        index = self.page_of(name)
+        page = <NamePage>self.pages[index]
+        at = place_in(page.names, name)
+        if at < len(page.names) and PyUnicode_Compare(page.names[at], name) == 0:
+            page = self.writable(index)
+            if row is not None:
+                page.rows[at] = value
+                return 0
+            del page.names[at]
+            memmove(page.rows + at, page.rows + at + 1, (len(page.names) - at) * sizeof(int32_t))
+            self.size -= 1
+            if not page.names:
+                del self.pages[index], self.stamps[index]
+            return 0
+        if row is None:
+            return 0
+        if len(page.names) == NAMES:
+            # Behind the last name of all a page begins, so that names that come in order leave no page half empty.
+            half = NAMES if at == NAMES and index == len(self.pages) - 1 else NAMES // 2
+            right = NamePage(page.names[half:])
+            memcpy(right.rows, page.rows + half, (NAMES - half) * sizeof(int32_t))
+            if half < NAMES:
+                page = self.writable(index)
+                del page.names[half:]
+            self.pages.insert(index + 1, right)
+            self.stamps.insert(index + 1, self.generations.current)
+            if at >= half:
+                index, at = index + 1, at - half
+        page = self.writable(index)
+        memmove(page.rows + at + 1, page.rows + at, (len(page.names) - at) * sizeof(int32_t))
+        page.rows[at] = value
+        page.names.insert(at, name)
+        self.size += 1
+        return 0
+
+    def following(self, str first, Py_ssize_t most, bint behind=False):
+        """Up to `most` pairs (name, row) from the name `first` on, or `behind` it, in order. They cost by what is returned."""
+        cdef NamePage page
+        cdef Py_ssize_t index, at
+        found = []
+        if not self.pages:
+            return found
+        index = self.page_of(first)
+        at = place_in((<NamePage>self.pages[index]).names, first)
+        while index < len(self.pages) and len(found) < most:
+            page = <NamePage>self.pages[index]
+            while at < len(page.names) and len(found) < most:
+                if not (behind and not found and page.names[at] == first):
+                    found.append((page.names[at], page.rows[at]))
+                at += 1
+            index, at = index + 1, 0
+        return found
+
+    cpdef NameOrder frozen(self):
+        """The order as it is now. Take a generation before, and release it when the copy is not used any more."""
+        cdef NameOrder copy = NameOrder.__new__(NameOrder)
+        copy.pages = list(self.pages)
+        copy.stamps = self.stamps
+        copy.size = self.size
+        return copy
+
+    def thawed(self, Generations generations):
+        """An order that can be written, over the pages of this frozen one; as `PagedList.thawed`."""
+        cdef NameOrder copy = self.frozen()
+        copy.stamps = [0] * len(self.pages)
+        copy.generations = generations
+        return copy
+
+    def check(self):
+        """Assert the invariants."""
+        cdef NamePage page
+        names = []
+        assert len(self.stamps) == len(self.pages)
+        for page in self.pages:
+            assert 0 < len(page.names) <= NAMES
+            names.extend(page.names)
+        assert names == sorted(set(names)) and len(names) == self.size
