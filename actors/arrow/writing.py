@@ -112,8 +112,14 @@ class Writing:
         """How many batches were too large for the topic when that was looked at last."""
         self._has_begun = False
 
+    @property
+    def held_bytes(self) -> int:
+        """The size of what was taken and is not acknowledged."""
+        return self._held_bytes + (self._batches.open_bytes if self._batches is not None else 0)
+
     def begin(self) -> None:
-        """Look for the topic, and begin a transaction if the config has a transactional.id. Raises ClientError."""
+        """Look for the topic, and begin a transaction if the config has a transactional.id and none is open. Raises
+        ClientError."""
         kafka, config = self._kafka, self._kafka.config
         found = kafka.run(describe([self._topic]))[self._topic]
         self._id = found.id
@@ -127,7 +133,10 @@ class Writing:
         self._batches = Batches(
             len(numbers), min(config.batch_bytes, largest), largest, codec, led[start:] + led[:start]
         )  # fmt: skip
-        kafka.run(self._producer.introduce() if config.transactional_id is None else self._producer.begin())
+        if config.transactional_id is None:
+            kafka.run(self._producer.introduce())
+        elif not self._producer.in_transaction:
+            kafka.run(self._producer.begin())
         self._has_begun = True
         self._left_us = now_us()
 

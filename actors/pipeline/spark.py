@@ -24,8 +24,10 @@ from pyspark.sql.types import StructType
 
 from actors.import_path import SAFE_PATH, python_path
 from actors.pipeline.query import is_by_address, query
+from actors.pipeline.sink.options import target
 from actors.pipeline.spark_readers import FilteringTopicsReader, TopicsReader
 from actors.pipeline.spark_streams import TopicsStream
+from actors.pipeline.spark_writers import TopicsStreamWriter, TopicsWriter, opened
 from actors.replay.columns.topics import schema
 from actors.replay.java import Unfit, java_home
 from actors.replay.spark import PUSHDOWN_CONF, Files, chosen
@@ -45,6 +47,13 @@ buffers need neither check, and without these options both run for every value o
 class Rayft(Files):
     """The data source `rayft` of Spark."""
 
+    _was_sent = False
+    """Whether this source came from another program of Spark."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state that other programs are sent."""
+        return self.__dict__ | {"_was_sent": True}
+
     def schema(self) -> StructType:
         """The schema of the columns that the options ask for."""
         if not is_by_address(self.options):
@@ -62,6 +71,19 @@ class Rayft(Files):
         if not is_by_address(self.options):
             return super().streamReader(schema)
         return TopicsStream(query(self.options, stream=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> api.DataSourceWriter:
+        """The writer of a job, which opens its sink now."""
+        found = target(self.options)
+        if overwrite:
+            raise ValueError("a topic cannot be written anew: write mode('append')")
+        return TopicsWriter(found, opened(found), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> api.DataSourceStreamWriter:
+        """The writer of a batch of a query. The program that sends it to tasks opens the sink; the one that decides the
+        batch was sent this source."""
+        found = target(self.options)
+        return TopicsStreamWriter(found, None if self._was_sent else opened(found), schema)
 
 
 def _version(text: str = pyspark.__version__) -> tuple[int, ...]:

@@ -259,6 +259,7 @@ MORE: dict[str, set[str]] = {
     "actors.pipeline.spark": {"pyspark"},
     "actors.pipeline.spark_readers": {"pyspark"},
     "actors.pipeline.spark_streams": {"pyspark"},
+    "actors.pipeline.spark_writers": {"pyspark"},
     "actors.command.output.tables": {"rich"},
 }
 PAGE = ROOT / "docs" / "design.md"

@@ -182,6 +182,16 @@ class Producer:
         """Whether a transaction was begun that is neither committed nor aborted."""
         return self._in_transaction
 
+    @property
+    def producer_id(self) -> int:
+        """The producer id; -1: there is none yet."""
+        return self._id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the producer id; -1: there is none yet."""
+        return self._epoch
+
     # ---- batches
 
     def introduce(self) -> Steps[None]:

@@ -1,12 +1,14 @@
-"""The records of a fetch, one by one, for commands that print them: of every codec, without control batches, and without
-what aborted transactions wrote (`committed.py`)."""
+"""The records of a fetch, one by one, for those who want few: of every codec, without control batches, and without what
+aborted transactions wrote (`committed.py`). And one record as a batch."""
 
 from collections.abc import Iterator
 
 from actors.client.committed import Committed
 from actors.client.errors import ClientError
 from actors.client.operations.fetching import Fetched
+from actors.client.properties import CODECS
 from fastpath.records import batch as batches
+from fastpath.records.builder import Builder
 
 
 def records(found: Fetched, check_crcs: bool = True) -> Iterator[batches.Record]:
@@ -25,3 +27,10 @@ def records(found: Fetched, check_crcs: bool = True) -> Iterator[batches.Record]
                         yield record
     except batches.CorruptBatch as error:
         raise ClientError(f"partition {found.topic}/{found.partition} at offset {offset}: {error.reason}") from None
+
+
+def batch(key: bytes | None, value: bytes | None, timestamp_ms: int, codec: str = "none") -> bytearray:
+    """One record as a batch that a producer sends. `codec`: a compression.type."""
+    builder = Builder(attributes=CODECS.index(codec), timestamp_ms=timestamp_ms)
+    builder.append(key, value)
+    return builder.build()

@@ -18,6 +18,7 @@ CONFIG = {
     "transaction.state.log.num.partitions": "2",
     "transaction.state.log.replication.factor": "2",
     "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "default.replication.factor": "2",
     "log.retention.ms": "-1",  # records have times of long ago
     "group.initial.rebalance.delay.ms": "0",

@@ -1,0 +1,159 @@
+"""A task attempt of a sink: its rows go to topics in a transaction of its own, which it leaves open.
+
+This file alone decides how rows are divided among topics, and which transactional id an attempt takes. Rules:
+
+1. A process that writes has a name of its own, and counts its transactional ids anew with each opening of a sink: so there
+   are about as many as tasks run at once, and none is used twice within an opening. What an opening left open is over when
+   the next one begins.
+2. The columns are those of `rayft.write`, and `topic` where no option says it. The column `timestamp` is left out unless an
+   option says otherwise, as with Spark's own sink: rows that were read from a topic would have the time of then.
+3. A failure aborts the transaction, if brokers can be reached. If not, the driver fences what is left.
+"""
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as compute
+
+from actors.arrow import record_columns
+from actors.arrow.writing import Writing
+from actors.arrow.written import BatchRefused
+from actors.client.errors import ClientError
+from actors.client.operations.producing import Producer
+from actors.client.properties import client_config
+from actors.host.client.blocking import Kafka
+from actors.pipeline.sink.options import Target
+from actors.pipeline.sink.values import Attempt, Grant, task_id
+
+TOPICS_MAX = 200
+"""The most topics of a task: each has batches of its own in memory."""
+
+
+class _Names:
+    """The transactional ids of this process."""
+
+    def __init__(self) -> None:
+        self.process = -1
+        self.worker = ""
+        self.next: dict[str, tuple[int, int]] = {}
+        """Sink -> (opening, the number of the next id)."""
+
+    def take(self, grant: Grant, run: str) -> str:
+        """The next id for an opening of a sink."""
+        if self.process != os.getpid():  # Spark's workers are forks of one process
+            self.process, self.worker, self.next = os.getpid(), uuid.uuid4().hex[:12], {}
+        opening, slot = self.next.get(grant.sink, (-1, 0))
+        slot = slot if opening == grant.opening else 0
+        self.next[grant.sink] = grant.opening, slot + 1
+        return task_id(grant.sink, grant.base_of(run), self.worker, slot)
+
+
+_names = _Names()
+
+
+def write(target: Target, batches: Iterable[pa.RecordBatch], grant: Grant | None, run: str = "") -> Attempt | None:
+    """Write the rows of a task, and wait until brokers have them. With a `grant` they are in a transaction that stays open:
+    returns it, or None if there was no row. Raises ClientError, ValueError."""
+    id = {} if grant is None else {"transactional.id": _names.take(grant, run)}
+    task = _Task(target, Kafka(client_config({**target.settings, **id})))
+    try:
+        try:
+            for batch in batches:
+                task.add(batch)
+            task.finish()
+        except BaseException:
+            task.give_up()
+            raise
+        return task.attempt()
+    finally:
+        task.kafka.close()
+
+
+class _Task:
+    """The writing of one task, to any number of topics."""
+
+    def __init__(self, target: Target, kafka: Kafka) -> None:
+        self.kafka = kafka
+        self._target = target
+        self._producer = Producer(kafka.config)
+        self._writings: dict[str, Writing] = {}
+        self._rows = 0
+        self._is_checked = False
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of a batch."""
+        columns = self._columns(batch)
+        if self._target.topic is not None:
+            self._writing(self._target.topic).add(columns)
+        else:
+            for topic, part in self._divided(batch, columns):
+                self._writing(topic).add(part)
+        self._rows += batch.num_rows
+        held = [one for one in self._writings.values() if one.held_bytes]
+        if len(held) > 1 and sum(one.held_bytes for one in held) > self.kafka.config.buffer_bytes:
+            for one in held:
+                one.finish()
+
+    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        left_out = {"topic"} | ({"timestamp"} if not self._target.timestamp else set())
+        left_out |= {"headers"} if not self._target.headers else set()
+        chosen = batch.select([name for name in batch.schema.names if name not in left_out])
+        if not self._is_checked:
+            record_columns.check(chosen.schema)
+            self._is_checked = True
+        return chosen
+
+    def _divided(self, batch: pa.RecordBatch, columns: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of each topic."""
+        if "topic" not in batch.schema.names:
+            raise ValueError("there is neither a column 'topic' nor the option topic: write one of them")
+        names = batch.column("topic")
+        if names.null_count:
+            row = self._rows + names.is_null().index(True).as_py()
+            raise BatchRefused(f"row {row}: column 'topic' is null: fill it in, or write the option topic", 0, row)
+        found = compute.unique(names)
+        for name in found:
+            one = len(found) == 1
+            yield str(name.as_py()), columns if one else columns.filter(compute.equal(names, name))
+
+    def _writing(self, topic: str) -> Writing:
+        found = self._writings.get(topic)
+        if found is None:
+            if len(self._writings) >= TOPICS_MAX:
+                raise ValueError(f"a task has rows for more than {TOPICS_MAX} topics: repartition them by topic")
+            found = self._writings[topic] = Writing(self.kafka, self._producer, topic)
+            found.begin()
+        return found
+
+    def finish(self) -> None:
+        """Wait until everything is acknowledged."""
+        for one in self._writings.values():
+            one.finish()
+
+    def give_up(self) -> None:
+        """Send nothing more, and abort what is open."""
+        with suppress(ClientError):
+            for one in self._writings.values():
+                one.give_up()
+
+    def attempt(self) -> Attempt | None:
+        """The transaction that is open; None: none is."""
+        counts = tuple(
+            (topic, number, span.count)
+            for topic, one in self._writings.items()
+            for number, span in sorted(one.written.partitions.items())
+        )
+        id = self.kafka.config.transactional_id
+        if id is None or not counts:
+            return None
+        return Attempt(id, self._producer.producer_id, self._producer.epoch, counts)
+
+
+def drained(batches: Iterable[Any]) -> None:
+    """Take rows that were written before: what computes them has to come to its end."""
+    for _ in batches:
+        pass

@@ -1,0 +1,119 @@
+"""Carrying out what the steps of a sink ask for, with a client of the cluster.
+
+This file alone decides which requests an effect of `values.py` is. A driver has two lives in Spark, one that opens a sink
+and one that decides a batch, in programs of their own: nothing is kept here between two pieces of work.
+"""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+from actors.client.errors import NAMES, ClientError, Unspoken
+from actors.client.operations import transactions
+from actors.client.operations.producing import Producer
+from actors.client.properties import client_config
+from actors.host.client.blocking import Kafka, clock_ms
+from actors.pipeline.sink import ledger, values
+from actors.pipeline.sink.steps import Work
+from actors.pipeline.sink.values import Attempt, Seen, SinkFailed
+
+LEDGER = "rayft-sinks"
+"""The ledger's topic, unless the options say otherwise."""
+PINNED = {
+    "isolation.level": "read_committed",
+    "transaction.timeout.ms": "20000",
+    "max.request.size": str(8 << 20),
+    "allow.auto.create.topics": "false",
+}
+"""Settings of a driver's client: a transaction has one record."""
+
+
+class Driver:
+    """The driver of a sink: `with Driver(settings, "orders-v1") as driver: driver.run(opening("orders-v1"))`."""
+
+    def __init__(self, settings: Mapping[str, Any], sink: str, topic: str = LEDGER) -> None:
+        """`settings`: the client's, by Kafka's names. `topic`: the ledger's. Raises ConfigError."""
+        self.kafka = Kafka(client_config({**settings, **PINNED, "transactional.id": values.driver_id(sink)}))
+        self._sink, self._topic = sink, topic
+        self._producer = Producer(self.kafka.config)
+        self._found = False
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kafka.close()
+
+    def run(self, work: Work) -> Any:
+        """Go through the steps of a piece of work. Returns its result. Raises SinkFailed, ClientError."""
+        if not self._found:
+            self.kafka.run(ledger.found(self._topic))
+            self._found = True
+        while work.result is None:
+            effect = work.effect
+            work.take(EFFECTS[type(effect)](self, effect))
+        return work.result
+
+    # ---- effects
+
+    def _claim(self, effect: values.Claim) -> None:
+        self._producer = Producer(self.kafka.config)
+        self.kafka.run(self._producer.begin())
+
+    def _read(self, effect: values.Read) -> values.Record | None:
+        found: values.Record | None = self.kafka.run(ledger.newest(self._topic, self._sink, self.kafka.config))
+        return found
+
+    def _write(self, effect: values.Write) -> SinkFailed | None:
+        batch = ledger.batch_of(self._sink, effect.record, clock_ms())
+        producer = self._producer
+        try:
+            if not producer.in_transaction:
+                self.kafka.run(producer.begin())
+            (placed,) = self.kafka.run(producer.send([((self._topic, ledger.PARTITION), batch)]))
+            if isinstance(placed, ClientError):
+                raise placed
+            self.kafka.run(producer.commit())
+        except ClientError as error:
+            return SinkFailed(f"the ledger, topic {self._topic}, cannot be written: {error}", error.code)
+        return None
+
+    def _inspect(self, effect: values.Inspect) -> dict[str, Seen]:
+        try:
+            told = self.kafka.run(transactions.described([one.id for one in effect.attempts]))
+        except Unspoken:  # before Kafka 3.0: nobody tells
+            return {one.id: Seen(one.producer_id, one.epoch, True, None) for one in effect.attempts}
+        now_ms = clock_ms()
+        return {id: _seen(one, now_ms) for id, one in told.items()}
+
+    def _commit(self, effect: values.Commit) -> tuple[tuple[Attempt, str], ...]:
+        told = self.kafka.run(transactions.committed([one[:3] for one in effect.attempts]))
+        return tuple((one, NAMES[told[one.id]]) for one in effect.attempts if told[one.id])
+
+    def _list(self, effect: values.List) -> tuple[str, ...]:
+        try:
+            told = self.kafka.run(transactions.listed())
+        except Unspoken:
+            return ()
+        return tuple(sorted(id for id in told if values.base_of(id, self._sink) is not None))
+
+    def _fence(self, effect: values.Fence) -> None:
+        self.kafka.run(transactions.fenced(effect.ids))
+
+
+EFFECTS: dict[type, Callable[[Driver, Any], Any]] = {
+    values.Claim: Driver._claim,
+    values.Read: Driver._read,
+    values.Write: Driver._write,
+    values.Inspect: Driver._inspect,
+    values.Commit: Driver._commit,
+    values.List: Driver._list,
+    values.Fence: Driver._fence,
+}
+
+
+def _seen(one: transactions.Described, now_ms: int) -> Seen:
+    left_ms = one.started_ms + one.timeout_ms - now_ms if one.started_ms >= 0 else None
+    return Seen(one.producer_id, one.producer_epoch, one.state == transactions.ONGOING, left_ms, one.timeout_ms)

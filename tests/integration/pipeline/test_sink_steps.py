@@ -1,0 +1,288 @@
+"""The protocol of sinks on real brokers of both kinds, without Spark: a driver that ends at each step, and bad input."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+import rayft
+from actors.client.errors import ClientError
+from actors.client.operations import transactions
+from actors.pipeline.sink import attempts, driver, steps
+from actors.pipeline.sink.driver import EFFECTS, Driver
+from actors.pipeline.sink.options import Target, target
+from actors.pipeline.sink.values import Attempt, Grant, Overtaken, RowsLost, SinkFailed
+from tests.integration.pipeline.conftest import Topics
+
+pytestmark = [pytest.mark.timeout(600)]
+ROWS = [f"row {n}" for n in range(40)]
+EFFECTS_OF_A_BATCH = 12
+"""Opening a sink for the first time, and deciding a batch in which there is a loser."""
+
+
+class Ended(Exception):
+    """The driver has ended."""
+
+
+class Sink:
+    """A sink for a topic of its own."""
+
+    def __init__(self, topics: Topics, name: str) -> None:
+        self.topic = topics.make(name, 3)
+        self.servers, self.id = topics.servers, name
+        self.ledger = f"ledger-{name}"
+
+    def target(self, **options: str) -> Target:
+        own = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, "sinkId": self.id, "ledger": self.ledger}
+        return target(own | {name.replace("__", "."): text for name, text in options.items()})
+
+    def driver(self) -> Driver:
+        return Driver(self.target().settings, self.id, self.ledger)
+
+    def open(self, **options: Any) -> Grant:
+        with self.driver() as one:
+            grant: Grant = one.run(steps.opening(self.id, **options))
+            return grant
+
+    def write(self, grant: Grant, rows: list[str], run: str = "run", **options: str) -> Attempt:
+        found = attempts.write(self.target(**options), [table(rows)], grant, run)
+        assert found is not None
+        return found
+
+    def decide(self, grant: Grant, batch: int, chosen: list[Attempt], run: str = "run") -> Any:
+        with self.driver() as one:
+            return one.run(steps.deciding(grant, batch, tuple(chosen), "q", run))
+
+    def batch(self, batch: int, cut: int, run: str, rows: list[str] = ROWS) -> None:
+        """Write a batch in some tasks, the first of which has a second attempt that is not chosen."""
+        grant = self.open()
+        if batch <= grant.decided:
+            return
+        chosen = [self.write(grant, rows[number::cut], run) for number in range(cut)]
+        self.write(grant, rows[0::cut], run)
+        self.decide(grant, batch, chosen, run)
+
+    def rows(self) -> Counter[str]:
+        """The rows that readers of committed records see."""
+        found = rayft.read(
+            self.servers, self.topic, columns=["value"], config={"isolation.level": "read_committed"}
+        ).read_all()
+        return Counter(one.decode() for one in found["value"].to_pylist())
+
+    def open_transactions(self) -> set[str]:
+        with self.driver() as one:
+            told: set[str] = one.kafka.run(transactions.listed())
+        return {id for id in told if f"/{self.id}/" in id}
+
+
+def table(rows: list[str]) -> pa.RecordBatch:
+    return pa.record_batch({"key": rows, "value": rows})
+
+
+@pytest.fixture
+def sink(topics: Topics, name: str) -> Sink:
+    return Sink(topics, name)
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], list[str]]]:
+    """Let the n-th effect end the driver, before the brokers are asked or behind it."""
+
+    def plan(last: int, behind: bool) -> list[str]:
+        told: list[str] = []
+        for kind, carry_out in list(EFFECTS.items()):
+
+            def counted(own: Driver, effect: Any, carry_out: Any = carry_out) -> Any:
+                told.append(type(effect).__name__)
+                if len(told) == last and not behind:
+                    raise Ended
+                answer = carry_out(own, effect)
+                if len(told) == last:
+                    raise Ended
+                return answer
+
+            monkeypatch.setitem(EFFECTS, kind, counted)
+        return told
+
+    yield plan
+
+
+@pytest.mark.parametrize(
+    "steps_", [(8, 9), pytest.param(range(1, EFFECTS_OF_A_BATCH + 1), marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_a_driver_that_ends_at_any_step_is_followed_by_one_that_cuts_the_batch_otherwise(
+    topics: Topics, name: str, ends: Callable[[int, bool], list[str]], monkeypatch: pytest.MonkeyPatch, steps_: Any
+) -> None:
+    for last in steps_:
+        for behind in (False, True):
+            sink = Sink(topics, f"{name}-{last}-{behind}".lower())
+            with monkeypatch.context():
+                told = ends(last, behind)
+                with pytest.raises(Ended):
+                    sink.batch(0, 2, "one")
+            monkeypatch.undo()
+            sink.batch(0, 3, "two")
+            sink.batch(1, 1, "two", ["last"])
+            assert sink.rows() == Counter([*ROWS, "last"]), f"ended at {told}"
+            assert not sink.open_transactions(), f"ended at {told}"
+    told = ends(1 << 30, False)
+    Sink(topics, f"{name}-whole").batch(0, 2, "one")
+    assert len(told) == EFFECTS_OF_A_BATCH, told
+
+
+def test_a_transaction_that_ends_behind_the_decision_is_told_with_batch_and_partitions(
+    sink: Sink, ends: Callable[[int, bool], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grant = sink.open()
+    chosen = [sink.write(grant, ROWS[:20]), sink.write(grant, ROWS[20:])]
+    with monkeypatch.context():
+        ends(4, True)
+        with pytest.raises(Ended):
+            sink.decide(grant, 7, chosen)
+    monkeypatch.undo()
+    with sink.driver() as one:
+        one.kafka.run(transactions.fenced([chosen[1].id]))  # as its brokers do when its time is over
+    words = (
+        rf"batch 7 was decided, and 1 of its 2 transactions .* 20 rows are not in {sink.topic}/0 .*acceptLostBatch=7"
+    )
+    with pytest.raises(RowsLost, match=words):
+        sink.open()
+    assert sink.rows() == Counter(ROWS[:20])
+    assert sink.open(accepted=7).decided == 7
+
+
+def test_a_transaction_whose_time_is_over_is_not_decided(sink: Sink) -> None:
+    grant = sink.open()
+    attempt = sink.write(grant, ROWS, kafka__transaction__timeout__ms="1000")
+    while sink.open_transactions():
+        pass
+    with pytest.raises(SinkFailed, match="has ended before batch 0 was decided: nothing of the batch is written"):
+        sink.decide(grant, 0, [attempt])
+    with sink.driver() as one:
+        assert one.run(steps.giving_up(grant, 0, "q")) == steps.ABORTED
+    sink.batch(0, 1, "two")
+    assert sink.rows() == Counter(ROWS)
+
+
+def test_the_second_driver_of_a_sink_overtakes_the_first(sink: Sink) -> None:
+    first = sink.open()
+    attempt = sink.write(first, ROWS, "one")
+    second = sink.open()
+    assert not sink.open_transactions(), "what the first had open is aborted"
+    with pytest.raises(Overtaken, match="another query or job has begun to write with this sinkId"):
+        sink.decide(first, 0, [attempt], "one")
+    sink.decide(second, 0, [sink.write(second, ROWS, "two")], "two")
+    assert sink.rows() == Counter(ROWS)
+
+
+def test_several_topics_keys_headers_and_times(sink: Sink, topics: Topics, name: str) -> None:
+    other = topics.make(f"{name}-b", 2)
+    rows = pa.record_batch({
+        "topic": [sink.topic, other, other], "value": ["a", None, "c"], "key": ["k", "l", None],
+        "headers": pa.array([[("h", b"1"), ("h", b"2")], None, []], pa.map_(pa.string(), pa.binary())).cast(
+            pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        ),
+        "timestamp": pa.array([1000, 2000, 3000], pa.timestamp("us", "UTC")),
+    })  # fmt: skip
+    grant = sink.open()
+    own = sink.target(includeTimestamp="true")._replace(topic=None)
+    attempt = attempts.write(own, [rows], grant)
+    assert attempt is not None and {one[0] for one in attempt.counts} == {sink.topic, other}
+    sink.decide(grant, 0, [attempt])
+    names = ["topic", "key", "value", "headers", "timestamp"]
+    found = rayft.read(sink.servers, [sink.topic, other], columns=names, config={"isolation.level": "read_committed"})
+    read = {bytes(one["key"] or b""): one for one in found.read_all().to_pylist()}
+    assert {key: (one["topic"], one["value"], one["timestamp"].microsecond) for key, one in read.items()} == {
+        b"k": (sink.topic, b"a", 1000), b"l": (other, None, 2000), b"": (other, b"c", 3000)
+    }  # fmt: skip
+    assert read[b"k"]["headers"] == [{"key": "h", "value": b"1"}, {"key": "h", "value": b"2"}]
+
+
+# ---- bad input
+
+
+def test_bad_rows_and_topics_are_one_error_each_and_leave_nothing(sink: Sink) -> None:
+    grant = sink.open()
+    for columns, topic, words in (
+        ({"value": ["a"], "partition": [3]}, sink.topic, "column 'partition' says 3, and topic .* has 3 partitions"),
+        ({"value": ["a"], "partition": [-1]}, sink.topic, "column 'partition' says -1"),
+        ({"value": ["a", "b"], "partition": pa.array([0, None], pa.int32())}, sink.topic, "'partition' is null"),
+        ({"value": ["a", "b"], "topic": [sink.topic, None]}, None, "row 1: column 'topic' is null"),
+        ({"value": ["a"]}, None, "neither a column 'topic' nor the option topic"),
+        ({"key": ["a"]}, sink.topic, "there is no column 'value'"),
+        ({"value": ["a"], "keys": ["a"]}, sink.topic, "column 'keys' is none of a record's"),
+        ({"value": [1]}, sink.topic, "column 'value' is of type int64"),
+        ({"value": ["a"]}, "there-is-none", "topic there-is-none does not exist"),
+    ):
+        own = sink.target()._replace(topic=topic)
+        with pytest.raises((ClientError, ValueError), match=words):
+            attempts.write(own, [pa.record_batch(columns)], grant)
+    assert not sink.open_transactions()
+    assert attempts.write(sink.target(), [], grant) is None
+    assert not sink.rows()
+
+
+def test_a_ledger_that_cannot_be_read_is_no_empty_one(sink: Sink, topics: Topics) -> None:
+    sink.batch(3, 1, "one")
+    record = {
+        "layout": 1,
+        "state": "done",
+        "opening": 1,
+        "batch": 3,
+        "query": "q",
+        "run": "",
+        "base": 1,
+        "attempts": [],
+    }
+    for value, words in (
+        (json.dumps(record | {"layout": 0}), "has layout 0, and this rayft reads 1"),
+        (json.dumps(record | {"layout": 2}), "has layout 2, and this rayft reads 1"),
+        ("{", "cannot be read: something else has written to the ledger's topic"),
+        (json.dumps(record | {"state": "half"}), "cannot be read"),
+        (json.dumps(record | {"batch": "3"}), "cannot be read"),
+        (json.dumps(record | {"attempts": [["a", 1]]}), "cannot be read"),
+    ):
+        producer = Producer({"bootstrap.servers": sink.servers})
+        producer.produce(sink.ledger, value, sink.id)
+        assert producer.flush(30) == 0
+        with pytest.raises(SinkFailed, match=words):
+            sink.open()
+    producer.produce(sink.ledger, json.dumps(record | {"opening": 9}), sink.id)
+    assert producer.flush(30) == 0
+    assert sink.open().opening == 10
+
+
+def test_a_topic_that_is_not_compacted_is_no_ledger(sink: Sink, topics: Topics) -> None:
+    topics.make(sink.ledger, 1)
+    with pytest.raises(SinkFailed, match=f"topic {sink.ledger} has cleanup.policy=delete"):
+        sink.open()
+
+
+def test_a_record_is_found_behind_many_of_others(sink: Sink, topics: Topics) -> None:
+    sink.batch(0, 1, "one")
+    producer = Producer({"bootstrap.servers": sink.servers})
+    for number in range(3000):
+        producer.produce(sink.ledger, "{", f"{sink.id}-{number}")
+    assert producer.flush(60) == 0
+    assert sink.open().decided == 0
+
+
+def test_an_open_transaction_of_another_sink_is_waited_for(sink: Sink) -> None:
+    """What lies behind it cannot be read yet, and would be taken for nothing."""
+    with sink.driver() as one, Driver(sink.target().settings, "another", sink.ledger) as other:
+        one.run(steps.opening(sink.id))
+        other.kafka.run(other._producer.begin())
+        record = driver.ledger.Record(steps.State.OPEN, 1, -1, "", "", 0)
+        batch = driver.ledger.batch_of("another", record, 0)
+        other.kafka.run(other._producer.send([((sink.ledger, 0), batch)]))
+        reading = one.kafka.start(driver.ledger.newest(sink.ledger, sink.id, one.kafka.config))
+        for _ in range(20):
+            one.kafka.step(0.05)
+        assert not reading.done
+        other.kafka.run(other._producer.commit())
+        found = one.kafka.wait(reading)
+        assert found is not None and found.opening == 1

@@ -1,0 +1,84 @@
+"""The form of a sink's record in the ledger, and what is refused; which transactional ids a process takes."""
+
+import json
+
+import pytest
+
+from actors.pipeline.sink import attempts, ledger
+from actors.pipeline.sink.values import Attempt, Grant, Record, SinkFailed, State, base_of, task_id
+
+RECORD = Record(
+    State.DECIDED, 7, 41, "q", "r", 3, (Attempt(task_id("s", 3, "w", 0), 1007, 4, (("out", 0, 120), ("out", 1, 118))),)
+)  # fmt: skip
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    value = ledger.value_of(RECORD)
+    assert json.loads(value) == {
+        "layout": 1, "state": "decided", "opening": 7, "batch": 41, "query": "q", "run": "r", "base": 3,
+        "attempts": [["rayft-sink/s/3/w/0", 1007, 4, [["out", 0, 120], ["out", 1, 118]]]],
+    }  # fmt: skip
+    assert ledger.record_of("s", value) == RECORD
+    assert ledger.record_of("s", ledger.value_of(RECORD._replace(attempts=()))).attempts == ()
+
+
+@pytest.mark.parametrize("layout", [0, 2])
+def test_a_record_of_another_layout_is_refused(layout: int) -> None:
+    value = json.dumps({"layout": layout, "anything": 1}).encode()
+    with pytest.raises(SinkFailed, match=f"record of sink s has layout {layout}, and this rayft reads 1"):
+        ledger.record_of("s", value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layout": "1"}, {"layout": None}, {"state": "half"}, {"opening": "7"}, {"opening": True}, {"batch": 1.0},
+        {"query": None}, {"run": 1}, {"base": None}, {"attempts": None}, {"attempts": [["a", 1]]},
+        {"attempts": [["a", 1, 2, [["out", 0]]]]}, {"attempts": [["a", "1", 2, []]]}, {"attempts": [[1, 1, 2, []]]},
+        {"attempts": [["a", 1, 2, [["out", "0", 1]]]]},
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_refused(change: dict[str, object]) -> None:
+    value = json.dumps(json.loads(ledger.value_of(RECORD)) | change).encode()
+    with pytest.raises(SinkFailed, match="record of sink s cannot be read"):
+        ledger.record_of("s", value)
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000, b"{}"])
+def test_bytes_that_are_no_record_are_refused(value: bytes) -> None:
+    with pytest.raises(SinkFailed, match="record of sink s cannot be read"):
+        ledger.record_of("s", value)
+
+
+def test_a_batch_of_too_many_tasks_is_refused_before_it_is_decided() -> None:
+    one = RECORD.attempts[0]
+    many = RECORD._replace(attempts=(one,) * (ledger.RECORD_BYTES_MAX // 60))
+    with pytest.raises(SinkFailed, match="are too many for one batch of a sink: repartition it into fewer"):
+        ledger.value_of(many)
+
+
+def test_ids_are_counted_anew_with_each_opening_of_a_sink() -> None:
+    names = attempts._Names()
+    first = Grant("s", 7, 40, "q", "r", 3)
+    taken = [names.take(first, "r"), names.take(first, "r"), names.take(first._replace(sink="t"), "r")]
+    assert taken == [
+        task_id("s", 3, names.worker, 0),
+        task_id("s", 3, names.worker, 1),
+        task_id("t", 3, names.worker, 0),
+    ]
+    assert names.take(first._replace(opening=8), "r") == taken[0]
+    assert names.take(first._replace(opening=8), "other") == task_id("s", 8, names.worker, 1)
+    other = attempts._Names()
+    assert other.take(first, "r") != taken[0], "processes have names of their own"
+
+
+@pytest.mark.parametrize(
+    ("id", "base"),
+    [
+        (task_id("s", 12, "w", 0), 12), ("rayft-sink/s", None), ("rayft-sink/st/1/w/0", None),
+        ("x-rayft-sink/s/1/w/0", None),
+        ("rayft-sink/s/w/0", None), ("rayft-sink/s//w/0", None), (f"rayft-sink/s/{'9' * 40}/w/0", None), ("", None),
+    ],
+)  # fmt: skip
+def test_ids_of_others_are_none_of_a_sinks(id: str, base: int | None) -> None:
+    assert base_of(id, "s") == base
