@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from actors.host.cluster.on_processes import Cluster
     from actors.host.cluster_error import ClusterError
     from actors.pipeline import ray, spark
+    from actors.testing.container import KafkaContainer
 
 __version__ = "0.1.0"
 __all__ = [
-    "Cluster", "ClusterError", "Replay", "__version__", "follow", "ray", "read", "replay", "scan", "spark", "write",
+    "Cluster", "ClusterError", "KafkaContainer", "Replay", "__version__", "follow", "ray", "read", "replay", "scan", "spark",
+    "write",
 ]  # fmt: skip
 
 _WHERE = {
     "Cluster": "actors.host.cluster.on_processes",
     "ClusterError": "actors.host.cluster_error",
+    "KafkaContainer": "actors.testing.container",
     "Replay": "actors.arrow.metadata_replay",
     "follow": "actors.arrow.following",
     "read": "actors.arrow.reading",

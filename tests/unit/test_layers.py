@@ -204,6 +204,14 @@ ALLOWED: dict[str, set[str]] = {
         "pyarrow",
     }
     | NODE,
+    "actors.testing": {
+        "actors.testing",
+        "actors.client",
+        "actors.host.client.blocking",
+        "actors.host.cluster",
+        "fastpath.bytes",
+        "fastpath.records",
+    },
     "actors.command.by_address": {
         "actors.authentication.scram",
         "actors.authorization.resources",
@@ -255,6 +263,7 @@ MORE: dict[str, set[str]] = {
     "actors.page.query.answerer": {"duckdb"},
     "actors.page.serve": {"uvicorn"},
     "actors.replay.sql": {"duckdb"},
+    "actors.testing.plugin": {"pytest"},
     "actors.pipeline.ray": {"ray"},
     "actors.pipeline.spark": {"pyspark"},
     "actors.pipeline.spark_readers": {"pyspark"},
@@ -283,7 +292,7 @@ def with_table(text: str) -> str:
 
 WITH_WORLD = (
     "actors.import_path", "actors.host", "actors.replay", "actors.pipeline.ray", "actors.pipeline.spark", "actors.page",
-    "actors.command",
+    "actors.command", "actors.testing",
 )  # fmt: skip
 DOORS = ("actors.command.cli", "rayft")
 """May import everything, lazily."""

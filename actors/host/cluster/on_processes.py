@@ -5,9 +5,11 @@ is a process of its own, so nothing is ever forked from the caller's program, wh
 the supervisor's standard input open, and the cluster ends when that closes.
 """
 
+import asyncio
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -48,14 +50,14 @@ class Cluster:
     >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
     ...     print(cluster.bootstrap_servers)
 
-    `dir`: its directory; None: a new directory that is removed with the cluster. `config`: settings of every node.
-    `host`: the address to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the
-    first controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). `secure`: whether nodes and
-    clients encrypt and say who they are; None: if other machines may reach `host`. `client_settings` is then how a client
-    logs in. An existing directory is
-    started as it is, and arguments that do not fit it are refused. `start_timeout_s`: after this time a start has
-    failed. By default a new cluster has a minute. A cluster with data has a minute and a second for every 10 MiB of it,
-    counted from the last progress of any node, because after a crash all of it may have to be read.
+    It may stand behind `async with` too; its methods wait in the calling thread. `dir`: its directory; None: a new
+    directory that is removed with the cluster. `config`: settings of every node. `host`: the address to bind and advertise
+    (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the first controllers and brokers share processes.
+    `format_level`: metadata.format, 1 or 2 (2). `secure`: whether nodes and clients encrypt and say who they are; None: if
+    other machines may reach `host`. `client_settings` is then how a client logs in. An existing directory is started as it
+    is, and arguments that do not fit it are refused. `start_timeout_s`: after this time a start has failed. By default a
+    new cluster has a minute. A cluster with data has a minute and a second for every 10 MiB of it, counted from the last
+    progress of any node, because after a crash all of it may have to be read.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class Cluster:
         with os.fdopen(durable.private(self.dir / SUPERVISOR_LOG, durable.APPEND), "ab") as log:
             self._log_position = log.seek(0, os.SEEK_END)
             self._process = subprocess.Popen(
-                command + (["--detached"] if self._detached else []),
+                command + (["--detached"] if self._detached else []) + (["--temporary"] if self._temporary else []),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -159,6 +161,14 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    async def __aenter__(self) -> "Cluster":
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
 
     @property
     def running(self) -> bool:
@@ -256,6 +266,7 @@ class Cluster:
         stays stopped until SIGCONT."""
         member = self._plan.member(node_id)
         if not restart:
+            self._held.add(node_id)
             self._command("hold", node_id)
         pid = self.pids[node_id]
         os.kill(pid, number)
@@ -266,12 +277,15 @@ class Cluster:
         """Stop a node in a controlled way, if it runs, and start it again. Returns when it serves."""
         name = self._plan.member(node_id).name
         before = self._pids.get(name)
+        for done in (self._held, self._frozen, self._full):
+            done.discard(node_id)
         self._command("restart", node_id)
         if not self._wait(lambda: self._pids.get(name) not in (None, before) and name in self._ready, timeout_s):
             raise ClusterError(f"node {node_id} did not come back; its log is {self.dir / (name + '.log')}.")
 
     def start_node(self, node_id: int) -> None:
         """Start a node that was killed with `restart=False`. Does not wait."""
+        self._held.discard(node_id)
         self._command("start", node_id)
 
     def wait_ready(self, node_id: int, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -289,6 +303,49 @@ class Cluster:
     def remove_controller(self, id: int) -> None:
         """Take a controller's vote, end it, and remove its directory. Raises ClusterError, ConfigError."""
         local_controllers.remove(self.dir, id)
+
+    def freeze(self, node_id: int) -> None:
+        """Stop a node as if its machine stood still: it answers nobody, and its connections stay open. `thaw` ends it."""
+        self._frozen.add(node_id)
+        self.kill(node_id, signal.SIGSTOP)
+
+    def thaw(self, node_id: int) -> None:
+        """Let a frozen node go on."""
+        self._frozen.discard(node_id)
+        self._signal_again(node_id)
+
+    def fill_disk(self, node_id: int) -> None:
+        """Let each write of a node fail as on a full disk (EFBIG). `free_disk` ends it, and so does a restart."""
+        self._full.add(node_id)
+        limits = resource.prlimit(self.pids[node_id], resource.RLIMIT_FSIZE)
+        resource.prlimit(self.pids[node_id], resource.RLIMIT_FSIZE, (0, limits[1]))
+
+    def free_disk(self, node_id: int) -> None:
+        """Give a node room on its disk again."""
+        self._full.discard(node_id)
+        pid = self.pids.get(node_id)
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+    def heal(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """End what was done to nodes: frozen ones go on, disks have room, those that were killed for good are started.
+        Returns when all of them serve. Raises ClusterError."""
+        for node_id in sorted(self._frozen):
+            self.thaw(node_id)
+        for node_id in sorted(self._full):
+            self.free_disk(node_id)
+        for node_id in sorted(self._held):
+            self.start_node(node_id)
+        for node_id in (*self.controller_ids, *self.broker_ids):
+            self.wait_ready(node_id, timeout_s)
+
+    def _signal_again(self, node_id: int) -> None:
+        pid = self.pids.get(node_id)
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     # ---- inside
 
@@ -323,6 +380,11 @@ class Cluster:
         self._progress_s = 0.0
         """When a node last made progress."""
         self._done: list[tuple[str, int]] = []
+        self._held: set[int] = set()
+        """Nodes that were killed and are not started again."""
+        self._frozen: set[int] = set()
+        self._full: set[int] = set()
+        """Nodes whose writes fail."""
 
     def _part(self, process: "subprocess.Popen[bytes]") -> None:
         """Read the rest of the events of a supervisor that has ended; they say nothing about the next one."""

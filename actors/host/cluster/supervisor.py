@@ -10,7 +10,8 @@ Rules:
    again: at once the first time, then with a growing pause while it keeps ending within ten seconds. Until the cluster
    is ready for the first time, a final end is a failed start, and so are a few other ends, however slow.
 2. Commands come as lines of JSON on standard input. Events go as lines of JSON to standard output. The end of input
-   means that the program that started the cluster is gone: then everything stops, unless the cluster is detached.
+   means that the program that started the cluster is gone: then everything stops, unless the cluster is detached; and
+   where the directory is a temporary one, it is removed, as nobody else will.
 3. Each node that is started again, or is not, gets a line with the reason in the supervisor's log (standard error).
 4. A stop ends the brokers first (controlled shutdown needs controllers), then the rest. A node that takes too long is
    killed.
@@ -26,6 +27,7 @@ import gc
 import json
 import os
 import selectors
+import shutil
 import signal
 import sys
 import time
@@ -69,6 +71,8 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._input = b""
         self._ready_told = False
+        self.is_left = False
+        """Whether the program that started the cluster is gone without having stopped it."""
         self._stopping: Iterator[float] | None = None
         self._stop_due_s = 0.0
         self._kill_due_s = 0.0
@@ -399,6 +403,7 @@ class Supervisor:
         if not data:
             self._selector.unregister(0)
             if not self._detached:
+                self.is_left = self._stopping is None
                 self.stop(STOP_TIMEOUT_S)
             return
         *lines, self._input = (self._input + data).split(b"\n")
@@ -460,6 +465,8 @@ def main(arguments: list[str]) -> int:
         lock.close()
         for child in told.children:
             child.release()
+        if told.is_left and "--temporary" in arguments[1:]:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

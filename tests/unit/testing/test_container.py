@@ -1,0 +1,25 @@
+"""What the variables of an image mean, and what a container that is not started says."""
+
+import pytest
+
+from actors.testing.container import KafkaContainer, broker_settings
+
+
+def test_variables_are_settings_but_for_what_the_cluster_decides() -> None:
+    env = {
+        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false", "KAFKA_LOG_RETENTION_MS": "5", "KAFKA_A___B__C": "d",
+        "KAFKA_ADVERTISED_LISTENERS": "x", "KAFKA_NODE_ID": "7", "KAFKA_HEAP_OPTS": "-Xmx1g", "CLUSTER_ID": "y",
+        "KAFKA_JMX_PORT": "1", "KAFKA_LOG4J_ROOT_LOGLEVEL": "INFO", "KAFKA_LOG_DIRS": "/x",
+    }  # fmt: skip
+    assert broker_settings(env) == {"auto.create.topics.enable": "false", "log.retention.ms": "5", "a_b-c": "d"}
+
+
+def test_what_a_suite_says_of_images_and_networks_is_taken() -> None:
+    one = KafkaContainer("confluentinc/cp-kafka:7.6.0", port=9093, wait_strategy_check_string="x")
+    assert one.with_kraft().with_bind_ports(9093, 9093).with_name("n").with_network("x").with_env("KAFKA_A", 1) is one
+    assert one.with_envs(KAFKA_B="2").env == {"KAFKA_A": "1", "KAFKA_B": "2"}
+    with pytest.raises(AttributeError, match="has no 'exec'"):
+        one.exec("ls")
+    with pytest.raises(RuntimeError, match=r"call start\(\)"):
+        one.get_bootstrap_server()
+    one.stop()
