@@ -211,7 +211,7 @@ def _sentence(seen: SeenCluster) -> str:
 def _table(rows: list[dict[str, Any]], of: Listing, most: int) -> list[str]:
     """A table of the first rows, and a line that says how many there are more."""
     shown = rows if len(rows) <= most else rows[: max(0, most - 1)]
-    lines = listing.table(shown, of, colours.are_shown()).splitlines()
+    lines = listing.table(shown, of, colours.are_shown())[:-1].split("\n")
     return lines if len(shown) == len(rows) else [*lines, f"and {len(rows) - len(shown)} more"]
 
 
