@@ -3,6 +3,8 @@
 import argparse
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from actors.command.output.screen import Screen
     from actors.host.cluster.on_processes import Cluster
 
+PAGE_PORT = 8421
+"""Where `rayft ui` serves, too."""
 NEW = -1
 """The id of a controller that has none yet."""
 
@@ -47,6 +51,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="one more controller for the cluster that runs; ID: a new disk for the one that lost its own",
     )
     parser.add_argument("--detach", action="store_true", help="return when the cluster is ready and leave it running")
+    parser.add_argument(
+        "--ui", type=int, nargs="?", const=PAGE_PORT, metavar="PORT", help=f"also the page in the browser ({PAGE_PORT})"
+    )
     common.feature(parser)
     common.directory(parser)
 
@@ -56,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.add_controller is not None:
         return _add_controller(options)
     level = common.level(options)
+    _refuse_page(options)
     if options.ray is not None:
         from actors.host.cluster import on_ray
         from actors.settings.keys import ConfigError
@@ -92,8 +100,9 @@ def run(options: argparse.Namespace) -> int:
         if options.detach:
             console.say(f"stop it with: rayft down --dir {options.dir}")
             return 0
-        console.say("Ctrl-C stops it.")
-        _stay(cluster, options.dir, console)
+        with _page(options, console):
+            console.say("Ctrl-C stops it.")
+            _stay(cluster, options.dir, console)
         cluster.refuse_crash()
     except KeyboardInterrupt:
         pass
@@ -111,7 +120,19 @@ def _add_controller(options: argparse.Namespace) -> int:
     from actors.host.cluster import local_controllers
     from actors.settings.keys import ConfigError
 
-    shaping = ("controllers", "brokers", "combined", "host", "port", "secure", "config", "set", "detach", "feature")
+    shaping = (
+        "controllers",
+        "brokers",
+        "combined",
+        "host",
+        "port",
+        "secure",
+        "config",
+        "set",
+        "detach",
+        "feature",
+        "ui",
+    )
     for name in shaping:
         if getattr(options, name) not in (None, False, []) or (name == "secure" and options.secure is False):
             option = "insecure" if name == "secure" and not options.secure else name
@@ -128,6 +149,35 @@ def _add_controller(options: argparse.Namespace) -> int:
         id = local_controllers.add(options.dir, wanted)
     print(f"controller {id} votes, {time.monotonic() - began:.1f} s after the command")
     return 0
+
+
+def _refuse_page(options: argparse.Namespace) -> None:
+    """Refuse a page that nobody would end, or whose port is none. Raises ConfigError."""
+    from actors.settings.keys import ConfigError
+
+    if options.ui is None:
+        return
+    if options.detach or options.ray is not None:
+        other = "--detach" if options.detach else "--ray"
+        raise ConfigError(
+            f"the page of --ui ends with this command, which {other} does not stay for: leave --ui out, and write "
+            f"rayft ui {'-b HOST:PORT' if options.ray is not None else f'--dir {options.dir}'} when the cluster is ready."
+        )
+    if not 0 <= options.ui < 1 << 16:
+        raise ConfigError(f"--ui {options.ui} is no port: write a number up to 65535.")
+
+
+@contextmanager
+def _page(options: argparse.Namespace, console: "Screen") -> Iterator[None]:
+    """The page, if there is to be one, as long as the cluster."""
+    if options.ui is None:
+        yield
+        return
+    from actors.command.by_address.page_process import page_process
+
+    with page_process(options.dir, options.ui) as (address, why):
+        console.say("the page: " if address else f"there is no page: {why}", bold=address)
+        yield
 
 
 def _stay(cluster: "Cluster", directory: Path, console: "Screen") -> None:

@@ -1,0 +1,68 @@
+"""The page of `rayft up --ui`: `rayft ui` as a process beside the cluster, which ends with it.
+
+No node knows of the page. A page that cannot be opened is told in a sentence, and the cluster goes on without it.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from actors.import_path import python_path
+
+OPEN_S = 30.0
+"""How long the page may take until it tells its address, s."""
+END_S = 5.0
+PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def page_process(directory: Path, port: int) -> Iterator[tuple[str, str]]:
+    """Open the page of a cluster of this machine: (its address, why there is none), of which one is empty."""
+    libc = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    def tied() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "actors.command.cli", "ui", "--dir", str(directory), "--port", str(port)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env=os.environ | {"PYTHONPATH": python_path()}, start_new_session=True, preexec_fn=tied,
+    )  # fmt: skip
+    try:
+        yield _told(process)
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def _told(process: "subprocess.Popen[bytes]") -> tuple[str, str]:
+    """What the page says first. It says nothing more: what it might write later stays in the pipe."""
+    assert process.stdout is not None
+    number, said, until = process.stdout.fileno(), b"", time.monotonic() + OPEN_S
+    while (left_s := until - time.monotonic()) > 0:
+        if not select.select([number], [], [], left_s)[0]:
+            continue
+        data = os.read(number, 65536)
+        said += data
+        lines = said.decode(errors="replace").split("\n")
+        for line in lines[:-1]:
+            if line.strip().startswith("http"):
+                return line.strip(), ""
+        if not data:
+            words = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+            return "", words.removeprefix("rayft: ")
+    return "", f"it did not open within {OPEN_S:.0f} s"
