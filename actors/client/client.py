@@ -3,8 +3,8 @@
 This file alone decides which connection a request takes, when a server is dialled, and what is sent again. Rules:
 
 1. A request goes to whom it names. For any node an open connection is taken first, then a broker that is known, then the
-   bootstrap servers: at the start, and when no known broker can be reached (KIP-899). A controller or a coordinator that
-   cannot be reached is looked up anew.
+   bootstrap servers: at the start, and when no known broker can be reached (KIP-899). Beside one that has said nothing for
+   SILENT_MS another one is dialled. A controller or a coordinator that cannot be reached is looked up anew.
 2. After a connection that failed a server is left alone for a while, which doubles with each failure (KIP-144). So is a
    request that is sent again (KIP-580).
 3. A request whose connection was lost is sent again if the operation allows it (`Ask.again`). One to a `Node` or an
@@ -49,6 +49,8 @@ T = TypeVar("T")
 Endpoint = int | str | Address
 """The place of a server: a broker's id, `bootstrap N`, or the address of another server."""
 Place = tuple[Endpoint, Purpose]
+SILENT_MS = 2_000
+"""How long a server that is dialled may say nothing before another one is dialled beside it, where any will do, ms."""
 LOOKED_UP = ("looked up", Purpose.ORDINARY)
 """The place of a request for which something is being looked up, or was."""
 INTERRUPTED = "the operation was interrupted: what it had sent may have been done or not"
@@ -84,12 +86,14 @@ class Effects(NamedTuple):
 class _Link:
     """A connection and where it leads."""
 
-    __slots__ = ("connection", "dial_due_us", "place")
+    __slots__ = ("connection", "dial_due_us", "place", "silent_us")
 
-    def __init__(self, place: Place, connection: Connection, dial_due_us: int) -> None:
+    def __init__(self, place: Place, connection: Connection, dial_due_us: int, silent_us: int) -> None:
         self.place = place
         self.connection = connection
         self.dial_due_us = dial_due_us
+        self.silent_us = silent_us
+        """The time from which on others are dialled beside it, if it is not open by then."""
 
 
 class _Failing:
@@ -327,7 +331,10 @@ class Client:
         if error is None:
             error = next((one.error for one in self._failing.values() if one.error is not None), None)
         if error is None:
-            slow = next((self._links[one.conn] for one in task.parts if one.conn in self._links), None)
+            waited = [self._links[one.conn] for one in task.parts if one.conn in self._links]
+            dialled = [self._links[conn] for one in task.parts if (conn := self._places.get(one.place)) is not None]
+            waited += [one for one in dialled if one.connection.state is not ConnectionState.READY]
+            slow = next(iter(waited), None)
             if slow is not None:
                 error = ClientError(f"{slow.connection.server} has not answered yet")
         if error is None and any(one.connection.throttled_until_us > self._now_us for one in self._links.values()):
@@ -538,22 +545,26 @@ class Client:
     def _any(self, purpose: Purpose) -> Endpoint | None:
         """A server for a request that any broker may answer; None: all are left alone for a while."""
         dialled = {
-            endpoint: self._links[conn].connection
+            endpoint: self._links[conn]
             for (endpoint, found), conn in self._places.items()
             if found is purpose and not isinstance(endpoint, Address)
         }
-        open_ones = [endpoint for endpoint, connection in dialled.items() if connection.has_room(self._now_us)]
+        open_ones = [endpoint for endpoint, link in dialled.items() if link.connection.has_room(self._now_us)]
         if open_ones:
             return open_ones[self._random.below(len(open_ones))]
-        for endpoint, connection in dialled.items():
-            if connection.state is not ConnectionState.READY:
-                return endpoint
-        brokers: list[Endpoint] = list(self.metadata.brokers)
+        silent = set()
+        for endpoint, link in dialled.items():
+            if link.connection.state is not ConnectionState.READY:
+                if link.silent_us > self._now_us:
+                    self._until(link.silent_us)
+                    return endpoint
+                silent.add(endpoint)
+        brokers: list[Endpoint] = [one for one in self.metadata.brokers if one not in silent]
         free = [one for one in brokers if self._is_free(one)]
         if free:
             return free[self._random.below(len(free))]
-        if not brokers or self.config.rebootstrap:
-            brokers += self._bootstraps()
+        if not self.metadata.brokers or self.config.rebootstrap:
+            brokers += [one for one in self._bootstraps() if one not in silent]
             free = [one for one in brokers if self._is_free(one)]
             if free:
                 return free[0]
@@ -595,7 +606,8 @@ class Client:
             server = f"broker {place[0]} ({server})"
         elif isinstance(place[0], Address):
             server = place[0].server
-        self._links[conn] = _Link(place, Connection(self.config, server, self._random, self._token), due_us)
+        connection = Connection(self.config, server, self._random, self._token)
+        self._links[conn] = _Link(place, connection, due_us, self._now_us + SILENT_MS * 1000)
         self._places[place] = conn
         self._until(due_us)
         self._dials.append(Dial(conn, host, port, self.config.tls is not None))

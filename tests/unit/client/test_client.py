@@ -192,6 +192,30 @@ def test_a_server_that_does_not_answer_is_left_and_asked_again_until_the_deadlin
     assert 3 <= asked <= 5 and world.now_us == 6_000_000
 
 
+def test_beside_a_server_that_says_nothing_another_one_is_dialled() -> None:
+    """Bootstrap servers and brokers that are known. None is dialled twice, or sooner."""
+    servers = [Server(host, port, {}) for port, host in enumerate("abc", 1)]
+    for one in servers[1:]:
+        one.answers["ApiVersions"] = lambda *_: None
+    world = World(*servers, bootstrap_servers="a:1,b:2,c:3")
+    world.run(ask_metadata())
+    assert [row[1] for row in world.dialled] == ["b", "c", "a"]
+    assert [row[0] for row in world.dialled] == [1_000_000, 3_000_000, 5_000_000]
+    world.run(topics.describe())
+    world.cut(servers[0])
+    servers[0].answers["ApiVersions"] = lambda *_: None
+    servers[1].answers.clear()
+    world.run(ask_metadata())
+    assert [row[1] for row in world.dialled[3:]] == ["c", "b"]
+
+
+def test_a_server_that_says_nothing_is_named_at_the_deadline() -> None:
+    world, _ = one(("ApiVersions", lambda *_: None))
+    with pytest.raises(NotInTime, match=r"there was no result in time: a:9092 has not answered yet"):
+        world.run(ask_metadata(), 12_000)
+    assert len(world.dialled) == 1
+
+
 def test_dials_back_off() -> None:
     world, server = one(default_api_timeout_ms=10_000)
     server.refuses = True
