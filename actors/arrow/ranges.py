@@ -38,7 +38,7 @@ class Range(NamedTuple):
 def ranges(topics: Iterable[str], start: Place, end: Place, isolation: int) -> Steps[dict[Part, Range]]:
     """Partition -> its range. Raises ClientError for a topic that does not exist, a partition that is none, a start that
     the log does not have."""
-    known: dict[str, Topic] = yield from describe(topics)
+    known: dict[str, Topic] = yield from describe(topics, patiently=True)
     parts = [(name, number) for name, topic in sorted(known.items()) for number in sorted(topic.partitions)]
     for place in (start, end):
         if isinstance(place, Mapping) and (strangers := sorted(set(place) - set(parts))):

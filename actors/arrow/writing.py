@@ -121,7 +121,7 @@ class Writing:
         """Look for the topic, and begin a transaction if the config has a transactional.id and none is open. Raises
         ClientError."""
         kafka, config = self._kafka, self._kafka.config
-        found = kafka.run(describe([self._topic]))[self._topic]
+        found = kafka.run(describe([self._topic], patiently=True))[self._topic]
         self._id = found.id
         numbers = sorted(found.partitions)
         if numbers != list(range(len(numbers))):

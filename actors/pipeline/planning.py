@@ -22,7 +22,7 @@ from actors.client.errors import ClientError
 from actors.client.metadata import Metadata, Topic
 from actors.client.operations import offsets
 from actors.client.operations.leaders import Part, existing
-from actors.client.operations.topics import missing
+from actors.client.operations.topics import ABSENCES_MAX, missing
 from actors.pipeline.offset_maps import EARLIEST, LATEST
 from actors.pipeline.query import Place, Query, Topics
 from actors.wire.errors import ErrorCode
@@ -30,8 +30,6 @@ from actors.wire.messages import ZERO_UUID
 
 Lost = Callable[[str], None]
 """Called with a sentence about records that are gone. It raises, or returns to go on without them."""
-ABSENCES_MAX = 5
-"""How often brokers may say that a topic does not exist, before it is believed."""
 SHOWN = 5
 """How many names an error lists."""
 

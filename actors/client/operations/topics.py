@@ -12,6 +12,9 @@ from actors.wire.messages import message
 
 WAIT_MS = 30_000
 """How long the server may take to make or delete all topics of a request, ms."""
+ABSENCES_MAX = 5
+"""How often brokers are asked again about a topic that none of them tells of, before it is believed: one that has just begun
+does not know all topics, nor one that has not heard yet of a topic that was made a moment ago."""
 
 
 class NewTopic(NamedTuple):
@@ -26,22 +29,34 @@ class NewTopic(NamedTuple):
     """The brokers of each partition, instead of the two numbers."""
 
 
-def describe(names: Iterable[str] | None = None) -> Steps[dict[str, Topic]]:
-    """The topics by name, asked anew; None: all. Raises ClientError if one does not exist or may not be seen."""
+def describe(names: Iterable[str] | None = None, *, patiently: bool = False) -> Steps[dict[str, Topic]]:
+    """The topics by name, asked anew; None: all. `patiently`: a topic that no broker tells of is asked for again, since it
+    may have been made a moment ago. Raises ClientError if one does not exist or may not be seen."""
     wanted = tuple(names) if names is not None else None
     metadata: Metadata = yield Know(wanted, fresh=True)
+    for attempt in range(ABSENCES_MAX if patiently else 0):
+        if not any(_is_absent(metadata, name) for name in wanted or ()):
+            break
+        yield Pause(attempt=attempt)
+        metadata = yield Know(wanted, fresh=True)
     for name in wanted or ():
         missing(metadata, name)
     return {name: metadata.topics[name] for name in (metadata.topics if wanted is None else wanted)}
 
 
+def _is_absent(metadata: Metadata, name: str) -> bool:
+    """Whether no broker has told of a topic, nor why it does not."""
+    unknown = (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+    return name not in metadata.topics and metadata.refused.get(name) in unknown
+
+
 def missing(metadata: Metadata, name: str) -> None:
     """Check that the cluster has a topic, and tells of it. Raises ClientError if not."""
+    if _is_absent(metadata, name):
+        raise ClientError(f"topic {name} does not exist", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     code = metadata.refused.get(name)
     if name not in metadata.topics or code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        if code in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
-            raise ClientError(f"topic {name} does not exist", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        raise refused(f"topic {name}", int(code))
+        raise refused(f"topic {name}", int(code or 0))
 
 
 def create(

@@ -75,7 +75,7 @@ class _Reader:
         self._left = options.count
         self._group = options.group
         topic = options.topic
-        kafka.run(topics.describe([topic]))
+        kafka.run(topics.describe([topic], patiently=True))
         numbers = options.partition or sorted(kafka.metadata.topics[topic].partitions)
         for number in numbers:
             existing(kafka.metadata, (topic, number))

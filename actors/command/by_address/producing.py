@@ -136,7 +136,7 @@ class _Target:
         self._topic = topic
         self._headers = headers
         self._headers_bytes = sum(len(name) + len(value or b"") + 10 for name, value in headers)
-        found = kafka.run(topics.describe([topic]))[topic]
+        found = kafka.run(topics.describe([topic], patiently=True))[topic]
         if partition is not None:
             existing(kafka.metadata, (topic, partition))
         self._only = partition
