@@ -32,7 +32,7 @@ from actors.why.facts import (
     VoterFacts,
 )
 from actors.why.past import NO_PAST, Past, PastEvent
-from actors.why.phrases import NOBODY, apart, clock, few, partitions, since, span
+from actors.why.phrases import NOBODY, apart, clock, counted, few, partitions, since, span
 
 CAUGHT_UP_MS = 10_000
 FLAPS, FLAPPING_MS = 3, 600_000
@@ -103,7 +103,7 @@ def _voters(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
         if one.id in quorum.down:
             yield _voter(one, f"controller {one.id} is not running", -1, f"start controller {one.id}")
         elif one.behind_ms > CAUGHT_UP_MS:
-            records = f", it is {one.lag:,} records behind" if one.lag > 0 else ""
+            records = f", it is {counted(one.lag, 'record')} behind" if one.lag > 0 else ""
             sentence = f"controller {one.id} does not follow the leader for {span(one.behind_ms)}{records}"
             yield _voter(
                 one, sentence, facts.now_ms - one.behind_ms, f"start it, or read the log of controller {one.id}"
@@ -316,7 +316,7 @@ def _groups(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
         which = f" ({few(one.partitions[:EXAMPLES_MAX], len(one.partitions))})" if one.partitions else ""
         yield Explanation(
             "group",
-            f"group {one.group} is {one.lag:,} records behind{stands}{which}",
+            f"group {one.group} is {counted(one.lag, 'record')} behind{stands}{which}",
             facts.now_ms - one.stands_ms if one.stands_ms >= 0 else -1,
             "it has no members" if not one.members else f"its {_members(one)} commit nothing",
             "start its consumers" if not one.members else f"rayft group describe {one.group}; read its consumers' logs",
@@ -324,7 +324,7 @@ def _groups(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
 
 
 def _members(one: GroupFacts) -> str:
-    return f"{one.members} {'member' if one.members == 1 else 'members'}"
+    return counted(one.members, "member")
 
 
 def _settings(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:

@@ -43,9 +43,14 @@ def apart(time_ms: int, other_ms: int) -> str:
     return f"{span(abs(distance))} {'after' if distance > 0 else 'before'}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 broker`, `1,000 brokers`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def partitions(number: int) -> str:
     """A number of partitions."""
-    return f"{number:,} {'partition' if number == 1 else 'partitions'}"
+    return counted(number, "partition")
 
 
 def few(names: Sequence[str], number: int) -> str:

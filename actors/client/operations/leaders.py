@@ -82,7 +82,8 @@ def existing(metadata: Metadata, part: Part) -> None:
     missing(metadata, topic)
     if partition not in metadata.topics[topic].partitions:
         count = len(metadata.topics[topic].partitions)
-        raise ClientError(f"topic {topic} has {count} partitions and no partition {partition}")
+        has = f"{count} {'partition' if count == 1 else 'partitions'}"
+        raise ClientError(f"topic {topic} has {has} and no partition {partition}")
 
 
 def by_topic(parts: Iterable[Part]) -> Mapping[str, list[int]]:

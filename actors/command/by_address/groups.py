@@ -23,6 +23,7 @@ from actors.command.output import listing
 from actors.command.output.listing import INT, LONG, TEXT, Listing
 from actors.host.client.blocking import Kafka
 from actors.printable import printable
+from actors.why.phrases import counted
 from actors.wire.errors import ErrorCode
 
 LISTED = Listing(
@@ -80,7 +81,7 @@ def _describe(options: argparse.Namespace) -> int:
     rows = [_row(part, found.get(part), ends[part], owner) for part in shown for owner in owners.get(part) or [None]]
     if options.output == "table":
         epoch = f", epoch {group.epoch}" if group.epoch >= 0 else ""
-        members = f"{len(group.members)} {'member' if len(group.members) == 1 else 'members'}"
+        members = counted(len(group.members), "member")
         print(
             printable(
                 f"group {group.name}: {group.type}, {group.state}{epoch}, {members}, coordinator {group.coordinator}"
@@ -135,9 +136,8 @@ def _seek(options: argparse.Namespace) -> int:
                 ) from None
             group = None  # the first commit makes it
         if group is not None and group.members:
-            raise ClientError(
-                f"group {group.name} has {len(group.members)} members, which would commit over it: stop them first"
-            )
+            members = counted(len(group.members), "member")
+            raise ClientError(f"group {group.name} has {members}, which would commit over it: stop them first")
         before = _positions(kafka, group) if group is not None else {}
         wanted = parts.existing(kafka, named) if named else sorted(before)
         if not wanted:

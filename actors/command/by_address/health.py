@@ -39,6 +39,7 @@ from actors.why.facts import (
     TroubledPartition,
     VoterFacts,
 )
+from actors.why.phrases import counted, partitions
 
 UNWELL = 2
 CHANGES = Listing({"time": TEXT, "well": BOOL, "faults": [FAULTS.kinds]})
@@ -153,7 +154,7 @@ def _say(seen: SeenCluster, when: str) -> None:
     if not seen.faults:
         colours.say(printable(f"{when}{seen.well}"), "green")
     elif not when:
-        print(f"{count} {'fault' if count == 1 else 'faults'}")
+        print(counted(count, "fault"))
 
 
 def _tell_unseen(seen: SeenCluster) -> None:
@@ -191,7 +192,7 @@ def look_again(kafka: Kafka) -> SeenCluster:
 
 def _lasting(seen: SeenCluster) -> list[str]:
     """What stays the same while nothing happens: without the time for which it has lasted, and how far behind it is."""
-    return [re.sub(r"[\d.,]+ (s|min|h|days|records)\b", "", one.sentence) for one in seen.explanations]
+    return [re.sub(r"[\d.,]+ (s|min|h|days|records?)\b", "", one.sentence) for one in seen.explanations]
 
 
 def _print_change(seen: SeenCluster, how: str) -> None:
@@ -210,7 +211,7 @@ def _print_change(seen: SeenCluster, how: str) -> None:
 def _well(cluster: Cluster, quorum: Quorum | None, found: dict[str, Topic]) -> str:
     leader = f"controller {quorum.leader} leads, epoch {quorum.leader_epoch}, " if quorum is not None else ""
     count = sum(len(one.partitions) for one in found.values())
-    return f"well: {leader}{len(cluster.brokers)} brokers, {count} partitions with all their replicas"
+    return f"well: {leader}{counted(len(cluster.brokers), 'broker')}, {partitions(count)} with all their replicas"
 
 
 # ---- answers as facts

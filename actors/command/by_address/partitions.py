@@ -13,6 +13,7 @@ from actors.command.by_address.connection import connected, wrong
 from actors.command.by_address.topics import told
 from actors.command.output import listing
 from actors.command.output.listing import INT, INTS, TEXT, Listing
+from actors.why.phrases import counted
 from actors.wire.errors import ErrorCode
 
 MOVES = Listing({"topic": TEXT, "partition": INT, "replicas": INTS, "adding": INTS, "removing": INTS})
@@ -23,7 +24,10 @@ def _grow(options: argparse.Namespace) -> int:
         wrong(f"--to {options.to} is no number of partitions: write more than there are")
     with connected(options) as kafka:
         outcomes = kafka.run(topics.add_partitions(dict.fromkeys(options.topics, options.to)))
-    named = {f"{name} to {options.to} partitions" if error is None else name: error for name, error in outcomes.items()}
+    named = {
+        f"{name} to {counted(options.to, 'partition')}" if error is None else name: error
+        for name, error in outcomes.items()
+    }
     return told("topic", named, "grew")
 
 

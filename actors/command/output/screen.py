@@ -23,6 +23,7 @@ from actors.host.cluster.access import client_access, node_access
 from actors.host.net.tls import ends_soon
 from actors.host.work import locks
 from actors.printable import printable, unguarded
+from actors.why.phrases import partitions
 
 CONNECT = "rayft.bridge.zookeeper.connect"
 
@@ -169,7 +170,7 @@ def line(found: dict[str, Any]) -> str:
     up = sum(row["state"] == "active" for row in brokers)
     text = f"{_leader(found)} · {up} of {len(brokers)} brokers active"
     if found["partitions"] is not None:
-        text += f" · {found['partitions']} partitions"
+        text += f" · {partitions(found['partitions'])}"
         if found["under_replicated_partitions"]:
             text += f", {found['under_replicated_partitions']} under-replicated"
         if found["offline_partitions"]:

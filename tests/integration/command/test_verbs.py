@@ -108,7 +108,7 @@ def test_places_counts_and_formats(servers: str, name: str) -> None:
     assert (late.code, late.out) == (0, b"")
     assert late.err == f"rayft: {name}/0 has offsets 0 to 10: it is read from 10\n"
     absent = typed(servers, "consume", name, "--partition", "5")
-    assert (absent.code, absent.err) == (1, f"rayft: topic {name} has 1 partitions and no partition 5\n")
+    assert (absent.code, absent.err) == (1, f"rayft: topic {name} has 1 partition and no partition 5\n")
 
 
 def test_keys_go_where_others_send_them(servers: str, name: str) -> None:
@@ -204,7 +204,7 @@ def test_members_are_shown_and_not_overruled(servers: str, name: str, protocol: 
         assert (row["committed"], row["end"], row["lag"], row["client"]) == (1, 2, 1, "reader")
         refused = typed(servers, "group", "seek", name, "--to", "end")
         assert refused.code == 1
-        assert refused.err == f"rayft: group {name} has 1 members, which would commit over it: stop them first\n"
+        assert refused.err == f"rayft: group {name} has 1 member, which would commit over it: stop them first\n"
     finally:
         consumer.close()
 
