@@ -99,6 +99,7 @@ class ClientConfig:
     idempotent: bool = True
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    two_phase: bool = False
     compression: str = "none"
     request_bytes_max: int = 1_048_576
     batch_bytes: int = 16_384
@@ -178,6 +179,7 @@ SETTINGS: dict[str, Setting] = {
     "enable.idempotence": _flag("idempotent"),
     "transactional.id": Setting("transactional_id", lambda text: text or None, "a name"),
     "transaction.timeout.ms": _setting("transaction_timeout_ms", 1),
+    "transaction.two.phase.commit.enable": _flag("two_phase"),
     "compression.type": Setting("compression", _choice(**{one: one for one in CODECS}), ", ".join(CODECS)),
     "max.request.size": _setting("request_bytes_max", 1000),
     "batch.size": _setting("batch_bytes"),
@@ -192,6 +194,7 @@ TLS_NAMES = frozenset({
     "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.password",
     "ssl.truststore.type",
 })  # fmt: skip
+TWO_PHASE = "transaction.two.phase.commit.enable"
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 SASL_NAMES = frozenset({
     "sasl.mechanism", "sasl.jaas.config", "sasl.username", "sasl.password", "sasl.oauthbearer.token",
@@ -215,7 +218,7 @@ IDLE = frozenset({
     "sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class",
     "security.providers", "session.timeout.ms", "share.acknowledgement.mode", "share.acquire.mode",
     "ssl.engine.factory.class", "ssl.keymanager.algorithm", "ssl.protocol", "ssl.provider",
-    "ssl.secure.random.implementation", "ssl.trustmanager.algorithm", "transaction.two.phase.commit.enable",
+    "ssl.secure.random.implementation", "ssl.trustmanager.algorithm",
     "value.deserializer", "value.serializer",
 })  # fmt: skip
 """The names of Java's settings that mean nothing here."""
@@ -247,6 +250,10 @@ def client_config(given: Mapping[str, Any]) -> ClientConfig:
     config = ClientConfig(**found)
     if config.transactional_id is not None and text.get("enable.idempotence", "true").strip().lower() == "false":
         raise ConfigError("enable.idempotence=false contradicts transactional.id: leave one of them out.")
+    if config.two_phase and config.transactional_id is None:
+        raise ConfigError(f"{TWO_PHASE}=true needs a transactional.id: write one.")
+    if config.two_phase and "transaction.timeout.ms" in text:
+        raise ConfigError(f"transaction.timeout.ms has no meaning with {TWO_PHASE}=true: leave one of them out.")
     if config.transactional_id is not None and config.acks != -1:
         raise ConfigError("acks must be all where there is a transactional.id: leave it out.")
     if config.acks != -1 and "enable.idempotence" not in text:

@@ -1,4 +1,7 @@
-"""Which version of a request two sides speak: the highest that both have. KIP-35, KIP-511."""
+"""Which version of a request two sides speak: the highest that both have. KIP-35, KIP-511.
+
+A version that Kafka calls unstable is only taken where nothing older will do.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +27,7 @@ def choose(name: str, theirs: Spoken, lowest: int = 0, highest: int = 1 << 15) -
     """The version in which to send to a server. Raises Unspoken, with the end of a sentence that begins with the
     server."""
     row = framing.rpc(name)
-    ours = row.advertised
+    ours = row.versions if lowest > row.advertised[-1] else row.advertised
     if row.key not in theirs:
         raise Unspoken(f"does not speak {name}: it needs a newer Kafka, or one that has it enabled")
     low, high = theirs[row.key]

@@ -12,6 +12,7 @@ This file alone decides what is wrong. A cluster without faults has no explanati
 | `offline` | partitions without a leader | |
 | `under-replicated` | ISRs lack a replica | |
 | `transaction` | a transaction is open for longer than its timeout | the cluster's answer |
+| `prepared` | a transaction of a two-phase commit is open for long (a notice) | the cluster's answer |
 | `group` | a group is behind and does not commit | the cluster's answer |
 | `preferred` | partitions are not led by their preferred leader, though it is in sync (a notice) | |
 | `settings` | a setting differs between brokers (a notice) | |
@@ -25,8 +26,10 @@ from typing import NamedTuple
 
 from actors.why.facts import (
     EXAMPLES_MAX,
+    NO_TIMEOUT_MS,
     ClusterFacts,
     GroupFacts,
+    TransactionFacts,
     Trouble,
     TroubledPartition,
     VoterFacts,
@@ -64,7 +67,7 @@ class Explanation(NamedTuple):
         return self.kind not in NOTICES
 
 
-NOTICES = ("preferred", "settings")
+NOTICES = ("prepared", "preferred", "settings")
 
 
 def explain(facts: ClusterFacts, past: Past = NO_PAST) -> list[Explanation]:
@@ -297,17 +300,43 @@ ELECT = (
 
 def _transactions(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
     for one in facts.transactions:
-        named = f"transactional id {one.id}" if one.id else f"producer {one.producer_id}"
+        if one.timeout_ms == NO_TIMEOUT_MS:
+            continue
+        named = _named(one)
         open_ms = facts.now_ms - one.started_ms
         limit = f", longer than its timeout of {span(one.timeout_ms)}" if one.timeout_ms >= 0 else ""
         yield Explanation(
             "transaction",
             f"the transaction of {named} is open since {clock(one.started_ms, facts.now_ms)}, for {span(open_ms)}{limit}",
             one.started_ms,
-            f"readers of committed records wait at it in {few(one.partitions[:EXAMPLES_MAX], len(one.partitions))}"
-            if one.partitions else "",
+            _waited_for(one),
             "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID, then abort",
-        )  # fmt: skip
+        )
+
+
+def _prepared(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
+    for one in facts.transactions:
+        if one.timeout_ms == NO_TIMEOUT_MS:
+            open_ms = facts.now_ms - one.started_ms
+            yield Explanation(
+                "prepared",
+                f"the transaction of {_named(one)} takes part in a two-phase commit and is open since "
+                f"{clock(one.started_ms, facts.now_ms)}, for {span(open_ms)}: it has no timeout, and waits for the decision",
+                one.started_ms,
+                _waited_for(one),
+                "look whether the application that decides still runs; only if nobody decides any more, "
+                f"kafka-transactions.sh --bootstrap-server HOST:9092 forceTerminateTransaction --transactionalId {one.id}",
+            )
+
+
+def _named(one: TransactionFacts) -> str:
+    return f"transactional id {one.id}" if one.id else f"producer {one.producer_id}"
+
+
+def _waited_for(one: TransactionFacts) -> str:
+    if not one.partitions:
+        return ""
+    return f"readers of committed records wait at it in {few(one.partitions[:EXAMPLES_MAX], len(one.partitions))}"
 
 
 def _groups(facts: ClusterFacts, past: Past) -> Iterator[Explanation]:
@@ -367,6 +396,7 @@ EXPLAINED: Mapping[str, Callable[[ClusterFacts, Past], Iterator[Explanation]]] =
     "offline": _offline,
     "under-replicated": _under_replicated,
     "transaction": _transactions,
+    "prepared": _prepared,
     "group": _groups,
     "preferred": _preferred,
     "settings": _settings,

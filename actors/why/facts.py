@@ -80,15 +80,18 @@ class GroupFacts(NamedTuple):
     """How long it is known to stand, ms; -1: only one look was taken."""
 
 
+NO_TIMEOUT_MS = (1 << 31) - 1
+
+
 class TransactionFacts(NamedTuple):
-    """A transaction that is open for longer than its timeout."""
+    """A transaction that is open for longer than its timeout, or for long without one."""
 
     id: str
     """The transactional id; empty: not known to a coordinator any more."""
     producer_id: int
     started_ms: int
     timeout_ms: int
-    """-1: not known."""
+    """-1: not known. NO_TIMEOUT_MS: it takes part in a two-phase commit, and has none."""
     partitions: tuple[str, ...]
 
 

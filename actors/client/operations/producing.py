@@ -12,8 +12,11 @@ Rules:
 3. A batch that is too large for its topic is divided (`halves.py`), down to one record. The parts have its numbers, so
    nothing changes for the batches behind it.
 4. Transactions speak the protocol of transaction version 0 and 1 (the client adds partitions), which all brokers take.
+5. With two-phase commit they have no timeout. A prepared one takes nothing more, and is committed or aborted: by this
+   producer, or after its death by whoever has its `Prepared` (`transactions.py`). That names one transaction and no other:
+   each end is in the protocol of version 2, which raises the epoch, also that of a prepared one without a record.
 
-KIP-98, KIP-360, KIP-447 (offsets with a group's member).
+KIP-98, KIP-360, KIP-447 (offsets with a group's member), KIP-939.
 """
 
 import struct
@@ -22,10 +25,17 @@ from typing import Any, NamedTuple
 
 from actors.client.asks import AnyNode, Ask, Coordinator, KeyType, Know, Node, Pause, Purpose, Reply, Steps
 from actors.client.connection import Lost
-from actors.client.errors import NAMES, Action, ClientError, RecordRefused, action, refused
+from actors.client.errors import NAMES, Action, ClientError, RecordRefused, Unspoken, action, refused
 from actors.client.metadata import Metadata
 from actors.client.operations.halves import TOO_LARGE, halves
 from actors.client.operations.leaders import Part, by_topic, existing
+from actors.client.operations.transactions import (
+    END_RAISES_FROM,
+    TWO_PHASE_FROM,
+    Prepared,
+    two_phase_refused,
+    two_phase_unspoken,
+)
 from actors.client.properties import ClientConfig
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import ZERO_UUID, Buffer, message
@@ -165,6 +175,7 @@ class Producer:
         """The partitions of the transaction."""
         self._in_transaction = False
         self._abort_only: ClientError | None = None
+        self._prepared = False
         self._commits = False
         """What `maybe_committed` says."""
         self._fenced: ClientError | None = None
@@ -210,6 +221,7 @@ class Producer:
             own.add(id(one))
         transactional = self._config.transactional_id is not None
         if transactional:
+            self._must_not_be_prepared()
             self._transaction()
         yield from self.introduce()
         whole = False
@@ -406,6 +418,16 @@ class Producer:
         if self._id < 0:
             yield from self._introduce()
         self._in_transaction, self._abort_only, self._added = True, None, set()
+        self._prepared = False
+
+    def prepare(self) -> Prepared:
+        """Prepare the open transaction for the decision that is made elsewhere: from now on it is only committed or
+        aborted. Everything that was given to `send` is written. Raises ClientError if only an abort is left."""
+        if not self._config.two_phase:
+            raise ClientError("the client has no two-phase commit: write transaction.two.phase.commit.enable=true")
+        self._transaction()
+        self._prepared = True
+        return Prepared(self._id, self._epoch)
 
     def commit(self) -> Steps[None]:
         """Commit the open transaction. Raises ClientError if only an abort is left."""
@@ -439,6 +461,7 @@ class Producer:
         instance: str | None = None,
     ) -> Steps[None]:
         """Commit offsets of a group with the transaction."""
+        self._must_not_be_prepared()
         kind, id = message("AddOffsetsToTxnRequest"), self._transaction()
         to = Coordinator(KeyType.TRANSACTION, id)
         yield from self._transactional(
@@ -473,6 +496,10 @@ class Producer:
             lambda reply: [one.error_code for topic in reply.topics for one in topic.partitions],
         )  # fmt: skip
 
+    def _must_not_be_prepared(self) -> None:
+        if self._prepared and self._in_transaction:
+            raise ClientError("the transaction is prepared: commit or abort it")
+
     def _must_not_commit(self) -> None:
         if self._commits:
             raise ClientError("it is not known whether the transaction was committed: commit again")
@@ -506,26 +533,31 @@ class Producer:
         self._added.update(new)
 
     def _end(self, id: str, commit: bool) -> Steps[None]:
-        if self._added or commit:
-            kind = message("EndTxnRequest")
-            if self._added:
-                yield from self._transactional(
-                    Coordinator(KeyType.TRANSACTION, id), "EndTxn",
-                    lambda version: kind(
-                        transactional_id=id, producer_id=self._id, producer_epoch=self._epoch, committed=commit
-                    ),
-                    lambda reply: [reply.error_code],
-                )  # fmt: skip
-        self._in_transaction, self._added = False, set()
+        kind = message("EndTxnRequest")
+        if self._added or self._prepared:
+            commit = commit and bool(self._added)  # of nothing an abort is what raises the epoch
+            reply = yield from self._transactional(
+                Coordinator(KeyType.TRANSACTION, id), "EndTxn",
+                lambda version: kind(
+                    transactional_id=id, producer_id=self._id, producer_epoch=self._epoch, committed=commit
+                ),
+                lambda reply: [reply.error_code],
+            )  # fmt: skip
+            if self._config.two_phase:
+                self._id, self._epoch = reply.producer_id, reply.producer_epoch
+                self._sequences, self._known = {}, set()
+        self._in_transaction, self._added, self._prepared = False, set(), False
 
-    def _transactional(self, to: Any, name: str, build: Any, codes: Any) -> Steps[None]:
-        """Ask a coordinator until it does it. If anything else comes of it, the transaction can only be aborted
-        then."""
+    def _transactional(self, to: Any, name: str, build: Any, codes: Any) -> Steps[Any]:
+        """Ask a coordinator until it does it. Returns its answer. If anything else comes of it, the transaction can only be
+        aborted then."""
         attempt, whole = 0, False
+        versions = 0, ADDED_BY_CLIENT_LAST[name]
+        if self._config.two_phase and name == "EndTxn":
+            versions = END_RAISES_FROM, END_RAISES_FROM
         try:
             while True:
-                last = ADDED_BY_CLIENT_LAST[name]
-                reply = yield Ask(to, name, build, purpose=Purpose.COORDINATOR, versions=(0, last))
+                reply = yield Ask(to, name, build, purpose=Purpose.COORDINATOR, versions=versions)
                 found = [code for code in codes(reply.message) if code]
                 fatal = [
                     code for code in found if action(code) is Action.FINAL and code != ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -536,7 +568,7 @@ class Producer:
                     raise refused(f"{name} of transactional.id {self._config.transactional_id}", fatal[0])
                 if not found:
                     whole = True
-                    return
+                    return reply.message
                 yield Pause(attempt=attempt)
                 attempt += 1
         finally:
@@ -563,16 +595,23 @@ class Producer:
         id = config.transactional_id
         to = AnyNode() if id is None else Coordinator(KeyType.TRANSACTION, id)
         attempt = 0
+        asked = Ask(
+            to,
+            "InitProducerId",
+            lambda version: kind(
+                transactional_id=id,
+                transaction_timeout_ms=config.transaction_timeout_ms if id is not None else (1 << 31) - 1,
+                enable2_pc=config.two_phase,
+            ),
+            purpose=Purpose.ORDINARY if id is None else Purpose.COORDINATOR,
+        )
+        if config.two_phase:
+            asked = asked._replace(versions=(TWO_PHASE_FROM, TWO_PHASE_FROM))
         while True:
-            reply = yield Ask(
-                to,
-                "InitProducerId",
-                lambda version: kind(
-                    transactional_id=id,
-                    transaction_timeout_ms=config.transaction_timeout_ms if id is not None else (1 << 31) - 1,
-                ),
-                purpose=Purpose.ORDINARY if id is None else Purpose.COORDINATOR,
-            )
+            try:
+                reply = yield asked
+            except Unspoken as error:
+                raise two_phase_unspoken(id, error) if config.two_phase and id is not None else error from None
             code = reply.message.error_code
             if not code:
                 self._id, self._epoch = reply.message.producer_id, reply.message.producer_epoch
@@ -580,6 +619,8 @@ class Producer:
                 self._added, self._abort_only = set(), None
                 return
             if action(code) is Action.FINAL:
+                if config.two_phase and id is not None:
+                    raise two_phase_refused(id, True)(code)
                 raise refused("a producer id" if id is None else f"transactional.id {id}", code)
             yield Pause(attempt=attempt)
             attempt += 1

@@ -1,22 +1,36 @@
 """Transactions of other clients: those that are open in partitions, as the partitions' leaders know them, and those of
-transactional ids, as their coordinators do (KIP-664); their commits and aborts.
+transactional ids, as their coordinators do (KIP-664); their commits and aborts; and one that a producer has prepared and
+left to be ended (KIP-939).
 
 A partition whose last stable offset is below its end has an open transaction, so only the producers of such partitions are
 asked for.
+
+A producer of a two-phase commit writes down its `Prepared` where the decision is made, and may then die. Whoever comes back
+keeps the transaction (`keep`), compares, and ends it (`end_kept`, `complete`). Keeping fences everybody before. An end whose
+answer was lost is asked for again, and is carried out once.
 """
 
+import enum
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from actors.client.asks import Ask, Coordinator, KeyType, Know, Node, Pause, Purpose, Steps
 from actors.client.connection import Lost
-from actors.client.errors import Action, ClientError, action, refused
+from actors.client.errors import Action, ClientError, Unspoken, action, refused
 from actors.client.metadata import Metadata
 from actors.client.operations.leaders import Part, by_topic, of_leaders
 from actors.client.operations.offsets import Found, list_offsets
 from actors.client.properties import READ_COMMITTED
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+
+TWO_PHASE_FROM = 6
+"""The first version of InitProducerId with two-phase commit. Kafka 4.3.1 calls it unstable."""
+END_RAISES_FROM = 5
+"""The first version of EndTxn that ends a kept transaction."""
+NO_TIMEOUT_MS = (1 << 31) - 1
+"""The timeout of a transaction that takes part in a two-phase commit."""
+ID_MAX, EPOCH_MAX = (1 << 63) - 1, (1 << 15) - 1
 
 
 class OpenTransaction(NamedTuple):
@@ -221,3 +235,191 @@ def _each(ids: Iterable[str], ask: Callable[[str], Ask], code: Callable[[Any], i
             yield Pause(attempt=attempt)
         attempt = attempt + 1 if again else 0
     return found
+
+
+class CoordinatedTransaction(NamedTuple):
+    """What its coordinator knows of an open transaction."""
+
+    id: str
+    """The transactional id."""
+    producer_id: int
+    timeout_ms: int
+    """The time after which its coordinator aborts it; NO_TIMEOUT_MS: never."""
+    started_ms: int
+
+
+def coordinated(producer_ids: Iterable[int]) -> Steps[dict[int, CoordinatedTransaction]]:
+    """The open transactions of some producers, by their ids (Kafka 3.0 and newer). Those that no broker coordinates, or
+    tells, are left out. Raises ClientError."""
+    wanted = sorted(set(producer_ids))
+    metadata = yield Know(())
+    kind, describe = message("ListTransactionsRequest"), message("DescribeTransactionsRequest")
+    request = kind(state_filters=["Ongoing"], producer_id_filters=wanted)
+    listed = yield [Ask(Node(id), "ListTransactions", _just(request)) for id in sorted(metadata.brokers)]
+    ids = [
+        (reply.node, sorted({one.transactional_id for one in reply.message.transaction_states}))
+        for reply in listed if not isinstance(reply, ClientError) and not reply.message.error_code
+    ]  # fmt: skip
+    asks = [
+        Ask(Node(node), "DescribeTransactions", _just(describe(transactional_ids=those)))
+        for node, those in ids
+        if those
+    ]
+    described = (yield asks) if asks else []
+    return {
+        one.producer_id: CoordinatedTransaction(
+            one.transactional_id, one.producer_id, one.transaction_timeout_ms, one.transaction_start_time_ms
+        )
+        for reply in described if not isinstance(reply, ClientError)
+        for one in reply.message.transaction_states
+        if not one.error_code and one.transaction_state == "Ongoing" and one.producer_id in wanted
+    }  # fmt: skip
+
+
+def _just(request: Any) -> Callable[[int], Any]:
+    """A function that gives one request, whatever the version is."""
+    return lambda version: request
+
+
+# ---- two-phase commit
+
+
+class Prepared(NamedTuple):
+    """A prepared transaction, as its text is kept where the decision is made. Java's `PreparedTxnState` has the same
+    text."""
+
+    producer_id: int
+    producer_epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.producer_id}:{self.producer_epoch}"
+
+    @classmethod
+    def of(cls, text: str) -> "Prepared":
+        """A prepared transaction from its text. Raises ClientError."""
+        found = [int(one) if one.isascii() and one.isdigit() else -1 for one in text[:32].split(":")]
+        if len(found) != 2 or not (0 <= found[0] <= ID_MAX and 0 <= found[1] <= EPOCH_MAX):
+            raise ClientError(f"{text[:32]!r} is no prepared transaction: write PRODUCER_ID:EPOCH")
+        return cls(*found)
+
+
+class Kept(NamedTuple):
+    """A transactional id that was taken over, with the transaction that was open."""
+
+    id: str
+    producer_id: int
+    """The producer id with which the transaction is to be ended."""
+    producer_epoch: int
+    open: Prepared | None
+    """The transaction that is open; None: there is none."""
+
+
+class Completed(enum.Enum):
+    """The outcome of completing a prepared transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    """Another transaction was open, which nobody has prepared: it was aborted."""
+    NOTHING = "nothing"
+    """No transaction was open: the one that was prepared had ended."""
+
+
+def keep(id: str, *, two_phase: bool = True, timeout_ms: int = 60_000) -> Steps[Kept]:
+    """Take a transactional id over without aborting the transaction that is open. All producers with that id are fenced.
+    `two_phase`: its transactions have no timeout from then on, for which the server must have two-phase commit on, and the
+    principal its right; else an open transaction keeps its timeout, and later ones get `timeout_ms`. Raises
+    ClientError."""
+    kind = message("InitProducerIdRequest")
+    build = kind(transactional_id=id, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase, keep_prepared_txn=True)
+    reply = yield from _decided(
+        id, "InitProducerId", build, (TWO_PHASE_FROM, TWO_PHASE_FROM), two_phase_refused(id, two_phase)
+    )
+    open_ = Prepared(reply.ongoing_txn_producer_id, reply.ongoing_txn_producer_epoch)
+    return Kept(id, reply.producer_id, reply.producer_epoch, open_ if open_.producer_id >= 0 else None)
+
+
+def end_kept(kept: Kept, commit: bool) -> Steps[None]:
+    """Commit or abort the transaction that was kept. May be asked for again if its outcome is unknown. Raises
+    ClientError: another one may have taken the id over."""
+    if kept.open is None:
+        raise ClientError(f"transactional.id {kept.id} has no open transaction to end")
+    kind = message("EndTxnRequest")
+    build = kind(
+        transactional_id=kept.id, producer_id=kept.producer_id, producer_epoch=kept.producer_epoch, committed=commit
+    )
+    yield from _decided(
+        kept.id, "EndTxn", build, (END_RAISES_FROM, END_RAISES_FROM), lambda code: _end_refused(kept.id, code)
+    )
+
+
+def complete(
+    id: str, prepared: Prepared | None, *, two_phase: bool = True, timeout_ms: int = 60_000
+) -> Steps[Completed]:
+    """Take a transactional id over and commit its open transaction if it is the one that was prepared; abort any other.
+    `prepared`: None if it is decided that there is none. Raises ClientError."""
+    kept = yield from keep(id, two_phase=two_phase, timeout_ms=timeout_ms)
+    if kept.open is None:
+        return Completed.NOTHING
+    commit = kept.open == prepared
+    yield from end_kept(kept, commit)
+    return Completed.COMMITTED if commit else Completed.ABORTED
+
+
+def _decided(
+    id: str, name: str, request: Any, versions: tuple[int, int], error_of: Callable[[int], ClientError]
+) -> Steps[Any]:
+    """Ask the coordinator of a transactional id until it answers."""
+    attempt = 0
+    while True:
+        try:
+            reply = yield Ask(
+                Coordinator(KeyType.TRANSACTION, id), name, _just(request), purpose=Purpose.COORDINATOR,
+                versions=versions,
+            )  # fmt: skip
+        except Unspoken as error:
+            raise two_phase_unspoken(id, error) from None
+        code = reply.message.error_code
+        if not code:
+            return reply.message
+        if action(code) is Action.FINAL:
+            raise error_of(code)
+        yield Pause(attempt=attempt)
+        attempt += 1
+
+
+def two_phase_unspoken(id: str, error: Unspoken) -> ClientError:
+    """The error for a server that has no version with two-phase commit."""
+    return Unspoken(
+        f"transactional.id {id}: {error}; two-phase commit (KIP-939) needs transaction.two.phase.commit.enable=true on "
+        "every broker of rayft; Apache Kafka 4.3 and older do not serve it to clients"
+    )
+
+
+def two_phase_refused(id: str, two_phase: bool) -> Callable[[int], ClientError]:
+    """A function that gives the error for the code with which two-phase commit was refused."""
+
+    def of(code: int) -> ClientError:
+        told: dict[int, str] = {
+            ErrorCode.UNSUPPORTED_VERSION: "the server keeps no open transaction: it is Apache Kafka, which does not do "
+            "that up to 4.3.1, or transaction.version is below 2",
+        }
+        if two_phase:
+            told[ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] = (
+                "two-phase commit is off (transaction.two.phase.commit.enable), or the principal lacks WRITE or "
+                "TWO_PHASE_COMMIT on the transactional id"
+            )
+        return refused(f"transactional.id {id}", code, told.get(code))
+
+    return of
+
+
+def _end_refused(id: str, code: int) -> ClientError:
+    fenced = code in (
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    )
+    told = "another client has taken it over, which decides upon its transaction now" if fenced else None
+    if code == ErrorCode.INVALID_TXN_STATE:
+        told = "its transaction has ended otherwise: it was aborted, or committed, in the meantime"
+    return refused(f"transactional.id {id}", code, told)

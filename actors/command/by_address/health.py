@@ -19,7 +19,12 @@ from actors.client.metadata import Topic
 from actors.client.operations import cluster as operations
 from actors.client.operations import topics
 from actors.client.operations.cluster import Cluster, Quorum
-from actors.client.operations.transactions import OpenTransaction, open_transactions
+from actors.client.operations.transactions import (
+    CoordinatedTransaction,
+    OpenTransaction,
+    coordinated,
+    open_transactions,
+)
 from actors.command.by_address.connection import connected, wrong
 from actors.command.options import require_pyarrow
 from actors.command.output import colours, listing
@@ -106,7 +111,11 @@ def _look(kafka: Kafka, why: bool = False) -> SeenCluster:
     if quorum is not NO_QUORUM:  # brokers without a controller are busy with finding one
         log_dirs = _asked(kafka, operations.describe_log_dirs(), "log directories are", unseen) or {}
         open_ = _asked(kafka, open_transactions(_led(found)), "transactions are", unseen) or []
-    facts = facts_of(int(time.time() * 1000), cluster, found, quorum, log_dirs, open_)
+    now_ms = int(time.time() * 1000)
+    silent, known = _silent(now_ms, open_), dict[int, CoordinatedTransaction]()
+    if silent:
+        known = _asked(kafka, coordinated(silent), "coordinators of transactions are", unseen) or known
+    facts = facts_of(now_ms, cluster, found, quorum, log_dirs, open_, known)
     explanations = _why(kafka, facts) if why else explain(facts)
     return SeenCluster(explanations, _well(cluster, quorum, found), tuple(unseen), found)
 
@@ -224,8 +233,9 @@ def facts_of(
     quorum: Quorum | None,
     log_dirs: dict[int, Any],
     open_: Iterable[OpenTransaction],
+    known: Mapping[int, CoordinatedTransaction] = {},
 ) -> ClusterFacts:
-    """What a cluster has answered, as facts."""
+    """What a cluster has answered, as facts. `known`: producer id -> what its coordinator knows."""
     parts = [
         TroubledPartition(name, one.number, one.replicas, one.isr, one.leader)
         for name, topic in sorted(found.items()) for _, one in sorted(topic.partitions.items())
@@ -240,7 +250,7 @@ def facts_of(
         led_elsewhere=_by_broker(parts, _not_leading),
         quorum=None if quorum is None else _quorum(quorum),
         log_dirs=tuple(_log_dirs(log_dirs)),
-        transactions=tuple(_hanging(now_ms, open_)),
+        transactions=tuple(_hanging(now_ms, open_, known)),
     )
 
 
@@ -286,11 +296,25 @@ def _log_dirs(told: dict[int, Any]) -> Iterator[LogDirFacts]:
                 yield LogDirFacts(broker, one.path, str(one.error))
 
 
-def _hanging(now_ms: int, open_: Iterable[OpenTransaction]) -> Iterator[TransactionFacts]:
+def _silent(now_ms: int, open_: Iterable[OpenTransaction]) -> dict[int, list[OpenTransaction]]:
+    """The transactions that are open for long, by producer id."""
     by_producer: dict[int, list[OpenTransaction]] = {}
     for one in open_:
         if now_ms - one.last_timestamp_ms > HANGING_MS:
             by_producer.setdefault(one.producer_id, []).append(one)
-    for producer, those in sorted(by_producer.items()):
+    return by_producer
+
+
+def _hanging(
+    now_ms: int, open_: Iterable[OpenTransaction], known: Mapping[int, CoordinatedTransaction]
+) -> Iterator[TransactionFacts]:
+    for producer, those in sorted(_silent(now_ms, open_).items()):
         names = tuple(f"{one.topic}-{one.partition}" for one in those)
-        yield TransactionFacts("", producer, min(one.last_timestamp_ms for one in those), -1, names)
+        found = known.get(producer)
+        started_ms = min(one.last_timestamp_ms for one in those)
+        if found is None:
+            yield TransactionFacts("", producer, started_ms, -1, names)
+        else:
+            yield TransactionFacts(
+                found.id, producer, found.started_ms if found.started_ms >= 0 else started_ms, found.timeout_ms, names
+            )

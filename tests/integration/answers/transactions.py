@@ -61,6 +61,13 @@ class Scene:
         found = self._until("InitProducerId", 4, id, transactional_id=id, transaction_timeout_ms=60_000, **known)
         return Producer(id, found.producer_id, found.producer_epoch)
 
+    def initialised_for(self, timeout_ms: int) -> Producer:
+        """A new id whose transactions have that timeout."""
+        self._made += 1
+        id = f"{self.topic}-{self._made}"
+        found = self._until("InitProducerId", 4, id, transactional_id=id, transaction_timeout_ms=timeout_ms)
+        return Producer(id, found.producer_id, found.producer_epoch)
+
     def added(self, one: Producer) -> None:
         """The client adds the partition."""
         d, at = self.d, self.at(one)

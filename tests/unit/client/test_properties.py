@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.client.properties import ClientConfig, client_config, properties
+from actors.client.properties import TWO_PHASE, ClientConfig, client_config, properties
 from actors.settings.keys import ConfigError
 
 HERE = {"bootstrap.servers": "localhost:9092"}
@@ -50,6 +50,8 @@ def test_defaults_are_those_of_java() -> None:
         (HERE | {"security.protocol": "SSL", "ssl.keystore.key": "x"}, "belong together"),
         (HERE | {"transactional.id": "t", "acks": "1"}, "acks must be all"),
         (HERE | {"acks": "1", "enable.idempotence": "true"}, "needs acks=all"),
+        (HERE | {TWO_PHASE: "true"}, f"{TWO_PHASE}=true needs a transactional.id"),
+        (HERE | {TWO_PHASE: "true", "transactional.id": "t", "transaction.timeout.ms": "5"}, "has no meaning with"),
         (HERE | {"bootstrap.controllers": "x:1"}, "write bootstrap.servers"),
         (HERE | {"metadata.broker.list": "x:1"}, "mean the same setting and differ"),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from actors.why.explanations import KINDS, NOTICES, explain
 from actors.why.facts import (
+    NO_TIMEOUT_MS,
     ClusterFacts,
     GroupFacts,
     LogDirFacts,
@@ -89,6 +90,7 @@ def test_what_only_a_cluster_can_answer() -> None:
             transactions=(
                 TransactionFacts("pay", 7, NOW - 3_600_000, 60_000, ("orders-1",)),
                 TransactionFacts("", 9, NOW - 130_000, -1, ()),
+                TransactionFacts("two", 11, NOW - 7_200_000, NO_TIMEOUT_MS, ("orders-2", "orders-3")),
             ),
             groups=(GroupFacts("g", 0, 1_203, ("orders-1",)), GroupFacts("h", 2, 5, (), 600_000)),
         )
@@ -101,6 +103,12 @@ def test_what_only_a_cluster_can_answer() -> None:
             "readers of committed records wait at it in orders-1",
         ),
         ("transaction", "the transaction of producer 9 is open since 08:57:50, for 2 min", ""),
+        (
+            "prepared",
+            "the transaction of transactional id two takes part in a two-phase commit and is open since 07:00:00, for 2 h: "
+            "it has no timeout, and waits for the decision",
+            "readers of committed records wait at it in orders-2, orders-3",
+        ),
         ("group", "group g is 1,203 records behind (orders-1)", "it has no members"),
         ("group", "group h is 5 records behind and has committed nothing for 10 min", "its 2 members commit nothing"),
     ]
@@ -144,6 +152,6 @@ def test_the_page_for_operators_lists_each_kind() -> None:
     page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
     table = page.partition("\n## What is wrong now\n")[2].partition("\n## ")[0]
     assert tuple(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == (
-        "no quorum", "voter", "broker", "flapping", "disk", "offline", "under-replicated", "transaction", "group",
-        "preferred", "settings",
+        "no quorum", "voter", "broker", "flapping", "disk", "offline", "under-replicated", "transaction", "prepared",
+        "group", "preferred", "settings",
     ) == KINDS  # fmt: skip

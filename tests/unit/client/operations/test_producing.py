@@ -166,8 +166,8 @@ def test_too_many_requests_in_flight_for_a_producer_that_numbers() -> None:
         Producer(made.config)
 
 
-def transactional(log: Log) -> tuple[World, Server]:
-    made = world(log, transactional_id="x")
+def transactional(log: Log, **config: Any) -> tuple[World, Server]:
+    made = world(log, transactional_id="x", **config)
     (server,) = made.servers.values()
     coordinator = message("FindCoordinatorResponse")
     server.answers["FindCoordinator"] = coordinator(coordinators=[coordinator.Coordinator(key="x", node_id=1)])

@@ -16,7 +16,7 @@ from actors.authorization.resources import Operation, Resource
 from actors.client.errors import ClientError
 from actors.client.metadata import Broker, Partition, Topic
 from actors.client.operations.cluster import Cluster, LogDir, Quorum, Replica
-from actors.client.operations.transactions import OpenTransaction
+from actors.client.operations.transactions import NO_TIMEOUT_MS, CoordinatedTransaction, OpenTransaction
 from actors.command import acl, cli
 from actors.command.by_address import acls, connection, consuming, health, places, producing
 from actors.command.by_address.places import PlaceInPartitions, Span
@@ -442,6 +442,32 @@ def test_log_directories_and_transactions() -> None:
         ("disk", "log directory /d/one of broker 2 is offline"),
         ("transaction", "the transaction of producer 7 is open since 08:44:00, for 16 min"),
     ]
+
+
+def test_a_transaction_of_a_two_phase_commit_does_not_hang() -> None:
+    old = NOW_MS - 16 * 60_000
+    open_ = [OpenTransaction("t", n, 7 + n, 0, 5, old) for n in range(3)]
+    known = {
+        7: CoordinatedTransaction("two", 7, NO_TIMEOUT_MS, NOW_MS - 20 * 60_000),
+        8: CoordinatedTransaction("one", 8, 60_000, NOW_MS - 17 * 60_000),
+    }
+    facts = health.facts_of(NOW_MS, CLUSTER, {}, None, {}, open_, known)
+    found = explain(facts)
+    assert [(one.kind, one.is_fault, one.sentence) for one in found] == [
+        (
+            "transaction",
+            True,
+            "the transaction of transactional id one is open since 08:43:00, for 17 min, longer than its timeout of 60 s",
+        ),
+        ("transaction", True, "the transaction of producer 9 is open since 08:44:00, for 16 min"),
+        (
+            "prepared",
+            False,
+            "the transaction of transactional id two takes part in a two-phase commit and is open since 08:40:00, for 20 "
+            "min: it has no timeout, and waits for the decision",
+        ),
+    ]
+    assert found[-1].command.endswith("forceTerminateTransaction --transactionalId two")
 
 
 def test_a_fault_that_only_lasts_longer_is_no_change() -> None:
