@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
@@ -38,7 +38,8 @@ from actors.host.work.syncs import Syncs
 from actors.host.work.time_slice import SHORT_NS, ask_for
 from actors.host.work.workers import HELD_BYTES_MAX
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
-from actors.node.metrics import REQUESTS, Sample, gauge
+from actors.node.metrics.family import GAUGE, Family, Sample
+from actors.node.metrics.partitions import Columns
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
 from actors.node.runtime.answers import MORE_MEMORY
 from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
@@ -66,7 +67,36 @@ ACCEPT_AGAIN_S = 0.2
 ANSWER_BYTES_MAX = (1 << 31) - 1
 METRICS_TIMEOUT_S = 10.0
 METRICS_SLICE_NS = 1_000_000
-SOCKETS = "kafka.network:type=SocketServer,name="
+IDLE = Family(
+    "kafka_network_socketserver_networkprocessoravgidle_percent",
+    GAUGE,
+    "The share of the last minute in which no socket of clients was read, 0 to 1.",
+    (),
+    "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent",
+)
+PLANE_IDLE = Family(
+    "kafka_network_socketserver_controlplanenetworkprocessoravgidle_percent",
+    GAUGE,
+    "The same of the control-plane listener; NaN without one.",
+    (),
+    "KIP-291: SocketServer,name=ControlPlaneNetworkProcessorAvgIdlePercent",
+)
+PLANE_ANSWERS = Family(
+    "kafka_network_requestchannel_controlplaneresponsequeuesize",
+    GAUGE,
+    "Answers of the control-plane listener that the kernel has not taken.",
+    (),
+    "KIP-291: RequestChannel,name=ControlPlaneResponseQueueSize",
+)
+TLS = Family(
+    "kafka_server_socket_server_metrics_connections_tls_info",
+    GAUGE,
+    "Open connections with TLS, by what they speak.",
+    ("listener", "cipher", "protocol", "networkProcessor"),
+    "kafka.server:type=socket-server-metrics,cipher=X,protocol=X,listener=X,networkProcessor=0,name=connections",
+)
+OF_SOCKETS = (IDLE, PLANE_IDLE, PLANE_ANSWERS, TLS)
+Parts = list[Sample | Columns]
 
 
 class TlsArrival:
@@ -82,6 +112,7 @@ class TlsArrival:
         """The task of the loop; None: it is not running."""
 
 
+T = TypeVar("T")
 Event = Callable[[str, str], None]
 """`event(what, listener name or "")`; `what` is started, listening or refusing."""
 
@@ -140,6 +171,8 @@ class Loop:
         self._watching = False
         """Whether a call of `_close_late` is scheduled."""
         self._dials: dict[int, asyncio.Task[None]] = {}
+        self._speaking: dict[tuple[str, str, str], int] = {}
+        """How many connections of peers speak TLS, by listener, cipher and protocol."""
         self._dialled: dict[int, Tls] = {}
         """The TLS of connections that this node has dialled."""
         queued_max = config.value("queued.max.request.bytes")
@@ -160,7 +193,7 @@ class Loop:
         self._began = self._unwanted = False
         """Whether the loop has its node, and whether the node's end was asked for before that."""
         self._stop: Stop | None = None
-        self._awaited: list[Future[list[Sample]]] = []
+        self._awaited: list[Future[Any]] = []
         """Metrics that other threads wait for. Invariant: none is left waiting when the loop is closed."""
         self._event: Event = nobody
 
@@ -203,21 +236,35 @@ class Loop:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._shutdown)
 
-    def metrics(self) -> list[Sample]:
+    def metrics(self) -> Parts:
         """Every metric of the node and of its sockets. For other threads. Empty when the loop has ended or does not
         answer in time."""
-        found: Future[list[Sample]] = Future()
+        return self._asked(lambda found: self._collect(found, self._metrics(), [])) or []
+
+    def lacks(self) -> str | None:
+        """What the node lacks to do its work, in words; empty: nothing. For other threads. None when the loop has ended
+        or does not answer in time."""
+
+        def look(found: "Future[str]") -> None:
+            if found.set_running_or_notify_cancel():
+                found.set_result(self._node.lacks() if self._began else "it is starting")
+
+        return self._asked(look)
+
+    def _asked(self, ask: "Callable[[Future[T]], None]") -> T | None:
+        """What the loop's thread answers to another one; None: it does not answer in time, or has ended."""
+        found: Future[T] = Future()
         self._awaited.append(found)
         try:
-            self._loop.call_soon_threadsafe(lambda: self._collect(found, self._metrics(), []))
+            self._loop.call_soon_threadsafe(ask, found)
             return found.result(METRICS_TIMEOUT_S)
         except (RuntimeError, TimeoutError, CancelledError):
             found.cancel()  # nobody goes on with it
-            return []
+            return None
         finally:
             self._awaited.remove(found)
 
-    def _collect(self, found: "Future[list[Sample]]", parts: Iterator[list[Sample]], samples: list[Sample]) -> None:
+    def _collect(self, found: "Future[Parts]", parts: Iterator[Parts], samples: Parts) -> None:
         """Put metrics together for a millisecond, then let a turn run."""
         until_ns = stopwatch() + METRICS_SLICE_NS
         for part in parts:
@@ -229,7 +276,7 @@ class Loop:
         if found.set_running_or_notify_cancel():
             found.set_result(samples)
 
-    def _metrics(self) -> Iterator[list[Sample]]:
+    def _metrics(self) -> Iterator[Parts]:
         if self._began:
             yield from self._node.metric_parts()
             yield self._of_sockets()
@@ -257,16 +304,15 @@ class Loop:
         """Let somebody beside the loop say what it keeps for peers, before the loop runs."""
         self._beside.append((name, bytes_kept, bounded_by))
 
-    def _of_sockets(self) -> list[Sample]:
+    def _of_sockets(self) -> Parts:
         at_ns = stopwatch()
         there = self._plane is not None
-        found: list[Sample] = []
-        found += gauge(SOCKETS + "NetworkProcessorAvgIdlePercent", self._data.idle.share(at_ns))
         idle = self._plane_reader.idle.share(at_ns) if there else math.nan
-        found += gauge(SOCKETS + "ControlPlaneNetworkProcessorAvgIdlePercent", idle)
+        found: Parts = [Sample(IDLE, (), self._data.idle.share(at_ns)), Sample(PLANE_IDLE, (), idle)]
         if there:
             unsent = sum(link.unsent() for link in self._links.values() if link.reader is self._plane_reader)
-            found += gauge(REQUESTS + "ControlPlaneResponseQueueSize", unsent)
+            found.append(Sample(PLANE_ANSWERS, (), unsent))
+        found += [Sample(TLS, (*key, "0"), number) for key, number in self._speaking.items()]
         return found
 
     def signals(self) -> None:
@@ -329,6 +375,8 @@ class Loop:
             self._fail(error)
             return
         ended_ns = time.monotonic_ns()
+        if effects.send:
+            self._node.sent(ended_ns)
         if ended_ns - at_ns >= LONG_NS:
             self._node.took(ended_ns - at_ns)
         now = ended_ns // 1_000_000
@@ -596,6 +644,10 @@ class Loop:
             link.abort()
             return
         self._links[link.conn] = link
+        if isinstance(link, TlsLink):
+            cipher = link.transport.get_extra_info("cipher") or ("", "")
+            link.speaks = (link.listener, str(cipher[0]), str(cipher[1]))
+            self._speaking[link.speaks] = self._speaking.get(link.speaks, 0) + 1
         principal, good_for_ms = peer or (None, 0)
         self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port, principal, good_for_ms)
         self._schedule()
@@ -733,6 +785,13 @@ class Loop:
         if link.counted:
             link.counted = False
             self._listeners.limits.give(link.peer_host)
+        if link.speaks is not None:
+            left = self._speaking[link.speaks] - 1
+            if left:
+                self._speaking[link.speaks] = left
+            else:
+                del self._speaking[link.speaks]
+            link.speaks = None
 
     def _sweep(self) -> None:
         """Close connections that were silent over two sweeps. It runs twice in the allowed idle time."""

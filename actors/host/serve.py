@@ -99,13 +99,13 @@ def serve(
 
 
 def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
-    """The HTTP endpoint of the metrics; None if the setting is empty. Its package is imported only if it is needed."""
-    from actors.host import metrics
+    """The HTTP endpoint of the metrics; None if the setting is empty. It is imported only if it is needed."""
+    from actors.host.metrics import endpoint as door
 
     where = config.value(SETTING)
     if not where:
         return None
-    endpoint = metrics.Endpoint(metrics.address(where), loop.metrics)
+    endpoint = door.Endpoint(door.address(where), door.Node(loop.metrics, loop.lacks))
     loop.own("MetricsDoor", lambda: endpoint.bytes_kept, f"{CONNECTIONS_MAX} connections")
     return endpoint
 

@@ -21,7 +21,8 @@ from actors.node.api import handlers, table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
 from actors.node.api.own_requests import OwnRequests
-from actors.node.metrics import Sample, parts, samples
+from actors.node.metrics import Part, parts, samples
+from actors.node.metrics.family import Sample
 from actors.node.net.channels import Channels
 from actors.node.net.dial_login import DialLogins
 from actors.node.net.request_channel import RequestChannel
@@ -170,6 +171,10 @@ class Node:
         if self.controller is not None and self.controller.bridge is not None:
             self.controller.bridge.happened(event)
 
+    def sent(self, at_ns: int) -> None:
+        """The answers of the last turn have been handed to the kernel. `at_ns`: now, by the stopwatch."""
+        self.requests.connections.sent(at_ns)
+
     def took(self, spent_ns: int) -> None:
         """The last turn took so long, effects included. Told where that is `LONG_NS` or more."""
         self.runtime.steps.turn_took(self.runtime.waiting.last, spent_ns)
@@ -234,11 +239,27 @@ class Node:
         """A setting of this node as it is now: a broker's may have been changed since its start (KIP-226)."""
         return self.runtime.config.value(name) if self.broker is None else self.broker.cache.value(name)
 
+    def lacks(self) -> str:
+        """What this node lacks to do its work, in words; empty: nothing. A broker serves clients; a controller knows the
+        leader of the quorum, and has replayed all that is committed."""
+        raft = self.quorum.raft
+        if self._stopping:
+            return "it is stopping"
+        if self.quorum.leader_id < 0:
+            return "it knows no active controller"
+        if self.controller is not None:
+            behind = max(raft.high_watermark, raft.told_high_watermark) - self.controller.image.next_offset
+            if raft.told_high_watermark < 0 or behind > 0:
+                return f"its controller is {max(behind, 0)} metadata records behind, or has not heard the leader yet"
+        if self.broker is not None and not self.broker.availability.serving:
+            return f"its broker serves no clients, its state is {self.broker.lifecycle.state.name}"
+        return ""
+
     def metrics(self) -> list[Sample]:
         """What the node can be asked about itself, as of its last turn."""
         return samples(self.runtime, self.requests, self.quorum, self.controller, self.broker)
 
-    def metric_parts(self) -> Iterator[list[Sample]]:
+    def metric_parts(self) -> Iterator[Part]:
         """The metrics of the node, part by part; turns may come in between."""
         return parts(self.runtime, self.requests, self.quorum, self.controller, self.broker)
 

@@ -297,6 +297,24 @@ class Raft:
         return self._core.high_watermark
 
     @property
+    def voted(self) -> int:
+        """The replica that was voted for in this epoch; -1: none."""
+        voted = self._core.hard.voted
+        return -1 if voted is None else voted.id
+
+    @property
+    def observers(self) -> int:
+        """How many observers fetch from this leader; 0 elsewhere."""
+        leading = self._core.leading
+        return 0 if leading is None else len(leading.observers)
+
+    @property
+    def changing(self) -> bool:
+        """Whether this leader has a change of the voters that is not committed."""
+        leading = self._core.leading
+        return leading is not None and leading.change is not None
+
+    @property
     def told_high_watermark(self) -> int:
         """The newest high watermark that a leader has told this process; -1: none yet. Replay may still have to go that
         far."""

@@ -12,6 +12,11 @@ cdef class Counts:
     cdef Count* places                  # open addressing; Invariant: at most half full
     cdef uint32_t mask
     cdef readonly uint32_t used         # places that are not empty
+    cdef readonly int64_t partitions
+    cdef readonly int64_t leaderless
+    cdef readonly int64_t unpreferred   # led by another broker than the first of the replicas, or by none
+    cdef readonly int64_t elections     # how often a partition got a leader; never falls
+    cdef readonly int64_t unclean       # how often one that was not in the ISR
 
     cdef Count* of(self, int32_t broker) except NULL
     cpdef Counts copy(self)

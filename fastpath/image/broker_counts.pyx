@@ -1,6 +1,6 @@
-"""How many partitions each broker replicates, leads and is in sync for.
+"""How many partitions each broker replicates, leads and is in sync for, and how many there are and lack a leader.
 
-This file alone decides where a broker's three counters lie. Every write of a partition updates them, so reading them
+This file alone decides where a broker's three counters lie, and keeps those of all partitions. Every write of a partition updates them, so reading them
 costs one probe, whatever the number of partitions.
 """
 
@@ -87,4 +87,6 @@ cdef class Counts:
         memcpy(copy.places, self.places, (self.mask + 1) * sizeof(Count))
         copy.mask = self.mask
         copy.used = self.used
+        copy.partitions, copy.leaderless, copy.unpreferred = self.partitions, self.leaderless, self.unpreferred
+        copy.elections, copy.unclean = self.elections, self.unclean
         return copy

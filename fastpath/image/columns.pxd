@@ -39,6 +39,7 @@ cdef class Columns(View):
     cdef Table* writable(self, Py_ssize_t row) except NULL
     cdef Chunk writable_chunk(self, Py_ssize_t row)
     cdef int count_cells(self, const Cells* cells, object rare, int sign) except -1
+    cdef int count_election(self, const Cells* old, object old_rare, int32_t leader) except -1
     cdef int write(self, Py_ssize_t row, const Cells* cells, object rare, int64_t offset) except -1
     cdef int put_cells(self, Py_ssize_t row, const Cells* cells) except -1
     cdef int set_rare(self, Py_ssize_t row, object rare) except -1

@@ -165,8 +165,27 @@ cdef class Columns(View):
                     count.in_isr += sign
             elif rare is not None and rare[1] >> (i - MASK_BITS) & 1:
                 count.in_isr += sign
+        self.counters.partitions += sign
         if cells.leader >= 0:
             self.counters.of(cells.leader).led += sign
+        else:
+            self.counters.leaderless += sign
+        if replicas[0] and replicas[1] != cells.leader:
+            self.counters.unpreferred += sign
+        return 0
+
+    cdef int count_election(self, const Cells* old, object old_rare, int32_t leader) except -1:
+        """Count that a partition gets another leader. One that is in no list of replicas that was counted is new."""
+        cdef const int32_t* replicas = self.lists.at(old.replicas)
+        cdef int32_t i
+        self.counters.elections += 1
+        for i in range(replicas[0]):
+            if replicas[1 + i] == leader:
+                if i < MASK_BITS:
+                    self.counters.unclean += not old.isr >> i & 1
+                elif old_rare is not None:
+                    self.counters.unclean += not old_rare[1] >> (i - MASK_BITS) & 1
+                return 0
         return 0
 
     cdef int put_cells(self, Py_ssize_t row, const Cells* cells) except -1:
@@ -216,6 +235,8 @@ cdef class Columns(View):
         ):
             if old.flags & LIVE:
                 self.count_cells(&old, old_rare, -1)
+                if offset >= 0 and cells.flags & LIVE and cells.leader >= 0 and cells.leader != old.leader:
+                    self.count_election(&old, old_rare, cells.leader)
             if cells.flags & LIVE:
                 self.count_cells(cells, rare, 1)
         if old_rare is not rare:

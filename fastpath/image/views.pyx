@@ -143,6 +143,12 @@ cdef class View:
         """Replicas that a running reassignment takes away."""
         return self.extra(row).removing
 
+    def is_moving(self, Py_ssize_t row):
+        """Whether a reassignment is running."""
+        self.check_row(row)
+        rare = self.rare_at(row)
+        return rare is not None and rare[0] is not None and bool(rare[0].adding or rare[0].removing)
+
     def elr(self, Py_ssize_t row):
         """Eligible leader replicas (KIP-966)."""
         return self.extra(row).elr

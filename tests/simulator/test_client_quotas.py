@@ -10,6 +10,7 @@ from actors.metadata.ops import EntitySet
 from actors.node.net.request_channel import MUTE_LOOK_MS
 from actors.wire.messages import message
 from fastpath.records import batch as batches
+from tests.numbers import numbers
 from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
 from tests.unit.node.net.test_lanes import Lab, versions
@@ -383,14 +384,15 @@ def test_metrics_show_who_was_charged_last_and_how_long_they_waited() -> None:
         scene.produce(f"other-{number}", 10)
     leader, active = scene.t.cluster.brokers[scene.t.leader].node, scene.t.cluster.active()
     assert leader is not None and active is not None and active.node is not None
-    found = {(one.mbean, one.attribute): one.value for one in (*leader.metrics(), *active.node.metrics())}
-    produce = {mbean for mbean, _ in found if mbean.startswith("kafka.server:type=Produce,user=,client-id=")}
-    assert len(produce) == 100 and "kafka.server:type=Produce,user=,client-id=other-149" in produce
-    assert found["kafka.server:type=ControllerMutation,user=,client-id=a%2Cb%3Dc", "tokens"] < 0
+    found = numbers((*leader.metrics(), *active.node.metrics()))
+    produce = {name for name in found if name.startswith('kafka_server_produce_byte_rate{user="",client_id="')}
+    assert len(produce) == 100 and 'kafka_server_produce_byte_rate{user="",client_id="other-149"}' in produce
+    assert found['kafka_server_controllermutation_tokens{user="",client_id="a,b=c"}'] < 0
     scene.produce("a,b=c", 10)
-    found = {(one.mbean, one.attribute): one.value for one in leader.metrics()}
-    mbean = "kafka.server:type=Produce,user=,client-id=a%2Cb%3Dc"
-    assert found[mbean, "byte-rate"] > 0 and 0 < found[mbean, "throttle-time"] <= throttle_ms
+    found = numbers(leader.metrics())
+    of = '{user="",client_id="a,b=c"}'
+    assert found["kafka_server_produce_byte_rate" + of] > 0
+    assert 0 < found["kafka_server_produce_throttle_time" + of] <= throttle_ms
 
 
 def test_quotas_are_read_anew_when_a_quota_has_changed_and_not_for_each_user_rule_or_token() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from actors.broker.log.cutting import truncate_to
-from actors.node import metrics
 from actors.wire.messages import message
 from fastpath.records import batch as batches
+from tests.numbers import numbers
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 from tests.unit.broker.log import transactions
 from tests.unit.broker.log.logs import content
@@ -54,8 +54,7 @@ def slow(t: OneTopic, bytes_per_second: int) -> None:
 
 def gauges(t: OneTopic, broker: int) -> dict[str, float]:
     node: Any = t.cluster.brokers[broker].node
-    found = metrics.samples(node.runtime, node.requests, node.quorum, node.controller, node.broker)
-    return {one.mbean.partition("name=")[2]: one.value for one in found if one.mbean.startswith("kafka.log:")}
+    return numbers(node.metrics())
 
 
 def cleaner(t: OneTopic, broker: int) -> Any:
@@ -83,8 +82,8 @@ def test_every_replica_cleans_and_unlinks() -> None:
         assert 0 < node.broker.cleaner.stats.map_used_ratio < 1
         found = gauges(t, broker)
         assert (
-            0 < found["cleaner-recopy-percent"] < 100
-            and found[f'uncleanable-partitions-count,logDirectory="b{broker}:data"'] == 0
+            0 < found["kafka_log_logcleaner_cleaner_recopy_percent"] < 100
+            and found[f'kafka_log_logcleanermanager_uncleanable_partitions_count{{logDirectory="b{broker}:data"}}'] == 0
         )
     latest = {offset: value for offset, value in t.read().items() if offset >= 55}
     assert len(latest) == 5
@@ -198,9 +197,9 @@ def test_what_is_damaged_is_set_aside_and_told_once() -> None:
     assert len(told) == 1 and told[0].startswith(
         f"b{follower}: t-0 cannot be cleaned and grows from now on: {segment.path('.log')}"
     )
-    path = f'logDirectory="b{follower}:data"'
-    assert gauges(t, follower)[f"uncleanable-partitions-count,{path}"] == 1
-    assert gauges(t, follower)[f"uncleanable-bytes,{path}"] == t.log(follower).size
+    path = f'{{logDirectory="b{follower}:data"}}'
+    assert gauges(t, follower)[f"kafka_log_logcleanermanager_uncleanable_partitions_count{path}"] == 1
+    assert gauges(t, follower)[f"kafka_log_logcleanermanager_uncleanable_bytes{path}"] == t.log(follower).size
     assert t.log(follower).cleaned_offset == 0 < t.log(t.leader).cleaned_offset
 
 

@@ -14,6 +14,7 @@ from actors.node.runtime.storage import Storage
 from actors.ports import DiskFailed
 from actors.settings.node_config import node_config
 from actors.wire.messages import message
+from tests.numbers import numbers
 from tests.simulator.cluster import CLUSTER_ID, directory_id
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.one_topic import DIRECTORY, OneTopic
@@ -102,8 +103,7 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
     reply = t.client.call("b1", "DescribeLogDirs", 4, message("DescribeLogDirsRequest")(topics=None))
     bad = "one" if home is disks[0] else "two"
     assert {one.log_dir: one.error_code for one in reply.results} == {"one": 0, "two": 0} | {bad: STORAGE_ERROR}
-    samples = {one.mbean: one.value for one in process.node.metrics()}
-    assert samples["kafka.log:type=LogManager,name=OfflineLogDirectoryCount"] == 1
+    assert numbers(process.node.metrics())["kafka_log_logmanager_offlinelogdirectorycount"] == 1
     (other,) = [disk for disk in disks if disk is not home]
     other.append_fails = lambda path: True
     t.drop()

@@ -15,6 +15,7 @@ from actors.ports import Batch
 from actors.raft import Role
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
+from tests.numbers import numbers
 from tests.simulator.cluster import Client, Cluster
 from tests.simulator.test_control_plane import Lab
 from tests.simulator.world import World
@@ -379,12 +380,12 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     broker: Any = lab.cluster.brokers[1]
 
     def shown(process: Any) -> dict[str, float]:
-        return {one.mbean: one.value for one in process.node.metrics() if one.attribute == "Value"}
+        return numbers(process.node.metrics())
 
-    controller, server = "kafka.controller:type=KafkaController,name=", "kafka.controller:type=KafkaServer,name="
+    controller, server = "kafka_controller_kafkacontroller_", "kafka_controller_kafkaserver_"
     lab.world.run_for(5000)
-    assert shown(active)[controller + "MetadataLag"] == shown(standby)[controller + "MetadataLag"] == 0
-    assert shown(broker)[server + "MetadataLag"] == 0
+    assert shown(active)[controller + "metadatalag"] == shown(standby)[controller + "metadatalag"] == 0
+    assert shown(broker)[server + "metadatalag"] == 0
     before = standby.node.quorum.raft.high_watermark
     standby.node.controller.replay = lambda batch: None
     broker.node.broker.replay = lambda batch: None
@@ -392,11 +393,11 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     lab.world.run_for(1000)
     behind = standby.node.quorum.raft.high_watermark - before
     assert behind >= 4
-    assert shown(standby)[controller + "MetadataLag"] == shown(broker)[server + "MetadataLag"] == behind
-    assert shown(standby)[controller + "MetadataSnapshotLag"] == standby.node.quorum.raft.high_watermark  # A52
-    reported = {name for name in shown(active) if "LastSnapshotOffset" in name}
-    assert len(reported) == 3 and not any("ZooKeeper" in one.mbean for one in broker.node.metrics())  # R631-207
-    assert not any("MetadataCommitLatencyMs" in one.mbean for one in standby.node.metrics())
+    assert shown(standby)[controller + "metadatalag"] == shown(broker)[server + "metadatalag"] == behind
+    assert shown(standby)[controller + "metadatasnapshotlag"] == standby.node.quorum.raft.high_watermark  # A52
+    reported = {name for name in shown(active) if "lastsnapshotoffset" in name}
+    assert len(reported) == 3 and not any("zookeeper" in name for name in shown(broker))  # R631-207
+    assert not any("metadatacommitlatencyms" in name for name in shown(standby))
 
 
 def test_r500_35_a_broker_recovers_its_logs_before_anybody_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,8 +441,7 @@ def test_r631_202_what_is_not_committed_is_no_lag_of_a_broker() -> None:
     lab.client.ask("b1", "CreateTopics", 7, kind(topics=[topic]), lambda reply: None)
     raft = broker.node.quorum.raft
     assert lab.world.run_until(lambda: raft.log_end_offset > raft.high_watermark + 4, 1_500)
-    shown = {one.mbean: one.value for one in broker.node.metrics()}
-    assert shown["kafka.controller:type=KafkaServer,name=MetadataLag"] == 0
+    assert numbers(broker.node.metrics())["kafka_controller_kafkaserver_metadatalag"] == 0
 
 
 def test_r631_028_a_broker_with_a_controllers_id_is_refused() -> None:

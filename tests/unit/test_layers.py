@@ -119,7 +119,7 @@ ALLOWED: dict[str, set[str]] = {
     "actors.node.roles.controller": CONTROLLER,
     "actors.node.roles.broker": BROKER,
     "actors.node.api": API,
-    "actors.node.metrics": API,
+    "actors.node.metrics": API | {"actors.node.metrics"},
     "actors.node.node": API | {"actors.node.metrics"},
     "actors.client": {
         "actors.client",
@@ -235,7 +235,6 @@ MORE: dict[str, set[str]] = {
     "actors.authentication.access_tokens": {"jwt"},
     "actors.authentication.key_set": {"jwt"},
     "actors.broker.groups.patterns": {"re2"},
-    "actors.host.metrics": {"prometheus_client"},
     "actors.host.client.asynchronous": {"actors.client"},
     "actors.host.client.blocking": {"actors.client"},
     "actors.host.client.contexts": {"actors.client"},

@@ -90,6 +90,10 @@ class IsrProposals:
         its answer."""
         self._queued.pop(partition, None)
 
+    def counts(self) -> list[tuple[str, int]]:
+        """How many proposals wait to be sent, are sent, and are to be sent again as their outcome is unknown."""
+        return [("queued", len(self._queued)), ("sent", len(self._in_flight or ())), ("again", len(self._again))]
+
     @property
     def idle(self) -> bool:
         """Whether nothing is to be sent and nothing is in flight."""

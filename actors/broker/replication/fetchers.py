@@ -309,7 +309,7 @@ class Fetcher:
                 outcome.cuts.append(Truncation(partition, epoch, last, end_offset, job))
                 self._delay(partition, FAR_MS)
             return
-        known = data.high_watermark
+        known = partition.told_high_watermark = data.high_watermark
         try:
             if partition.unproven(data.log_start_offset):
                 self._begin_anew(partition, offset, now, outcome)
@@ -323,6 +323,8 @@ class Fetcher:
             if data.records and log.append_fetched(data.records, now.wall_ms, unmarked_offset=taken) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None
+                moving = partition.moving and self.me not in partition.isr.isr
+                partition.traffic.replicated(len(data.records), moving)
                 if partition.settings.flush_messages == 1:
                     outcome.flush[partition] = None
             if partition.throttled_as_follower:

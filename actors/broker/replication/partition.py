@@ -26,6 +26,7 @@ from actors.broker.log.producers.producers import OutOfOrderSequence, ProducerFa
 from actors.broker.log.segment import Job
 from actors.broker.replication import isr_transitions as isr_rules
 from actors.broker.replication.admission import RequestRefused, accept
+from actors.broker.replication.census import NOWHERE
 from actors.broker.replication.followers import Follower, Position
 from actors.broker.replication.isr_transitions import Event, Isr, IsrTransition, View
 from actors.broker.replication.replication_throttle import ReplicationThrottle, lists
@@ -33,6 +34,7 @@ from actors.ports import Buffer, Disk, DiskFull
 from actors.settings.tables.log import AS_PRODUCED
 from actors.settings.topics import TopicSettings
 from actors.wire.errors import ErrorCode
+from fastpath.meters.traffic import Traffic
 
 CODES = {int(code): code for code in ErrorCode}
 UNWRITTEN_MAX = 1000
@@ -52,6 +54,8 @@ class Assignment(NamedTuple):
     partition_epoch: int
     """The number that counts changes of any kind: it tells the newer of two assignments, and an AlterIsr rests on
     it."""
+    moving: bool = False
+    """Whether replicas are being added or removed."""
 
 
 class Became(enum.Enum):
@@ -135,15 +139,19 @@ class Partition:
         "led_from",
         "led_since",
         "log",
+        "moving",
         "number",
         "proven_epoch",
         "removed",
         "replicas",
         "settings",
+        "standing",
         "throttled_as_follower",
         "throttled_as_leader",
+        "told_high_watermark",
         "topic",
         "topic_id",
+        "traffic",
         "unreadable",
         "watchers",
     )
@@ -173,6 +181,14 @@ class Partition:
         self.high_watermark = high_watermark
         """The high watermark of this replica. Invariant: at most the log end."""
         log.producers.transactions.replicated(high_watermark)
+        self.moving = False
+        """Whether replicas are being added or removed."""
+        self.told_high_watermark = -1
+        """The high watermark that the leader has told a follower last; -1: none yet."""
+        self.traffic = Traffic()
+        """What comes into the topic here, and leaves it. Its partitions share it."""
+        self.standing = NOWHERE
+        """The last state of this partition that was counted."""
         self.epoch_start = 0
         """Log end when the leader epoch began here."""
         self.led_from = 0
@@ -233,7 +249,7 @@ class Partition:
             # A snapshot has left changes out. A replica may have been moved away and back, and has begun anew.
             self.followers = {}
         changed = again or assignment.leader != self.leader
-        self.replicas = assignment.replicas
+        self.replicas, self.moving = assignment.replicas, assignment.moving
         self.leader, self.leader_epoch = assignment.leader, assignment.leader_epoch
         row: IsrTransition | None = None
         if not leads:
@@ -276,6 +292,11 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self!r} has {len(self.isr.isr)} in-sync replicas, fewer than min.insync.replicas",
             )
+
+    @property
+    def members(self) -> int:
+        """How many replicas are in sync, as far as that is committed."""
+        return len(self.isr.isr)
 
     @property
     def min_insync(self) -> int:

@@ -14,11 +14,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from actors.broker.replication.alter_isr_requests import IsrProposals, Moved
+from actors.broker.replication.census import Census
 from actors.broker.replication.fetchers import Fetcher, FetcherLimits, FetchOutcome
 from actors.broker.replication.isr_transitions import Effect, Stage
 from actors.broker.replication.partition import Assignment, Became, Cluster, Partition
 from actors.broker.replication.sessions import FINAL_EPOCH, Session, SessionPartition
 from actors.ports import Disk, DiskFailed
+from fastpath.meters.traffic import Traffic
 
 OpenLog = Callable[[str, bytes, int], Any]
 """A function that opens a log: (topic, topic id, number) -> (log, settings, checkpointed high watermark); None: the
@@ -75,6 +77,10 @@ class Replicas:
         must lead them. Another member of the ISR must lead them."""
         self.handed_over_ms: dict[Partition, int] = {}
         """When the controller was last asked for another leader, by partition."""
+        self.census = Census()
+        """How many partitions are here, and how they are."""
+        self.traffic = Traffic()
+        """What comes into the topics of this broker and leaves them, since the start."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         """ISR changes that were committed and proposals that were refused, since the start (R497-49)."""
 
@@ -107,11 +113,14 @@ class Replicas:
             partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)
             self.by_id.setdefault(topic_id, {})[number] = partition
             self.by_name[topic] = self.by_id[topic_id]
+            other = next(iter(self.by_id[topic_id].values()))
+            partition.traffic = Traffic(self.traffic) if other is partition else other.traffic
             self.opened.append(partition)
             if partition.unreadable:
                 self.unreadable[partition] = None
         source, epoch, members = partition.leader, partition.leader_epoch, partition.isr.isr
         part, row = partition.apply(assignment, mono_ms)
+        self.census.note(partition)
         self._follow(partition, source, epoch)
         if partition.leads and part is Became.SAME:
             self.isr_expands += bool(partition.isr.isr - members)
@@ -145,6 +154,7 @@ class Replicas:
         self.full.pop(partition, None)
         self.handed_over_ms.pop(partition, None)
         partition.remove()
+        self.census.note(partition)
         fetcher = self.fetchers.get(source)
         if fetcher is not None:
             fetcher.leave(partition)

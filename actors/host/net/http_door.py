@@ -1,4 +1,4 @@
-"""A small HTTP server for one page, which strangers may reach.
+"""A small HTTP server for a few pages, which strangers may reach.
 
 This file alone decides what they may take of the process. Rules:
 
@@ -31,6 +31,7 @@ class PageRequest(NamedTuple):
     """A request for a page."""
 
     method: str
+    path: str
     query: str
     headers: Mapping[str, str]
     """The headers by name in small letters."""
@@ -39,8 +40,8 @@ class PageRequest(NamedTuple):
 class Page(Protocol):
     """The content that is shown, as of one moment."""
 
-    def form(self, asked: PageRequest) -> tuple[Mapping[str, str], bytes]:
-        """(headers, body) of the answer, in the form that the request asks for."""
+    def form(self, asked: PageRequest) -> tuple[str, Mapping[str, str], bytes]:
+        """(status, headers, body) of the answer, in the form that the request asks for."""
 
 
 class _Connection:
@@ -171,7 +172,8 @@ class HttpDoor:
             return
         pairs = [line.partition(":") for line in lines[1:] if line]
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        one.asked = PageRequest(words[0], words[1].partition("?")[2], headers)
+        path, _, query = words[1].partition("?")
+        one.asked = PageRequest(words[0], path, query, headers)
         if one.asked.method not in ("GET", "HEAD"):
             self._say(one, "405 Method Not Allowed", {"Allow": "GET, HEAD"}, b"")
             return
@@ -191,11 +193,11 @@ class HttpDoor:
                     self._say(one, "503 Service Unavailable", {}, b"")
             elif one in self._connections and one.asked is not None:
                 try:
-                    headers, body = page.form(one.asked)
+                    status, headers, body = page.form(one.asked)
                 except Exception:  # a header that an encoder does not understand, say; the others get theirs
                     self._say(one, "400 Bad Request", {}, b"")
                 else:
-                    self._say(one, "200 OK", headers, body)
+                    self._say(one, status, headers, body)
         ended_s = time.monotonic()
         self._rest_until_s = ended_s + REST * (ended_s - began_s)
 

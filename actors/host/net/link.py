@@ -96,6 +96,8 @@ class Link(asyncio.BufferedProtocol):
         """Whether the connection is, or was, open."""
         self.counted = False
         """Whether the connection is one of those of its host that are counted."""
+        self.speaks: tuple[str, str, str] | None = None
+        """(listener, cipher, protocol) of TLS, while the connection counts as one that speaks so."""
         self.frame_bytes_max = frame_bytes_max
         """The largest frame that the peer may send; it grows when the peer has logged in."""
         self._head = b""

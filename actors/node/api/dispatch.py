@@ -258,13 +258,13 @@ class RequestRun:
                     return
             elif self._slot.bytes_held >= LET_GO_FROM:
                 self._let_go()
-            self._slot.parked = lambda expired: self._again(answer.again, expired)
+            self._slot.waits(lambda expired: self._again(answer.again, expired))
             self._slot.forget = self._dispatch.runtime.waiting.park(
                 answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets, answer.idle
             )
         elif kind is Asked:
             assert isinstance(answer, Asked)
-            self._slot.parked = lambda reply: self._again(answer.then, reply)
+            self._slot.waits(lambda reply: self._again(answer.then, reply))
             self._dispatch.runtime.waiting.ask(answer.call, answer.deadline_ms, self._slot.go_on, self._slot.connection)
         elif kind is Held:
             assert isinstance(answer, Held)
@@ -338,6 +338,8 @@ class RequestRun:
         if reply is None:
             self._dispatch.requests.answer(self._slot, [])
             return
+        if self._slot.meter is not None:
+            self._slot.meter.answered(reply)
         try:
             parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
         except (WireError, MemoryError) as error:

@@ -39,6 +39,7 @@ Then = Callable[[Any], None]
 AskItself = Callable[[str, Any, Then], None]
 """Asks this node itself: (API, request, callback that gets the answer in a later turn)."""
 
+LENGTH_BYTES = 4
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
 HANDSHAKE_VERSION_OF_OLD = 3
@@ -163,6 +164,11 @@ class Channel:
         self.in_flight: dict[int, _Request] = {}
         self.queued: list[_Request] = []
 
+    @property
+    def of_quorum(self) -> bool:
+        """Whether the other side is asked as a replica of the metadata log, and not as the active controller."""
+        return self.to_controller and not self.handshake
+
     def correlation(self) -> int:
         """A correlation id that no request in flight has. It begins at 0 again behind the largest int32: a channel
         lives as long as its node, and the header's field has four bytes."""
@@ -170,6 +176,15 @@ class Channel:
             self.next_correlation = (self.next_correlation + 1) & CORRELATION_MAX
             if self.next_correlation not in self.in_flight:
                 return self.next_correlation
+
+
+class Traversed:
+    """What has gone over some connections, counted. Bytes are those of frames, their lengths included."""
+
+    __slots__ = ("bytes_in", "bytes_out", "requests", "responses")
+
+    def __init__(self) -> None:
+        self.requests = self.responses = self.bytes_in = self.bytes_out = 0
 
 
 class Outbound(NamedTuple):
@@ -216,6 +231,8 @@ class Channels:
         self.dials: list[Dial] = []
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
+        self.to_quorum = Traversed()
+        """What was asked of other replicas of the metadata log, and answered."""
 
     def taken(self) -> Outbound:
         """The dials, closes and sends for the host since the last call, to be done in this order."""
@@ -439,6 +456,9 @@ class Channels:
             correlation = framing.correlation_id(frame)
             request = channel.in_flight.get(correlation)
             channel.answered = True
+            if channel.of_quorum:
+                self.to_quorum.responses += 1
+                self.to_quorum.bytes_in += LENGTH_BYTES + len(frame)
             if request is None:
                 return  # its time was over
             reply: Any = framing.decode_response(self._layout(channel, request.name), request.version, frame)
@@ -584,7 +604,11 @@ class Channels:
             request.version = min(served, request.versions[-1])
         correlation = channel.correlation()
         channel.in_flight[correlation] = request
-        self.sends.append((channel.conn, request.build(correlation, self._client_id, request.version)))
+        parts = request.build(correlation, self._client_id, request.version)
+        if channel.of_quorum:
+            self.to_quorum.requests += 1
+            self.to_quorum.bytes_out += sum(map(len, parts))
+        self.sends.append((channel.conn, parts))
 
     def _timed_out(self, channel: Channel, request: _Request) -> None:
         # A peer that is silent for so long may be frozen: a new connection is the only way to know.

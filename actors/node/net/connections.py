@@ -38,6 +38,7 @@ from actors.authentication.exchange import Exchange
 from actors.authorization.addresses import canonical
 from actors.node.runtime.calls import Api, Listener, Subject
 from actors.ports import Buffer
+from fastpath.meters.request_times import Door, RequestTimes, Timing, note_all
 
 IN_FLIGHT_MAX = 16
 UNREAD_BYTES_MAX = 256 << 20
@@ -54,7 +55,8 @@ GONE = memoryview(b"")
 NOTHING_SERVED: Mapping[int, Api] = {}
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
 
-_key = struct.Struct(">h").unpack_from
+FETCH = 1
+_key_and_version = struct.Struct(">hh").unpack_from
 
 
 class Apart(NamedTuple):
@@ -68,7 +70,15 @@ class Apart(NamedTuple):
 NOTHING_APART = Apart(0, 0)
 
 
-class Slot:
+class Meters(dict[int, RequestTimes]):
+    """The times of requests by API key, from the first request on."""
+
+    def __missing__(self, key: int) -> RequestTimes:
+        meter = self[key] = RequestTimes(key == FETCH)
+        return meter
+
+
+class Slot(Timing):
     """The place of one answer in its connection's order.
 
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
@@ -84,7 +94,6 @@ class Slot:
         "frame",
         "kept",
         "parked",
-        "parts",
         "sliced",
         "writer",
     )
@@ -93,7 +102,6 @@ class Slot:
         self.connection = connection
         self.api = api
         """The row of the request; None: its listener does not serve it."""
-        self.parts: list[Buffer] | None = None
         self.bytes_held = bytes_held
         self.answer_bytes = 0
         self.behind_bytes = 0
@@ -118,10 +126,20 @@ class Slot:
         if self.kept is not None:
             self._give_back()
         if parked is not None:
+            if self.meter is not None:
+                self.meter.waiting -= 1
             parked(came)
+
+    def waits(self, parked: Callable[[Any], None]) -> None:
+        """Let the request wait. `parked` goes on with it."""
+        self.parked = parked
+        if self.meter is not None:
+            self.meter.waiting += 1
 
     def give_up(self) -> None:
         """Drop what goes on with the request, since its peer does not take the answer any more."""
+        if self.parked is not None and self.meter is not None:
+            self.meter.waiting -= 1
         self.parked = self.sliced = None
         if self.kept is not None:
             self._give_back()
@@ -149,6 +167,7 @@ class Connection:
         "by_token",
         "closed",
         "congested",
+        "door",
         "ends_ms",
         "exchange",
         "expires_ms",
@@ -181,9 +200,12 @@ class Connection:
         peer_host: str,
         apis: Mapping[int, Api] = NOTHING_SERVED,
         peer_port: int = 0,
+        door: Door | None = None,
     ) -> None:
-        """`apis` are the rows that the listener serves, by API key. `peer_port`: 0: not known."""
+        """`apis` are the rows that the listener serves, by API key. `peer_port`: 0: not known. `door`: counts what comes
+        through the listener; None: only this connection counts there."""
         self.id = id
+        self.door = door or Door()
         self.kind = kind
         self.apis = apis
         self.listener_name = listener_name
@@ -245,7 +267,13 @@ NOTHING = Inbound()
 class Connections:
     """The inbound connections of a node, by the host's number."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, stopwatch: Callable[[], int] = lambda: 0) -> None:
+        """`stopwatch` counts nanoseconds; it measures requests, and decides nothing."""
+        self._stopwatch = stopwatch
+        self.meters = Meters()
+        """The times of the requests that have been answered."""
+        self._left: list[Slot] = []
+        """Requests whose answers have left, and may not be sent yet."""
         self._by_id: dict[int, Connection] = {}
         self.bytes_max = bytes_max
         self.bytes_held = 0
@@ -303,6 +331,7 @@ class Connections:
     def opened(self, connection: Connection) -> None:
         """Add a connection that a peer has opened."""
         self._by_id[connection.id] = connection
+        connection.door.opened += 1
 
     def replicates(self, id: int) -> None:
         """Note that a follower fetches on that connection: it stays when this broker is fenced, and is read whatever is
@@ -373,6 +402,8 @@ class Connections:
 
     def begin_turn(self) -> None:
         """Note that what was sent before, and did not congest its connection, is on its way."""
+        if self._left:  # the host has not said when they were sent
+            note_all(self._left, self._stopwatch())
         if self._fresh:
             for id in self._fresh:
                 connection = self._by_id.get(id)
@@ -490,6 +521,7 @@ class Connections:
         if slot.parts is not None or connection.closed:
             return []
         slot.parts = parts
+        slot.answered_ns = now_ns = self._stopwatch()
         if slot.writer is not None:
             slot.writer = slot.frame = None
             connection.writing -= 1
@@ -505,6 +537,9 @@ class Connections:
         ready: list[Buffer] = []
         while connection.slots and (first := connection.slots[0]).parts is not None:
             connection.slots.popleft()
+            first.left_ns = now_ns
+            first.by_replica = connection.replica
+            self._left.append(first)
             ready.extend(first.parts or ())
             if first.behind_bytes:
                 connection.behind -= first.behind_bytes
@@ -545,6 +580,7 @@ class Connections:
         if connection is None:
             return None
         connection.closed = True
+        connection.door.closed += 1
         self._together(connection)
         self.bytes_held -= sum(len(frame) for frame in connection.waiting)
         self._unread -= connection.unread
@@ -558,6 +594,11 @@ class Connections:
         for function in list(connection.when_closed.values()):
             function()
         return connection
+
+    def sent(self, at_ns: int) -> None:
+        """Note when the host has sent the answers that have left, by the stopwatch."""
+        if self._left:
+            note_all(self._left, at_ns)
 
     def throttle(self, requests_queued: int, requests_max: int) -> None:
         """Pause or resume the reading of data connections by what is held in memory and queued."""
@@ -595,9 +636,12 @@ class Connections:
         return True
 
     def _place(self, connection: Connection, frame: memoryview) -> Slot:
-        key = _key(frame)[0] if len(frame) >= 2 else -1
-        slot = Slot(connection, len(frame), connection.apis.get(key))
-        self.bytes_held += len(frame)
+        size = len(frame)
+        key, version = _key_and_version(frame) if size >= 4 else (-1, -1)
+        api = connection.apis.get(key)
+        slot = Slot(connection, size, api)
+        slot.arrived(self._stopwatch(), version, size, None if api is None else self.meters[key], connection.door)
+        self.bytes_held += size
         connection.slots.append(slot)
         return slot
 

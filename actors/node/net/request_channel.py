@@ -32,18 +32,22 @@ from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.steps import LONG_NS
 from actors.ports import Buffer
 from actors.settings.node_config import NodeConfig
+from fastpath.meters.request_times import Door
+from fastpath.meters.spread import Spread
 
 REQUEST_BYTES_MAX = 256 << 20
 MUTE_LOOK_MS = 60_000
 """How often in ms a connection that is muted for longer is checked for whether it is still there."""
 LOGIN = (17, 18, 36)
 """The API keys that a peer may use before it has logged in: SaslHandshake, ApiVersions, SaslAuthenticate."""
-CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
+CONTROL_PLANE, CONTROL, DATA = Listener.CONTROL_PLANE, Lane.CONTROL, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 LARGE_BYTES = 512 << 10
 """The bytes of requests after which a lane has had its part of a turn, however little time that took by then: large
 requests come to their end in swarms, and what controllers say would wait for them all. The cost of a turn is small
 beside that of so many bytes."""
+NS_SHIFT = 6
+"""Times in ns are kept to 64 of them."""
 NOTE_EVERY_MS = 1000
 """How often in ms the share of idle time is noted."""
 
@@ -69,7 +73,7 @@ class RequestChannel:
         self._answers = answers
         self._answers_lane = answers_lane
         queued_max = config.value("queued.max.request.bytes")
-        self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
+        self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX, runtime.stopwatch)
         held = self.connections
         runtime.ledger.owner("Requests", lambda: held.bytes_held, "queued.max.request.bytes")
         runtime.ledger.owner("RequestsOfWaitingClients", lambda: held.bytes_apart, "queued.max.request.bytes")
@@ -82,6 +86,12 @@ class RequestChannel:
         """How much of the time each lane has had nothing to do (KIP-291)."""
         self.failed_logins = 0
         """How often a login has failed."""
+        self.doors = {listener.name: Door() for listener in config.listeners}
+        """What has come through each listener."""
+        self.api_names = {key: api.name for rows in served.values() for key, api in rows.items()}
+        """The names of the APIs by key."""
+        self.control_waits, self.control_works = Spread(NS_SHIFT), Spread(NS_SHIFT)
+        """How long what stands in the control lane waits, and how long it is handled, in ns."""
         self._ends_ms = 0
         """The monotonic time when the first certificate ends, and is looked at; 0: none is waited for."""
         self.expired = [0, 0]
@@ -127,7 +137,7 @@ class RequestChannel:
             self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self._close_delayed(conn))
             return
         rows = self._strangers.get(listener, self._served[kind])
-        connection = Connection(conn, kind, listener, peer_host, rows, peer_port)
+        connection = Connection(conn, kind, listener, peer_host, rows, peer_port, self.doors[listener])
         if principal is not None and listener not in self._strangers:
             connection.principal = principal
         if good_for_ms:
@@ -139,6 +149,7 @@ class RequestChannel:
         """Serve the peer of a connection from now on, since it has logged in. `expires_ms`: until when, in monotonic
         time; 0: as long as the connection. `by_token`: it has logged in with a delegation token."""
         connection.principal = principal
+        connection.door.logins += 1
         connection.by_token = by_token
         connection.expires_ms = expires_ms
         if self.is_stranger(connection):
@@ -148,6 +159,7 @@ class RequestChannel:
     def expire(self, connection: Connection) -> None:
         """Close a connection whose peer asks for something when its login is no longer good (KIP-368)."""
         self.expired[connection.kind is CONTROL_PLANE] += 1
+        connection.door.expired += 1
         self.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
 
     def end_credentials(self, gone: Callable[[Connection], str | None]) -> None:
@@ -255,12 +267,19 @@ class RequestChannel:
             conn, frame, slot = item
             if slot is None or slot.sliced is None:  # the slices of a request bring nothing more
                 size += len(frame)
+                if slot is not None and not slot.began_ns:
+                    slot.began_ns = at_ns
             handle(run, conn, frame, slot)
             if self._outside:
                 self._let_in()
             since_ns, at_ns = at_ns, stopwatch()
             spent_ns = at_ns - since_ns
             mailbox.last.charge(spent_ns)
+            if slot is not None:
+                slot.local_ns += spent_ns
+                if lane is CONTROL:
+                    self.control_waits.add(since_ns - slot.arrived_ns, at_ns)
+                    self.control_works.add(spent_ns, at_ns)
             if spent_ns >= LONG_NS:
                 api = None if slot is None else slot.api
                 self._runtime.steps.took("Answer" if api is None else api.name, spent_ns)

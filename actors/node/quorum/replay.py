@@ -49,6 +49,8 @@ class Replay:
         """The leadership that begins when what is below it has been replayed; None: there is none."""
         self.leads = False
         """Whether the roles know that this node leads."""
+        self.loads = 0
+        """How many snapshots were loaded."""
 
     def load(self, snapshot: SnapshotId) -> None:
         """Begin again at a snapshot that is on the disk."""
@@ -56,6 +58,7 @@ class Replay:
         for role in self.roles:
             role.load(data, snapshot)
         self.applied = snapshot.end_offset
+        self.loads += 1
 
     def lost(self, epoch: int) -> None:
         """Note that this node no longer leads."""

@@ -26,6 +26,7 @@ from actors.node.quorum.told_leader import ToldLeader
 from actors.node.quorum.transport import Transport
 from actors.node.quorum.upkeep import Upkeep
 from actors.node.quorum.voters import record, voters_in
+from actors.node.runtime.meters import Histogram, Meter
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
@@ -37,6 +38,7 @@ from actors.raft import (
     RaftLimits,
     Ready,
     ReplicaKey,
+    Role,
     Voter,
     VoterHistory,
     Voters,
@@ -58,7 +60,7 @@ class QuorumReplica:
     def __init__(self, runtime: Runtime, channels: Channels, storage: Storage, id: int) -> None:
         """`id` is the number of this node among all replicas of the metadata."""
         self._runtime = runtime
-        self._channels = channels
+        self.channels = channels
         config = runtime.config
         self._controls = "controller" in config.roles
         """Whether this node may vote and lead."""
@@ -87,6 +89,14 @@ class QuorumReplica:
         self._unwritten: Ready | None = None
         """A Ready that found no room on the disk; None: there is none. Nothing goes on before it is written. Never on a
         controller."""
+        self.election_latency_ms = Histogram()
+        """How long no leader was known, in ms, each time until one was."""
+        self.appended, self.fetched = Meter(), Meter()
+        """Records that were appended as the leader, and that were taken in from one."""
+        self.leaders = 0
+        """How often another replica than before was found to lead."""
+        self._known_leader = -1
+        self._leaderless_ms: int | None = None
         self._again_ms = 0
         """The monotonic time to look for room again."""
 
@@ -102,6 +112,11 @@ class QuorumReplica:
     def attach(self, roles: Sequence[NodeRole]) -> None:
         """Set the roles that replay what is committed. Call it before `recover`."""
         self._replay.roles = roles
+
+    @property
+    def snapshots_loaded(self) -> int:
+        """How many snapshots of the metadata this process has loaded."""
+        return self._replay.loads
 
     def leader_address(self) -> Address | None:
         """The controller listener of the leader; None while there is no leader or its address is not known."""
@@ -153,7 +168,7 @@ class QuorumReplica:
             joined=self._auto_join and self.store.has_joined(me.directory_id),
             other_use=lambda id: self.other_use(id),
         )
-        self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
+        self.transport = Transport(runtime, self.channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)
         self._syncs = Syncs(runtime, self.store, self.transport, raft, not self._controls)
         self._upkeep = Upkeep(runtime, self.store, raft)
@@ -291,6 +306,7 @@ class QuorumReplica:
         now_ms = self._runtime.now.mono_ms
         if ready.hard_state is not None:
             self.identity.addresses.led_by(ready.hard_state.leader_id)
+        self._follow_leader(now_ms)
         if self.raft.voters is not self.identity.voters.voters:
             self.identity.voters.adopt(self.raft.voters)
             self._say_left()
@@ -301,6 +317,20 @@ class QuorumReplica:
             self.store.log.truncate(ready.truncate_to)
         if self._write(ready):
             self._tell(ready)
+
+    def _follow_leader(self, now_ms: int) -> None:
+        """Measure how long no leader is known, and count those that are."""
+        leader = self.raft.leader_id
+        if leader < 0:
+            if self._leaderless_ms is None:
+                self._leaderless_ms = now_ms
+            return
+        if self._leaderless_ms is not None:
+            self.election_latency_ms.add(now_ms - self._leaderless_ms)
+            self._leaderless_ms = None
+        if leader != self._known_leader:
+            self._known_leader = leader
+            self.leaders += 1
 
     def _write(self, ready: Ready) -> bool:
         """Write the part of a snapshot that a Ready has, or append its batches. False: there is no room, and this node
@@ -323,6 +353,10 @@ class QuorumReplica:
             self._again_ms = self._runtime.now.mono_ms + FULL_RETRY_MS
             return False
         self.store.bytes_since_snapshot += sum(len(batch.data) for batch in ready.append)
+        if batches:
+            meter = self.appended if self.raft.role is Role.LEADER else self.fetched
+            records = sum(batch.last_offset - batch.base_offset + 1 for batch in batches)
+            meter.mark(records, self._runtime.now.mono_ms)
         return True
 
     def _write_on(self, ready: Ready) -> bool:

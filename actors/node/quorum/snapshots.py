@@ -29,6 +29,10 @@ class Snapshotting:
         self._storage = storage
         self.offset = -1
         """End offset of the newest complete snapshot; -1: none (A47)."""
+        self.bytes_generated = 0
+        """The size of the newest snapshot that this process has taken; 0: it has taken none."""
+        self.generated_ms = -1
+        """The monotonic time when that was done."""
         self._running = False
         self._waiting: tuple[int, int, Buffer] | None = None
         """(end offset, epoch, content) of a snapshot that is encoded and not committed yet; None: there is none."""
@@ -38,6 +42,11 @@ class Snapshotting:
         self._bytes = 0
         self._offsets: list[int] = [0]
         self._totals: list[int] = [0]
+
+    @property
+    def timestamp_ms(self) -> int:
+        """The time of the newest record that was replayed, by its writer's clock; 0: none was."""
+        return self._timestamp_ms
 
     @property
     def busy(self) -> bool:
@@ -100,6 +109,7 @@ class Snapshotting:
             (end, epoch, data), self._waiting = self._waiting, None
             self._quorum.snapshot(end, epoch, data)
             self.offset = end
+            self.bytes_generated, self.generated_ms = len(data), self._runtime.now.mono_ms
 
     def undone(self, next_offset: int) -> None:
         """Drop a snapshot of a state that was undone, since the image went back to `next_offset`."""

@@ -56,11 +56,19 @@ class Histogram:
 
     def __init__(self) -> None:
         self.count = 0
+        self.total = 0.0
+        """The sum of all values."""
         self._values: deque[float] = deque(maxlen=self.SAMPLES)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the newest values; 0 without any."""
+        return sum(self._values) / len(self._values) if self._values else 0.0
 
     def add(self, value: float) -> None:
         """Add one more value."""
         self.count += 1
+        self.total += value
         self._values.append(value)
 
     def quantile(self, share: float) -> float:

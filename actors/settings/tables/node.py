@@ -45,7 +45,7 @@ ROWS: tuple[ConfigKey, ...] = (
     key("rayft.peer.memory.principal.bytes", LONG, 268435456, at_least(1 << 20),
         "The part of that which one principal may have. Peers that nobody has asked who they are have no such bound."),
     key("rayft.metrics.listen", STRING, None, None,
-        "host:port at which Prometheus finds the metrics of this process (extra `metrics`)."),
+        "host:port at which Prometheus finds the metrics of this process."),
     key("rayft.logging.config", STRING, None, None,
         "File for Python's logging.config.dictConfig, in JSON: where the lines of this process's log go."),
     key("telemetry.max.bytes", INT, 1048576, at_least(1),

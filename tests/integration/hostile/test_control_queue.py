@@ -20,7 +20,7 @@ from tests.integration.hostile.conftest import CONFIG
 from tests.integration.hostile.scene import Address, Peer, Scene, encoded
 
 REQUESTS, CONNECTIONS, QUEUE = 500, 10, 20
-GAUGE = re.compile(r"^\S*ControlPlaneRequestQueueSize\S*(?:\{[^}]*\})? ([0-9.]+)$", re.MULTILINE | re.IGNORECASE)
+GAUGE = re.compile(r"^kafka_network_requestchannel_controlplanerequestqueuesize ([0-9.]+)$", re.MULTILINE)
 
 
 @pytest.fixture

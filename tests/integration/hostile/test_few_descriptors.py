@@ -41,7 +41,6 @@ for start in range(2):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("limit", [256, 1024])
 def test_a_burst_to_many_partitions_ends_no_node_and_it_stops_cleanly(limit: int, tmp_path: Path) -> None:
-    pytest.importorskip("prometheus_client")
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]

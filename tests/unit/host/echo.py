@@ -88,5 +88,8 @@ class EchoNode:
     def metric_parts(self) -> Iterator[list[Any]]:
         return iter(self.metrics)
 
+    def sent(self, at_ns: int) -> None:
+        """Answers have been sent."""
+
     def deadline_ms(self) -> int:
         return self.deadline

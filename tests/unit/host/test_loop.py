@@ -27,10 +27,11 @@ from actors.host.net.server import ConnectionLimits, Listeners, PortTaken
 from actors.host.net.tls_link import FIRST_BYTES, RECORD_BYTES, TlsLink
 from actors.host.security.certificates import authority, issue
 from actors.host.work import descriptors
-from actors.node.metrics import Sample
+from actors.node.metrics.family import GAUGE, Family, Sample
 from actors.ports import Work
 from actors.settings.keys import ConfigError
 from actors.settings.node_config import node_config
+from tests.numbers import numbers
 from tests.unit.host.echo import EchoNode
 
 pytestmark = pytest.mark.long
@@ -439,8 +440,12 @@ PLANE = {
 }
 
 
+PLANE_ANSWERS = "kafka_network_requestchannel_controlplaneresponsequeuesize"
+PLANE_IDLE = "kafka_network_socketserver_controlplanenetworkprocessoravgidle_percent"
+
+
 def shown(one: Running) -> dict[str, float]:
-    return {sample.mbean.rpartition("=")[2]: sample.value for sample in one.loop.metrics()}
+    return numbers(one.loop.metrics())
 
 
 def test_r291_10_30_31_the_control_plane_has_its_own_port_reader_and_queue_of_answers() -> None:
@@ -453,14 +458,14 @@ def test_r291_10_30_31_the_control_plane_has_its_own_port_reader_and_queue_of_an
                 sock.sendall(frame(b"in"))
                 assert exactly(sock, 6) == frame(b"in")
             assert (one.loop._data.frames, one.loop._plane_reader.frames) == (1, 1)
-            assert shown(one)["ControlPlaneResponseQueueSize"] == 0
-            assert 0 <= shown(one)["ControlPlaneNetworkProcessorAvgIdlePercent"] <= 1
+            assert shown(one)[PLANE_ANSWERS] == 0
+            assert 0 <= shown(one)[PLANE_IDLE] <= 1
             control.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.node.act = lambda conn, heard: one.node.extra.setdefault("send", []).extend(
                 (conn, [bytes(3 << 20)]) for _ in range(5)
             )
             control.sendall(frame(b"in"))
-            one.until(lambda: shown(one).get("ControlPlaneResponseQueueSize", 0) >= 3)  # nobody reads them
+            one.until(lambda: shown(one).get(PLANE_ANSWERS, 0) >= 3)  # nobody reads them
     finally:
         one.end()
 
@@ -508,8 +513,8 @@ def test_what_clients_have_sent_is_read_in_small_pieces_when_a_controller_has_sa
 
 def test_r291_16_without_a_control_plane_its_idle_share_is_no_number(running: Running) -> None:
     found = shown(running)
-    assert found["ControlPlaneNetworkProcessorAvgIdlePercent"] != found["ControlPlaneNetworkProcessorAvgIdlePercent"]
-    assert "ControlPlaneResponseQueueSize" not in found and "NetworkProcessorAvgIdlePercent" in found
+    assert found[PLANE_IDLE] != found[PLANE_IDLE]
+    assert PLANE_ANSWERS not in found and "kafka_network_socketserver_networkprocessoravgidle_percent" in found
 
 
 def test_r291_49_a_full_broker_still_takes_control_connections() -> None:
@@ -782,11 +787,11 @@ def test_metrics_are_put_together_in_slices_and_turns_come_between(running: Runn
             running.loop._schedule()
             turns.append(running.node.turns)
             time.sleep(0.002)
-            yield [Sample("a:type=b", "Value", 1.0)]
+            yield [Sample(Family("a", GAUGE, "a number"), (), 1.0)]
 
     running.node.metrics = parts()
     found = running.loop.metrics()
-    assert sum(one.mbean == "a:type=b" for one in found) == 30
+    assert sum(one.family.name == "a" for one in found) == 30
     assert turns[-1] - turns[0] >= 28, "a turn behind each slice"
 
 

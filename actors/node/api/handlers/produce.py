@@ -138,6 +138,7 @@ def _appended(
             except RequestRefused as why:
                 failed = True
                 data = _refusal(one.index, why)
+                context.produces.refused(name, one, why.code)
                 if why.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     _name_leader(data, context.availability.leader(name, one.index), moved)
             else:

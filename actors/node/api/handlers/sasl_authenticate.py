@@ -101,6 +101,7 @@ def _failed(context: Context, connection: Connection, rejected: Rejected) -> Ans
         runtime.log.warning, host, f"{host} on {connection.listener_name}: its login failed: {rejected}"
     )
     context.requests.failed_logins += 1
+    connection.door.failed_logins += 1
     last = Last(reply, "its login failed")
     deadline_ms = context.runtime.now.mono_ms + context.logins.delay_ms
     return Parked((), deadline_ms, lambda expired: last) if context.logins.delay_ms else last

@@ -116,6 +116,11 @@ class BrokerRole(BrokerParts):
         self._started = False
         self._lag_check_ms = 0
 
+    @property
+    def metadata_timestamp_ms(self) -> int:
+        """The time of the newest metadata record that was replayed, by its writer's clock; 0: none was."""
+        return self._snapshots.timestamp_ms
+
     # ---- what the quorum and the node call
 
     def start(self) -> None:

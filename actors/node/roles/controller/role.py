@@ -125,6 +125,12 @@ class ControllerRole:
         self.requests = Meter()
         self.commits = Meter()
         self.commit_latency_ms = Histogram()
+        self.expired_leases = 0
+        """How many leases of brokers have ended because no heartbeat came."""
+        self._elections = self._unclean = 0
+        """The elections of earlier times when this controller was active."""
+        self._counted = (0, 0)
+        """What the image had counted when this controller became active."""
 
     def _bridge(self, cluster_id: str) -> Bridge | None:
         config = self._runtime.config
@@ -190,6 +196,7 @@ class ControllerRole:
         assert self.image.next_offset == next_offset, (self.image.next_offset, next_offset)
         now, level = self._runtime.now, self._level()
         self.active, self.epoch, self.written_ms = True, epoch, None
+        self._counted = self.image.counters.elections, self.image.counters.unclean
         self.soft = Soft()
         self.soft.commits.begin(now.mono_ms, next_offset)
         lease_ms = max(self.options.lease_ms(level), self._old_leases_ms - now.mono_ms)
@@ -213,6 +220,7 @@ class ControllerRole:
     def lost(self) -> None:
         """End as the active controller: back to what is committed. The node asks every held request anew, which is
         refused then."""
+        self._elections, self._unclean = self.elections
         self.image.undo(self._quorum.raft.high_watermark)
         self._writer = self._znodes = None
         self._level_offset = 0
@@ -234,6 +242,7 @@ class ControllerRole:
         if self.active:
             leases.credit(self.soft, max(self._due_ms, self._ticked_ms), now)
             for broker in leases.expired(self.soft, now):
+                self.expired_leases += 1
                 self._runtime.log.info(f"the lease of broker {broker} has ended")
                 leases.revoke(self.soft, broker, "the lease has ended")
             self._work(now)
@@ -291,6 +300,15 @@ class ControllerRole:
             self.bridge.end()
         if self.pusher is not None and self.active:
             self.pusher.end(self._cut)
+
+    @property
+    def elections(self) -> tuple[int, int]:
+        """How often this controller, while active, gave a partition another leader, and how often one that was not in
+        sync."""
+        if not self.active:
+            return self._elections, self._unclean
+        counters, (elections, unclean) = self.image.counters, self._counted
+        return self._elections + counters.elections - elections, self._unclean + counters.unclean - unclean
 
     # ---- requests
 

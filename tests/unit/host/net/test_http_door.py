@@ -29,10 +29,10 @@ class Book:
         self.made += 1
         return self
 
-    def form(self, asked: PageRequest) -> tuple[Mapping[str, str], bytes]:
+    def form(self, asked: PageRequest) -> tuple[str, Mapping[str, str], bytes]:
         if asked.headers.get("accept") == "nonsense":
             raise ValueError
-        return {"Content-Type": "text/plain"}, self.body + b" %d" % self.made
+        return "200 OK", {"Content-Type": "text/plain"}, self.body + b" %d" % self.made
 
 
 @pytest.fixture

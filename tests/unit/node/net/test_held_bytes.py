@@ -13,6 +13,7 @@ from actors.ports import Now
 from actors.wire import framing
 from actors.wire.messages import message
 from fastpath.bytes.frame_pool import Pool
+from tests.numbers import numbers
 from tests.simulator.cluster import Client
 from tests.unit.node.net.test_lanes import PLAIN, Lab
 
@@ -281,9 +282,10 @@ def test_what_waits_for_its_own_client_keeps_nobody_from_sending(bound: str, why
     size = 50_000 * (IN_FLIGHT_MAX + 1) * len(crowd)
     assert held.bytes_apart >= size and held.bytes_held < 10_000
     assert held.queued_apart == IN_FLIGHT_MAX * len(crowd)
-    shown = {one.mbean.rpartition("=")[2]: one.value for one in lab.node.metrics() if "type=PeerMemory" in one.mbean}
-    assert shown["ForwardedRequests"] == lab.node.dispatch.forwarder.bytes_held == 0
-    assert shown["RequestsOfWaitingClients"] == held.bytes_apart and shown["Requests"] == held.bytes_held
+    shown = numbers(lab.node.metrics())
+    kept = 'rayft_peer_memory_bytes{{owner="{}"}}'.format
+    assert shown[kept("ForwardedRequests")] == lab.node.dispatch.forwarder.bytes_held == 0
+    assert shown[kept("RequestsOfWaitingClients")] == held.bytes_apart and shown[kept("Requests")] == held.bytes_held
     assert not held.get(other).paused
     for _ in range(3):
         assert lab.send(other, "ApiVersions", 3, message("ApiVersionsRequest")()) or bound == "bytes"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from actors.node.metrics import Sample
 from actors.node.net.connections import Connection, Slot
 from actors.node.net.request_channel import LARGE_BYTES
 from actors.node.node import TALK_MS
@@ -15,6 +14,7 @@ from actors.ports import Now
 from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
+from tests.numbers import numbers
 from tests.simulator.cluster import Client, Cluster, directory_id
 from tests.simulator.world import World
 
@@ -69,8 +69,7 @@ class Lab:
         return [conn for conn, _ in effects.send if conn > 10_000]
 
     def metrics(self) -> dict[str, float]:
-        found: list[Sample] = self.node.metrics()
-        return {one.mbean: one.value for one in found if one.attribute == "Value"}
+        return numbers(self.node.metrics())
 
 
 def versions() -> Any:
@@ -153,10 +152,10 @@ def test_r291_09_14_33_the_queue_holds_twenty_and_nothing_is_dropped() -> None:
     for count, conn in enumerate(controls, 1):
         lab.send(conn, "ApiVersions", 3, versions())
         shown = lab.metrics()
-        assert shown["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == min(count, 20)
-        assert shown["kafka.network:type=RequestChannel,name=RequestQueueSize"] == 0
+        assert shown["kafka_network_requestchannel_controlplanerequestqueuesize"] == min(count, 20)
+        assert shown["kafka_network_requestchannel_requestqueuesize"] == 0
     assert lab.answered(lab.turn()) == controls
-    assert lab.metrics()["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == 0
+    assert lab.metrics()["kafka_network_requestchannel_controlplanerequestqueuesize"] == 0
 
 
 def test_r291_32_33_beyond_twenty_nothing_is_read_and_everything_is_answered() -> None:
@@ -263,8 +262,8 @@ def test_r291_14_data_requests_count_in_their_own_queue() -> None:
     lab = Lab()
     lab.send(lab.connect(PLAIN), "Metadata", 9, topics())
     shown = lab.metrics()
-    assert shown["kafka.network:type=RequestChannel,name=RequestQueueSize"] == 1
-    assert shown["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == 0
+    assert shown["kafka_network_requestchannel_requestqueuesize"] == 1
+    assert shown["kafka_network_requestchannel_controlplanerequestqueuesize"] == 0
 
 
 def test_r291_12_15_each_handler_has_its_own_idle_share() -> None:
@@ -286,9 +285,9 @@ def test_r291_12_15_each_handler_has_its_own_idle_share() -> None:
     lab.turn()
     clock[0] = 100_000_000
     shown = lab.metrics()
-    prefix = "kafka.server:type=KafkaRequestHandlerPool,name="
-    assert shown[prefix + "ControlPlaneRequestHandlerAvgIdlePercent"] == 0.75
-    assert shown[prefix + "RequestHandlerAvgIdlePercent"] == 1.0
+    prefix = "kafka_server_kafkarequesthandlerpool_"
+    assert shown[prefix + "controlplanerequesthandleravgidle_percent"] == 0.75
+    assert shown[prefix + "requesthandleravgidle_percent"] == 1.0
 
 
 def test_r291_16_38_without_a_control_plane_there_is_nothing_of_it() -> None:
@@ -297,8 +296,8 @@ def test_r291_16_38_without_a_control_plane_there_is_nothing_of_it() -> None:
         "listeners": f"PLAINTEXT://b1:{PORT}",
         "listener.security.protocol.map": None,
     })  # fmt: skip
-    killed = "kafka.network:type=SocketServer,name=ControlPlaneExpiredConnectionsKilledCount"
-    assert {name: value for name, value in lab.metrics().items() if "ControlPlane" in name} == {killed: 0}
+    killed = "kafka_network_socketserver_controlplaneexpiredconnectionskilledcount"
+    assert {name: value for name, value in lab.metrics().items() if "controlplane" in name} == {killed: 0}
     assert lab.process.listening == {PLAIN}
 
 

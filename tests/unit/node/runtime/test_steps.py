@@ -10,6 +10,7 @@ from actors.node.runtime.answers import Done, Sliced
 from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on, put_in_order
 from actors.node.runtime.steps import AT_ONCE_MAX, COUNTED, LONG_NS, TOLD_NS, Counted
 from actors.wire.messages import message
+from tests.numbers import numbers
 from tests.simulator.cluster import Client
 from tests.unit.node.net.test_lanes import Lab
 
@@ -116,8 +117,7 @@ def test_a_node_tells_which_api_took_long(ns: int) -> None:
         return
     assert node.runtime.steps.long["Metadata"] == (2, ns)
     node.took(5 * ns)
-    shown = {sample.mbean: sample.value for sample in node.metrics() if "Long" in sample.mbean}
-    name = "kafka.server:type=KafkaRequestHandlerPool,name="
-    assert shown[f"{name}LongStepCount,step=Metadata"] == 2
-    assert shown[f"{name}LongStepMaxMs,step=Metadata"] == ns / 1_000_000
-    assert shown[f"{name}LongestTurnMs"] == 5 * ns / 1_000_000
+    shown = numbers(node.metrics())
+    assert shown['rayft_long_steps_total{step="Metadata"}'] == 2
+    assert shown['rayft_long_step_max_ms{step="Metadata"}'] == ns / 1_000_000
+    assert shown["rayft_longest_turn_ms"] == 5 * ns / 1_000_000

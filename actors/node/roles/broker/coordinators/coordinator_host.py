@@ -26,6 +26,7 @@ from actors.node.roles.broker.coordinators.coordinator_loading import Loadable, 
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.replication.appends import Appends
 from actors.node.runtime.answers import Answer, Done, Parked
+from actors.node.runtime.meters import Histogram
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -94,6 +95,10 @@ class CoordinatorHost(Generic[M]):
         """The tickets of a connection's requests that are not answered yet, by connection, while it is there."""
         self._own: dict[int, Callable[[Any], None]] = {}
         """The function that is told the verdict, by the ticket of a request of this broker itself."""
+        self.load_ms = Histogram()
+        """How long partitions took to load."""
+        self._began_ms: dict[int, int] = {}
+        """When the loading of a partition began."""
         self._queued: dict[int, deque[Write]] = {}
         """The writes that are to be appended when the turn ends, by partition, in order."""
 
@@ -133,15 +138,20 @@ class CoordinatorHost(Generic[M]):
         self._queued.pop(partition, None)
         found = self._replicas.get(self.topic, partition)
         if found is not None:
+            self._began_ms[partition] = self._runtime.now.mono_ms
             self._loadings.begin(self.machine, found, self._loaded, self._lost)
 
     def _lost(self, partition: int) -> None:
         """Drop a partition: another broker coordinates what is in it, or none does."""
         self.machine.lost(partition)
+        self._began_ms.pop(partition, None)
         self._queued.pop(partition, None)
         self.drain()
 
     def _loaded(self, partition: Partition, epoch: int) -> None:
+        began_ms = self._began_ms.pop(partition.number, None)
+        if began_ms is not None:
+            self.load_ms.add(self._runtime.now.mono_ms - began_ms)
         self.loaded(partition, epoch)
         self.drain()
 

@@ -17,7 +17,9 @@ from actors.node.roles.broker.log.log_directories import LogDirectories
 from actors.node.roles.broker.log.offset_checkpoints import OffsetCheckpoints
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Disk, DiskFailed, DiskFull
+from fastpath.meters.spread import Spread
 
+NS_SHIFT = 6
 AGAIN_MS = 1000
 """How soon a flush that found no room is tried again."""
 
@@ -36,6 +38,8 @@ class Flushes:
         self._directories = directories
         self._failures = failures
         self._checkpoints = checkpoints
+        self.spent = Spread(NS_SHIFT)
+        """How long flushes took, in ns."""
 
     def flush(self, replicas: Replicas, partitions: list[Partition], then: Callable[[Any], None]) -> None:
         """Make logs durable as they are now, except the logs of removed partitions. `then(None)` or `then(DiskFailed)`
@@ -81,7 +85,11 @@ class Flushes:
         if any(flush.cut for _, flush in flushes):
             replacements += self._checkpoints.behind_a_cut(replicas, disk)
 
+        began_ns = self._runtime.stopwatch()
+
         def done(result: object) -> None:
+            at_ns = self._runtime.stopwatch()
+            self.spent.add(at_ns - began_ns, at_ns)
             if isinstance(result, DiskFull):
                 self._checkpoints.forget()
                 wait(result)

@@ -77,6 +77,11 @@ class ImageDeltas:
         topic_id = image.topic_id(topic)
         assert topic_id is not None, "a partition's topic has an id"
         assignment = Assignment(
-            replicas, image.isr(row), image.leader(row), image.leader_epoch(row), image.partition_epoch(row)
+            replicas,
+            image.isr(row),
+            image.leader(row),
+            image.leader_epoch(row),
+            image.partition_epoch(row),
+            image.is_moving(row),
         )
         return PartitionState(image.topic_name(topic), topic_id, image.number(row), assignment)

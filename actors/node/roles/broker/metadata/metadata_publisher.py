@@ -86,7 +86,7 @@ class MetadataApplier:
             self._throttles.configure()
             self._apply_whole(whole())
             for partition in self._replicas:
-                self._logs.configure(partition)
+                self._take_settings(partition)
             self._heartbeats.use_interval()
 
     def apply(self, delta: MetadataDelta) -> None:
@@ -204,11 +204,15 @@ class MetadataApplier:
         self._replicas.remove(partition)
         self._logs.delete(partition)
 
+    def _take_settings(self, partition: Partition) -> None:
+        self._logs.configure(partition)
+        self._replicas.census.note(partition)
+
     def _configure(self, kind: int, name: str) -> None:
         if kind == TOPIC_RESOURCE:
             for partition in self._replicas.by_name.get(name, {}).values():
-                self._logs.configure(partition)
+                self._take_settings(partition)
         elif name in ("", str(self._me)):
             self._throttles.configure()
             for partition in self._replicas:
-                self._logs.configure(partition)
+                self._take_settings(partition)

@@ -172,6 +172,12 @@ class DelayedFetch:
         session, told, replica = self.session, [], self._reader.replica >= 0
         for found in looks:
             entry = found.entry
+            partition = entry.partition
+            if partition is None:
+                self._fetches.replicas.traffic.fetched(0, True, replica, False)
+            else:
+                moving = partition.moving and self._reader.replica not in partition.isr.isr
+                partition.traffic.fetched(found.size, found.error != 0, replica, moving)
             if replica and found.size and entry.partition is not None and entry.partition.throttled_as_leader:
                 self._fetches.cluster.leader_throttle.count(found.size, self._fetches.runtime.now.mono_ms)
             if not self._incremental or found.news:

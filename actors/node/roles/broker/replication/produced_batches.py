@@ -43,7 +43,9 @@ from actors.node.runtime.slices import ENTRIES_A_SLICE, SliceCount, Steps, go_on
 from actors.node.runtime.waiting import FAR_MS
 from actors.ports import WorkKind
 from actors.settings.topics import TopicSettings
+from actors.wire import batch_header
 from actors.wire.errors import ErrorCode
+from fastpath.meters.traffic import CRC, MAGIC, SEQUENCE
 
 if TYPE_CHECKING:
     from actors.wire.schemas.rpc import ProduceRequest
@@ -60,6 +62,17 @@ JUDGED = frozenset(
     )
 )
 """The errors with which the log itself refused a batch: the answer says where the log starts."""
+
+
+MAGIC_AT = 16
+"""The place of the magic in a record batch."""
+TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
+WRONG = {
+    ErrorCode.CORRUPT_MESSAGE: CRC,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: SEQUENCE,
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: SEQUENCE,
+}
+"""The errors that Apache Kafka counts by what is wrong with the records."""
 
 
 class Candidate(NamedTuple):
@@ -197,9 +210,22 @@ class Produces:
             appended = self._appends.append(partition, records, client=True)
         except RequestRefused as refused:
             raise _judged(refused, partition.log) from None
-        if not appended.duplicate:
+        if appended.duplicate:
+            partition.traffic.produced(0, 0)
+        else:
+            partition.traffic.produced(len(records), appended.last_offset - appended.base_offset + 1)
             self._appends.grown(partition)
         return partition, appended
+
+    def refused(self, topic: bytes | str, one: "ProduceRequest.PartitionProduceData", code: ErrorCode) -> None:
+        """Count a batch that is answered with an error."""
+        partition = self._replicas.get(topic, one.index)
+        traffic = self._replicas.traffic if partition is None else partition.traffic
+        traffic.refused(len(one.records or b"") if code in TOO_LARGE else 0)
+        if one.records is not None and len(one.records) > MAGIC_AT and one.records[MAGIC_AT] != batch_header.MAGIC:
+            traffic.wrong(MAGIC)
+        elif code in WRONG:
+            traffic.wrong(WRONG[code])
 
     def inspection(self, candidate: Candidate, records: Any, room: InspectionRoom) -> Inspection | None:
         """The inspection of a batch that is or gets compressed, begun as far as the turn allows; None: it is neither."""

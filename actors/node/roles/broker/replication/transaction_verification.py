@@ -37,6 +37,7 @@ from actors.metadata.topic_names import TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Lane
+from actors.node.runtime.meters import Histogram
 from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -152,6 +153,8 @@ class _VerificationRequest(NamedTuple):
     transactional_id: str
     until_ms: int
     retry_ms: int
+    asked_ms: int = 0
+    """When the batch came."""
 
     @property
     def transaction(self) -> tuple[str, int, int, bool]:
@@ -179,6 +182,10 @@ class TransactionVerification:
         self._retry_ms: int = value("add.partitions.to.txn.retry.backoff.ms")
         self._retry_ms_max: int = value("add.partitions.to.txn.retry.backoff.max.ms")
         self._listener = runtime.config.inter_broker_listener
+        self.refusals = 0
+        """How often a coordinator did not have a partition in its transaction, or could not tell in time."""
+        self.spent_ms = Histogram()
+        """How long the answers to questions took."""
         self._next_key = 0
         self._permissions: OrderedDict[_Guard, _Permission] = OrderedDict()
         """The permissions that were asked for and not used yet, oldest first."""
@@ -210,7 +217,7 @@ class TransactionVerification:
             self._permissions.move_to_end(_guard(question))
             self._place(
                 _VerificationRequest(
-                    check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS
+                    check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS, now_ms
                 )
             )
         self._send()
@@ -373,7 +380,9 @@ class TransactionVerification:
 
     def _answer(self, ask: _VerificationRequest, code: ErrorCode) -> None:
         permission = self._permissions.get(_guard(ask.question))
+        self.spent_ms.add(self._runtime.now.mono_ms - ask.asked_ms)
         if code is not ErrorCode.NONE:
+            self.refusals += 1
             ask.check.refused[ask.question.id] = _refused(code, ask.client)
             if code not in TRANSIENT:
                 self._drop(ask)

@@ -87,9 +87,9 @@ def test_r291_13_who_asks_when_its_login_is_over_is_closed_and_counted(
     effects = lab.turn()
     assert list(effects.close) == [conn]
     shown = lab.metrics()
-    prefix = "kafka.network:type=SocketServer,name="
-    assert shown[prefix + "ExpiredConnectionsKilledCount"] == data
-    assert shown[prefix + "ControlPlaneExpiredConnectionsKilledCount"] == plane
+    prefix = "kafka_network_socketserver_"
+    assert shown[prefix + "expiredconnectionskilledcount"] == data
+    assert shown[prefix + "controlplaneexpiredconnectionskilledcount"] == plane
 
 
 def test_who_asks_for_a_weaker_mechanism_is_refused_and_told_which_there_are() -> None:
@@ -137,7 +137,9 @@ def test_logins_of_a_connection_are_judged_one_at_a_time_and_nothing_runs_behind
         lab.world.run_for(2)
         assert lab.node.requests.connections.get(conn) is None
         shown = lab.metrics()
-        assert shown["kafka.network:type=SocketServer,name=FailedAuthenticationCount"] == 1
+        assert shown["rayft_failed_logins_total"] == 1
+        door = f'{{listener="{PLAIN}",networkProcessor="0"}}'
+        assert shown["kafka_server_socket_server_metrics_failed_authentication_total" + door] == 1
 
 
 def test_a_known_peer_that_logs_in_anew_asks_nothing_meanwhile() -> None:

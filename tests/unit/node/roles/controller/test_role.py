@@ -36,8 +36,7 @@ from actors.metadata.snapshot import encode, load
 from actors.node.api import handlers as rpc
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.handlers.envelope import unwrap
-from actors.node.metrics import samples
-from actors.node.net.connections import Connections
+from actors.node.metrics.controller import CONTROLLERS, OfController
 from actors.node.net.mailbox import Mailbox
 from actors.node.quorum import snapshots as snapshotting
 from actors.node.roles.controller.role import SILENT_MS, ControllerRole
@@ -50,7 +49,9 @@ from actors.raft import SnapshotId
 from actors.settings.node_config import node_config
 from actors.wire import framing
 from actors.wire.messages import message
+from fastpath.meters.spread import Spread
 from fastpath.records.batch import records
+from tests.numbers import numbers
 from tests.served import TABLE
 from tests.unit.controller.cluster import Seeded
 
@@ -64,6 +65,7 @@ class Quorum:
         self.raft = SimpleNamespace(
             high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False, kraft_version=1
         )
+        self.leaders = 1
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
         self.events: list[str] = []
@@ -830,17 +832,20 @@ def test_metrics_have_the_drafts_names():
     host.turn(commit=False)
     host.later(50)
     host.commit()
-    shown = {(one.mbean, one.attribute): one.value for one in metrics_of(host)}
-    prefix = "kafka.controller:type=KafkaController,name="
-    assert shown[prefix + "MetadataLag", "Value"] == 0
-    assert shown[prefix + "MetadataSnapshotLag", "Value"] == host.quorum.raft.high_watermark  # A52
-    assert shown[prefix + "MetadataCommitLatencyMs", "Max"] == 50  # R631-203
-    assert shown[prefix + "ControllerRequestsRate", "OneMinuteRate"] > 0
-    records = shown[prefix + "MetadataCommitRate", "Count"]
+    shown = metrics_of(host)
+    prefix = "kafka_controller_kafkacontroller_"
+    assert shown[prefix + "metadatalag"] == 0
+    assert shown[prefix + "metadatasnapshotlag"] == host.quorum.raft.high_watermark  # A52
+    assert shown[prefix + 'metadatacommitlatencyms{quantile="0.999"}'] == 50  # R631-203
+    assert shown["kafka_server_raftmetrics_commit_latency_max"] == 50
+    assert shown[prefix + "controllerrequestsrate_count"] > 0
+    assert shown[prefix + "globalpartitioncount"] == shown[prefix + "globaltopiccount"] == 1
+    assert shown[prefix + "offlinepartitionscount"] == shown[prefix + "fencedbrokercount"] == 0
+    records = shown[prefix + "metadatacommitrate_count"]
     assert records == host.quorum.raft.high_watermark - 1  # records, not batches: all but the quorum's own
     host.controller.lost()
-    still = {one.mbean for one in metrics_of(host)}
-    assert prefix + "MetadataLag" in still and prefix + "MetadataCommitLatencyMs" not in still
+    still = metrics_of(host)
+    assert prefix + "metadatalag" in still and prefix + "metadatacommitlatencyms_count" not in still
 
 
 def test_r631_206_every_request_to_a_controller_counts_once():
@@ -858,18 +863,14 @@ def test_r631_206_every_request_to_a_controller_counts_once():
     for _ in range(5):
         host.controller.submit(broker_heartbeat, kind(broker_id=1), call(50))
     assert host.controller.requests.count == before + 25
-    shown = {(one.mbean, one.attribute): one.value for one in metrics_of(host)}
-    name = "kafka.controller:type=KafkaController,name=ControllerRequestsRate"
-    assert shown[name, "Count"] == before + 25
-    assert shown[name, "OneMinuteRate"] == shown[name, "FifteenMinuteRate"] == before + 25  # of one second, all in all
+    assert metrics_of(host)["kafka_controller_kafkacontroller_controllerrequestsrate_count"] == before + 25
 
 
 def metrics_of(host):
     idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
-    requests: Any = SimpleNamespace(
-        mailbox=Mailbox(1), idle=idle, expired=[0, 0], failed_logins=0, connections=Connections(1)
-    )
-    return samples(host.runtime, requests, host.quorum, host.controller, None)
+    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle=idle, control_waits=Spread(), control_works=Spread())
+    of = OfController(host.controller, host.runtime, host.quorum, requests)
+    return numbers(one for row in CONTROLLERS for one in row.samples(of))
 
 
 def test_producer_ids_are_never_given_twice():

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from actors.broker.telemetry.otlp import Malformed
-from actors.host.metrics import named
 from actors.metadata import ops
-from actors.node import metrics
 from actors.node.api.handlers.push_telemetry import push_telemetry
-from actors.node.metrics import Sample
+from actors.node.metrics.clients import pushed, pushed_parts
 from actors.node.roles.broker.telemetry import client_telemetry
 from actors.node.roles.broker.telemetry.client_telemetry import points
 from actors.node.runtime.answers import Later
@@ -65,8 +63,8 @@ def push(lab: Lab, asked: Any, payload: bytes, codec: int = 0, **changes: Any) -
 def page(lab: Lab) -> dict[tuple[str, str], float]:
     """(name, client id) of what clients have pushed."""
     node = lab.nodes[1].node
-    found = [one for part in metrics._pushed(node.broker.telemetry.clients) for one in part]
-    return {(named(one)[0], named(one)[1]["client_id"]): one.value for one in found if one.labels is not None}
+    found = [one for part in pushed_parts(node.broker.telemetry.clients) for one in part]
+    return {(one.family.name, one.labels[one.family.labels.index("client_id")]): one.value for one in found}
 
 
 def served(lab: Lab) -> set[int]:
@@ -145,9 +143,10 @@ def test_a_payload_that_unpacks_to_much_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_names_that_a_client_gives_are_made_to_fit() -> None:
-    name, labels = named(Sample("kafka.server-x", "", 1.0, (("a.b", "c,d"), ("1", "x"), ("__name__", "y"))))
-    assert name == "client_kafka_server_x", "never one of the broker's own"
-    assert labels == {"a_b": "c,d", "label_1": "x", "label___name__": "y"}
+    found = pushed("kafka.server-x", (("a.b", "c,d"), ("1", "x"), ("__name__", "y"), ("a-b", "e")), 1.0)
+    assert found.family.name == "client_kafka_server_x", "never one of the broker's own"
+    labels = dict(zip(found.family.labels, found.labels, strict=True))
+    assert labels == {"a_b": "e", "label_1": "x", "label___name__": "y"}
 
 
 def test_what_clients_push_is_read_by_a_thread_of_its_own_and_so_much_at_once() -> None:

@@ -2,20 +2,23 @@
 
 from typing import Any
 
-from actors.node.metrics import samples
+from actors.node.metrics import broker_parts
+from actors.node.metrics.broker import OfBroker
+from tests.numbers import numbers
 from tests.unit.node.roles.broker.groups.share.cluster import Member, made
 from tests.unit.node.roles.broker.groups.share.test_share_fetching import ACCEPT, Consumers
 from tests.unit.node.roles.broker.lab import Lab
 
-COORDINATOR = "kafka.server:type=group-coordinator-metrics"
-PARTITION = "kafka.server:type=SharePartitionMetrics,name={},group=g,topic=t,partition=0"
+STATE = 'kafka_server_group_coordinator_metrics_share_group_count{{state="{}"}}'.format
+PARTITIONS = 'kafka_server_share_coordinator_metrics_num_partitions{state="active"}'
+PARTITION = 'kafka_server_sharepartitionmetrics_{}{{group="g",topic="t",partition="0"}}'.format
 
 
-def shown(lab: Lab, broker: int) -> dict[tuple[str, str], float]:
-    """Of share groups and of coordinators."""
+def shown(lab: Lab, broker: int) -> dict[str, float]:
+    """What a broker shows."""
     node: Any = lab.nodes[broker].node
-    found = samples(node.runtime, node.requests, node.quorum, node.controller, node.broker)
-    return {(one.mbean, one.attribute): one.value for one in found if "hare" in one.mbean or "coordinator" in one.mbean}
+    of = OfBroker(node.broker, node.runtime, node.quorum, node.requests)
+    return numbers(one for part in broker_parts(of) for one in part)
 
 
 def test_share_groups_and_the_partitions_of_both_coordinators() -> None:
@@ -23,20 +26,18 @@ def test_share_groups_and_the_partitions_of_both_coordinators() -> None:
     member = Member(lab, "a")
     member.settle()
     found = shown(lab, 1)
-    assert found[COORDINATOR + ",protocol=share", "group-count"] == 1
-    assert found[COORDINATOR + ",state=Stable", "share-group-count"] == 1
-    assert found[COORDINATOR + ",state=Empty", "share-group-count"] == 0
-    assert found["kafka.server:type=share-coordinator-metrics,state=active", "num-partitions"] == 0
-    assert shown(lab, 2)["kafka.server:type=share-coordinator-metrics,state=active", "num-partitions"] == 1
+    assert found['kafka_server_group_coordinator_metrics_group_count{protocol="share"}'] == 1
+    assert found[STATE("Stable")] == 1 and found[STATE("Empty")] == 0
+    assert found[PARTITIONS] == 0 and shown(lab, 2)[PARTITIONS] == 1
     member.leave()
     found = shown(lab, 1)
-    assert found[COORDINATOR + ",state=Stable", "share-group-count"] == 0
-    assert found[COORDINATOR + ",state=Empty", "share-group-count"] == 1
+    assert found[STATE("Stable")] == 0 and found[STATE("Empty")] == 1
 
 
 def test_without_share_groups_nothing_is_shown_of_them() -> None:
     found = shown(made(version=0), 1)
-    assert not [mbean for mbean, _ in found if "PeerMemory" not in mbean], "the ledger shows all who may keep something"
+    assert not [name for name in found if "share" in name and found[name] and "peer_memory" not in name]
+    assert PARTITIONS not in found
 
 
 def test_sessions_and_what_is_in_flight() -> None:
@@ -44,9 +45,9 @@ def test_sessions_and_what_is_in_flight() -> None:
     c.produce(10)
     c.fetch()
     found = shown(c.lab, 1)
-    assert found["kafka.server:type=ShareSessionCache,name=ShareSessionsCount", "Value"] == 1
-    assert found["kafka.server:type=ShareSessionCache,name=SharePartitionsCount", "Value"] == 1
-    assert found[PARTITION.format("InFlightMessageCount"), "Value"] == 10
-    assert found[PARTITION.format("InFlightBatchCount"), "Value"] == 1
+    assert found["kafka_server_sharesessioncache_sharesessionscount"] == 1
+    assert found["kafka_server_sharesessioncache_sharepartitionscount"] == 1
+    assert found[PARTITION("inflightmessagecount")] == 10
+    assert found[PARTITION("inflightbatchcount")] == 1
     c.fetch(acks=[(0, 9, ACCEPT)])
-    assert shown(c.lab, 1)[PARTITION.format("InFlightMessageCount"), "Value"] == 0
+    assert shown(c.lab, 1)[PARTITION("inflightmessagecount")] == 0

@@ -1,0 +1,119 @@
+"""Metrics as text, as Prometheus reads it: the format of version 0.0.4, and OpenMetrics 1.0.
+
+This file alone writes them. A page may have a hundred thousand numbers of partitions, which come as columns: these are
+written a column at a time, without an object for each.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from actors.node.metrics.family import COUNTER, SUMMARY, Family, Sample, Summary
+from actors.node.metrics.partitions import FAMILIES, FOLLOWERS, LAG, Columns
+
+PLAIN = "text/plain; version=0.0.4; charset=utf-8"
+OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+TOTAL = "_total"
+
+
+def chosen(accept: str) -> str:
+    """The format that an Accept header asks for: the first that is known, by its order; the plain one if none is."""
+    for part in accept.split(","):
+        kind, _, rest = part.strip().partition(";")
+        parameters = {one.strip() for one in rest.split(";")}
+        if kind == "application/openmetrics-text" and not any(
+            one.startswith("version=") and one != "version=1.0.0" for one in parameters
+        ):
+            if "q=0" not in parameters:
+                return OPEN
+        elif kind in ("text/plain", "text/*", "*/*"):
+            return PLAIN
+    return PLAIN
+
+
+def written(parts: Sequence[Sample | Columns], kind: str, names: Collection[str] = ()) -> bytes:
+    """The page in that format. `names`: only the families of these names; empty: all."""
+    grouped: dict[str, list[Sample]] = {}
+    columns = []
+    for one in parts:
+        if isinstance(one, Sample):
+            grouped.setdefault(one.family.name, []).append(one)
+        else:
+            columns.append(one)
+    lines: list[str] = []
+    for name, samples in grouped.items():
+        if not names or name in names:
+            lines += _head(samples[0].family, kind)
+            for sample in samples:
+                lines += _lines(sample)
+    if columns:
+        lines += _of_columns(columns, kind, names)
+    if kind == OPEN:
+        lines.append("# EOF")
+    return ("\n".join(lines) + "\n").encode() if lines else b""
+
+
+def _head(family: Family, kind: str) -> Iterator[str]:
+    name = family.name.removesuffix(TOTAL) if kind == OPEN and family.kind == COUNTER else family.name
+    help = f"{family.help} {family.source}".strip().replace("\\", "\\\\").replace("\n", "\\n")
+    if kind == OPEN:
+        help = help.replace('"', '\\"')
+    yield f"# HELP {name} {help}"
+    yield f"# TYPE {name} {family.kind}"
+
+
+def _lines(sample: Sample) -> Iterator[str]:
+    family, value = sample.family, sample.value
+    pairs = [f'{name}="{escaped(text)}"' for name, text in zip(family.labels, sample.labels, strict=False)]
+    if not isinstance(value, Summary):
+        assert family.kind != SUMMARY, family.name
+        yield f"{family.name}{_braced(pairs)} {number(value)}"
+        return
+    for share, quantile in value.quantiles:
+        of_share = _braced([*pairs, f'quantile="{share}"'])
+        yield f"{family.name}{of_share} {number(quantile)}"
+    if value.total is not None:
+        yield f"{family.name}_sum{_braced(pairs)} {number(value.total)}"
+    yield f"{family.name}_count{_braced(pairs)} {value.times}"
+
+
+def _braced(pairs: Iterable[str]) -> str:
+    text = ",".join(pairs)
+    return f"{{{text}}}" if text else ""
+
+
+def _of_columns(columns: Sequence[Columns], kind: str, names: Collection[str]) -> list[str]:
+    places = [
+        [f'topic="{escaped(one.topic)}",partition="{one.number}"}} ' for one in part.partitions] for part in columns
+    ]
+    lines: list[str] = []
+    for column, family in FAMILIES.items():
+        if names and family.name not in names:
+            continue
+        lines += _head(family, kind)
+        for part, labelled in zip(columns, places, strict=True):
+            before = family.name + "{"
+            lines += [f"{before}{label}{value}" for label, value in zip(labelled, part.of(column), strict=True)]
+    if names and LAG.name not in names:
+        return lines
+    lines += _head(LAG, kind)
+    for part, labelled in zip(columns, places, strict=True):
+        before = f'{LAG.name}{{clientId="{FOLLOWERS}",'
+        lines += [
+            f"{before}{label}{value}" for label, value in zip(labelled, part.of("lag"), strict=True) if value >= 0
+        ]
+    return lines
+
+
+def escaped(text: str) -> str:
+    """A value of a label between its quotes."""
+    if "\\" in text or '"' in text or "\n" in text:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text
+
+
+def number(value: float) -> str:
+    """A number as both formats have it."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1 << 53 else repr(float(value))

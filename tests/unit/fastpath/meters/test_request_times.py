@@ -1,0 +1,76 @@
+"""The times of requests: their parts add up, and answers are counted by what they say."""
+
+import pytest
+
+from actors.wire.messages import message
+from fastpath.meters.request_times import Door, RequestTimes, Timing, note_all
+
+
+def timing(meter: RequestTimes, door: Door, **times: int) -> Timing:
+    one = Timing()
+    one.arrived(1_000, 9, 100, meter, door)
+    for name, value in times.items():
+        setattr(one, name, value)
+    return one
+
+
+def test_the_parts_of_a_request_add_up_to_its_total() -> None:
+    meter, door = RequestTimes(), Door()
+    one = timing(
+        meter, door, began_ns=11_000, local_ns=30_000, answered_ns=101_000, left_ns=151_000, parts=[b"abc", b"d" * 7]
+    )
+    left = [one]
+    note_all(left, 351_000)
+    assert left == []
+    parts = (meter.queue, meter.local, meter.remote, meter.response_queue, meter.send)
+    assert [part.total for part in parts] == [10_000, 30_000, 60_000, 50_000, 200_000]
+    assert meter.total.total == 350_000 == sum(part.total for part in parts)
+    assert meter.size.total == 100 and meter.by_version() == [(9, 1)]
+    assert (door.requests, door.responses, door.bytes_in, door.bytes_out) == (1, 1, 104, 10)
+
+
+def test_work_behind_the_answer_is_not_local_time() -> None:
+    meter = RequestTimes()
+    note_all([timing(meter, Door(), began_ns=2_000, local_ns=90_000, answered_ns=5_000, left_ns=5_000)], 6_000)
+    assert (meter.local.total, meter.remote.total, meter.total.total) == (3_000, 0, 5_000)
+
+
+def test_a_request_without_an_answer_counts_and_has_no_response() -> None:
+    meter, door = RequestTimes(), Door()
+    note_all([timing(meter, door, began_ns=1_000, answered_ns=2_000, left_ns=2_000, parts=[])], 2_000)
+    assert meter.total.count == 1 and door.responses == 0
+
+
+def test_fetches_of_consumers_and_followers_are_counted_apart_and_together() -> None:
+    meter = RequestTimes(fetches=True)
+    for replica in (True, False, False):
+        note_all([timing(meter, Door(), answered_ns=2_000, left_ns=2_000, by_replica=replica)], 3_000)
+    assert meter.consumer is not None and meter.follower is not None
+    assert [one.total.count for one in (meter, meter.consumer, meter.follower)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("version", [-1, 64, 32_767])
+def test_a_version_that_nobody_serves_takes_no_place(version: int) -> None:
+    meter = RequestTimes()
+    one = Timing()
+    one.arrived(0, version, 10, meter, Door())
+    note_all([one], 5)
+    assert meter.total.count == 1 and meter.by_version() == []
+
+
+def test_error_codes_are_counted_at_any_depth() -> None:
+    meter, kind = RequestTimes(), message("ProduceResponse")
+    part = kind.PartitionProduceResponse
+    topic = kind.TopicProduceResponse(
+        name="t",
+        partition_responses=[part(index=0, error_code=0), part(index=1, error_code=6), part(index=2, error_code=6)],
+    )
+    meter.answered(kind(responses=[topic, kind.TopicProduceResponse(name="u", partition_responses=[])]))
+    meter.answered(message("HeartbeatResponse")(error_code=-1))
+    meter.answered(message("HeartbeatResponse")(error_code=25))
+    meter.answered(message("HeartbeatResponse")(error_code=30_000))
+    fetched = message("FetchResponse")
+    data = fetched.PartitionData(partition_index=0, error_code=1, high_watermark=0, records=b"")
+    meter.answered(fetched(error_code=0, responses=[fetched.FetchableTopicResponse(topic="t", partitions=[data])]))
+    meter.answered(message("SaslHandshakeResponse")(error_code=0))
+    assert dict(meter.by_code()) == {-1: 1, 0: 3, 1: 1, 6: 2, 25: 1}
