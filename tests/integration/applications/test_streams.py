@@ -156,7 +156,7 @@ def stuck(admin: AdminClient, reader: Reader, source: Input) -> str:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("protocol", ["classic", "streams"])
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("streams", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int, protocol: str) -> None:
     (tmp_path / "classes").mkdir()

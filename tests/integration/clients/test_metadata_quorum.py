@@ -117,6 +117,7 @@ def _directories(nodes: Nodes, leader: int) -> list[bytes]:
     return [bytes(one.replica_directory_id) for one in _voters(nodes, leader)]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_controllers_are_added_and_removed_while_topics_are_made(java: Any, nodes: Nodes) -> None:
     """The first controller is replaced by the second one, by Kafka's own commands; the broker follows."""

@@ -263,6 +263,7 @@ def test_settings_that_cannot_be(ruled: str, name: str) -> None:
     assert [(row["name"], row["read_only"], row["sensitive"]) for row in rows] == [("retention.ms", False, False)]
 
 
+@pytest.mark.slow
 def test_listings_as_arrow(ruled: str, name: str) -> None:
     """Each listing is a stream with the same types, whether it has rows or not."""
     made(ruled, name, 2)

@@ -94,6 +94,7 @@ def looks(servers: str) -> dict[str, GroupSample]:
     return {"stands": sample}
 
 
+@pytest.mark.slow
 def test_a_group_that_stands_still(cluster: rayft.Cluster) -> None:
     servers = cluster.bootstrap_servers
     producer = Producer({"bootstrap.servers": servers})

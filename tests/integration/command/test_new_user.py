@@ -69,7 +69,7 @@ def asking(request: pytest.FixtureRequest) -> Iterator[Asking]:
         yield Asking(kafka.bootstrap_servers, None, f"127.0.0.1:{port}", login)
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("mechanism", [pytest.param("SCRAM-SHA-256", marks=pytest.mark.slow), "SCRAM-SHA-512"])
 def test_a_user_from_the_first_password_to_the_last(asking: Asking, name: str, mechanism: str, tmp_path: Path) -> None:
     config = asking.config(tmp_path / "user.properties", name, "pässword, with = and ,", mechanism)
     assert asking.typed("topic", "create", name, "-p", "1", "-r", "1").code == 0

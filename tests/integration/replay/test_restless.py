@@ -148,7 +148,10 @@ def looked(way: Reading, times: int, root: Path, journal: Journal) -> Counter[st
     return ends
 
 
-@pytest.mark.parametrize("way", [by_command, by_python, by_spark_without_its_jvm, by_ray_without_a_cluster])
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(by_command, marks=pytest.mark.slow), by_python, by_spark_without_its_jvm, by_ray_without_a_cluster],
+)
 def test_rows_once_or_a_sentence(way: Reading, restless: tuple[Path, Journal]) -> None:
     ends = looked(way, QUICK, *restless)
     assert ends["readings"] and ends["beside a cut or a deletion"], ends

@@ -1,6 +1,6 @@
 """Every test of Apache Kafka that passes there passes with rayft, or is listed with a reason (`listed.toml`).
 
-`make test` runs a few classes (`QUICK`, two to three minutes on two cores), `make test-slow` all of them. Its figures go to
+`make test` runs a few classes (`QUICK`, half a minute on two cores), `make test-slow` all of them. Its figures go to
 .tools/apache-kafka.json, from which `pytest --rewrite` makes the table in docs/clients.md.
 """
 
@@ -13,15 +13,9 @@ from tests.integration.suites.apache_kafka import runner, table
 from tests.integration.suites.apache_kafka.runner import Outcome, Result
 
 QUICK = (
-    "org.apache.kafka.clients.producer.ProducerIntegrationTest",
     "org.apache.kafka.clients.TransactionsWithMaxInFlightOneTest",
-    "org.apache.kafka.clients.admin.AdminFenceProducersTest",
-    "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest",
     "kafka.server.TxnOffsetCommitRequestTest",
-    "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
-    "org.apache.kafka.clients.admin.AutoTopicCreationTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
-    "org.apache.kafka.tools.UserScramCredentialsCommandTest",
     "kafka.server.SaslApiVersionsRequestTest",
 )
 CLASS_SECONDS_MAX = 3600
