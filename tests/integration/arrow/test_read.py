@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
 from actors.client.errors import ClientError
+from tests.integration.arrow.foreign import consumed
 from tests.integration.conftest import everywhere
 
 COMMITTED = {"isolation.level": "read_committed"}
@@ -50,32 +51,6 @@ def written(cluster: "rayft.Cluster", topic: str, draw: random.Random, codec: st
             producer.flush(30)
             (producer.commit_transaction if draw.random() < 0.5 else producer.abort_transaction)(30)
     assert producer.flush(30) == 0
-
-
-def consumed(cluster: "rayft.Cluster", topic: str, isolation: str) -> list[tuple[object, ...]]:
-    """What librdkafka reads, as rows."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers, "group.id": f"g-{uuid.uuid4().hex}",
-            "enable.auto.commit": False, "auto.offset.reset": "earliest", "isolation.level": isolation,
-            "enable.partition.eof": True,
-        }
-    )  # fmt: skip
-    consumer.assign([TopicPartition(topic, n, 0) for n in range(3)])
-    rows: list[tuple[object, ...]] = []
-    ends = 0
-    while ends < 3:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error() is not None:
-            ends += 1
-            continue
-        headers = [(name, value) for name, value in message.headers() or []] or None
-        rows.append(
-            (message.key(), message.value(), message.partition(), message.offset(), message.timestamp()[1], headers)
-        )
-    consumer.close()
-    return sorted(rows, key=lambda row: (row[2], row[3]))  # type: ignore[return-value, arg-type]
 
 
 def rows(table: pa.Table) -> list[tuple[object, ...]]:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 import rayft
 from actors.arrow.writing import Writing
@@ -28,6 +26,7 @@ from actors.client.operations.halves import halves
 from actors.host.client.blocking import Kafka, connect
 from bench.apache import ApacheKafka, libs
 from fastpath.records.batch import header
+from tests.integration.arrow.foreign import Row, consumed
 from tests.integration.arrow.test_read import rows as read_rows
 from tests.integration.conftest import until
 from tests.reference import murmur2
@@ -38,8 +37,6 @@ ALL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampTy
 PARTITIONS = 3
 SLOW = pytest.mark.slow
 PROGRAM = Path(__file__).parent / "ConsumedRows.java"
-Row = tuple[Any, ...]
-"""(key, value, partition, offset, time in ms, headers)."""
 
 
 def made(kafka: Any, name: str, partitions: int = PARTITIONS, **settings: str) -> str:
@@ -100,31 +97,6 @@ def rows_of(table: pa.Table) -> list[Row]:
         headers = [(one["key"], one["value"]) for one in row.get("headers") or []] or None
         found.append((key, plain(row["value"]), part, round(row["timestamp"].timestamp() * 1000), headers))
     return found
-
-
-def consumed(kafka: Any, topic: str, isolation: str = "read_uncommitted", partitions: int = PARTITIONS) -> list[Row]:
-    """What librdkafka reads, by partition and offset."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": kafka.bootstrap_servers, "group.id": f"g-{uuid.uuid4().hex}",
-            "enable.auto.commit": False, "isolation.level": isolation, "enable.partition.eof": True,
-        }
-    )  # fmt: skip
-    consumer.assign([TopicPartition(topic, n, 0) for n in range(partitions)])
-    found: list[Row] = []
-    ends = 0
-    while ends < partitions:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error() is not None:
-            ends += 1
-            continue
-        headers = [(name, value) for name, value in message.headers() or []] or None
-        part, offset, time_ms = message.partition(), message.offset(), message.timestamp()[1]
-        assert part is not None and offset is not None
-        found.append((message.key(), message.value(), part, offset, time_ms, headers))
-    consumer.close()
-    return sorted(found, key=lambda row: (row[2], row[3]))
 
 
 def consumed_by_java(kafka: Any, topic: str, isolation: str) -> list[Row]:

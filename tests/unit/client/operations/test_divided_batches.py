@@ -21,6 +21,13 @@ def batch(*values: bytes, codec: int = 0) -> bytearray:
     return builder.build()
 
 
+def answered(request: Any, row: Any) -> Any:
+    """The answer to a Produce for one topic, with the row of its partition."""
+    topic = request.topic_data[0]
+    rows = RESPONSE.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[row])
+    return RESPONSE(responses=[rows])
+
+
 class Narrow:
     """A leader that takes batches of so many bytes, and keeps numbers as a broker does. `others`: records of other clients
     that come after each batch."""
@@ -46,11 +53,7 @@ class Narrow:
             self.end += head.count + self.others
             self.values += [record.value for record in records(one.records)]
         row = RESPONSE.PartitionProduceResponse(index=one.index, error_code=code, base_offset=offset)
-        return RESPONSE(
-            responses=[
-                RESPONSE.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[row])
-            ]
-        )
+        return answered(request, row)
 
 
 def world(log: Narrow, **config: Any) -> tuple[World, Producer]:
@@ -156,12 +159,7 @@ def test_sends_for_partitions_of_their_own_may_be_under_way_at_once() -> None:
         server.seen = [*getattr(server, "seen", []), (one.index, header(one.records).producer_id)]  # type: ignore[attr-defined]
         fails = {0: int(ErrorCode.INVALID_RECORD), 1: int(ErrorCode.NOT_ENOUGH_REPLICAS)}
         row = RESPONSE.PartitionProduceResponse(index=one.index, error_code=fails[one.index], base_offset=-1)
-        topic = request.topic_data[0]
-        return RESPONSE(
-            responses=[
-                RESPONSE.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[row])
-            ]
-        )
+        return answered(request, row)
 
     server = Server("a", 1, {"Produce": takes, "InitProducerId": introduced})
     made = World(server)
@@ -185,12 +183,7 @@ def test_the_record_that_a_leader_names_is_told() -> None:
             index=0, error_code=int(ErrorCode.INVALID_TIMESTAMP), base_offset=-1, error_message="too old",
             record_errors=[RESPONSE.BatchIndexAndErrorMessage(batch_index=2)],
         )  # fmt: skip
-        topic = request.topic_data[0]
-        return RESPONSE(
-            responses=[
-                RESPONSE.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[row])
-            ]
-        )
+        return answered(request, row)
 
     server = Server("a", 1, {"Produce": takes, "InitProducerId": introduced})
     made = World(server)
