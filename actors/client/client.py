@@ -121,7 +121,7 @@ class Client:
         self._places: dict[Place, int] = {}
         self._failing: dict[Endpoint, _Failing] = {}
         self._coordinators: dict[tuple[KeyType, str], int] = {}
-        self._availability: dict[Any, Task[Any]] = {}
+        self._look_ups: dict[Any, Task[Any]] = {}
         """The look-ups for requests that wait, by what is looked up: the metadata (None), a coordinator."""
         self._tasks: list[Task[Any]] = []
         self._pending: dict[Pending, None] = {}
@@ -443,7 +443,7 @@ class Client:
 
     def _route(self) -> None:
         """Send what can be sent."""
-        told = {key for key, task in self._availability.items() if task.done}
+        told = {key for key, task in self._look_ups.items() if task.done}
         for pending in list(self._pending):
             if pending.conn is not None or pending.found is not None or pending.task.done:
                 continue
@@ -459,8 +459,8 @@ class Client:
             except BaseException:  # it may have been sent
                 self._fail(pending.task, ClientError(INTERRUPTED))
                 raise
-        self._availability = {key: task for key, task in self._availability.items() if not (task.done and key in told)}
-        self._fresh = self._fresh or any(task.done for task in self._availability.values())
+        self._look_ups = {key: task for key, task in self._look_ups.items() if not (task.done and key in told)}
+        self._fresh = self._fresh or any(task.done for task in self._look_ups.values())
 
     def _place(self, pending: Pending) -> None:
         """Send a request, or dial. Raises ClientError if it has failed for good."""
@@ -524,7 +524,7 @@ class Client:
 
     def _look_up(self, pending: Pending, key: Any, steps: Steps[Any]) -> None:
         """Look up what a request needs. Raises the ClientError with which the last look-up for it failed."""
-        known = self._availability.get(key)
+        known = self._look_ups.get(key)
         if known is not None and known.error is not None and pending.place is LOOKED_UP:
             steps.close()
             raise known.error
@@ -540,7 +540,7 @@ class Client:
             self._until(pending.not_before_us)
             return
         pending.place = LOOKED_UP
-        self._availability[key] = self.start(steps, self._now_us)
+        self._look_ups[key] = self.start(steps, self._now_us)
 
     def _any(self, purpose: Purpose) -> Endpoint | None:
         """A server for a request that any broker may answer; None: all are left alone for a while."""

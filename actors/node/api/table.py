@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from actors.node.api.security.rights import ON_BROKERS, ON_CONTROLLERS, TO_CLIENTS, at_the_door
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
+from actors.wire.messages import Message
 
 FAMILIES = ("drafts", "released")
 DRAFTS = ("drafts",)
@@ -105,11 +106,11 @@ def controllers_own(
     broker nor a controller takes; None: go on."""
 
     def register(handler: H) -> H:
-        def decide(context: Any, request: Any, call: Call) -> Answer:
+        def decide(context: Any, request: Message, call: Call) -> Answer:
             refused = None if refuse is None else refuse(context, request, call)
             return handler(context, request, call) if refused is None else refused
 
-        def forward(context: Any, request: Any, call: Call) -> Answer:
+        def forward(context: Any, request: Message, call: Call) -> Answer:
             refused = None if refuse is None else refuse(context, request, call)
             return Forward() if refused is None else refused
 

@@ -17,8 +17,8 @@ from actors.broker.groups.topics import Topics
 from actors.ports import Now
 
 
-def order(group: ConsumerGroup, topics: Topics) -> ConsumerGroupSpec:
-    """The order for an assignor: what is to be assigned to whom. Members with equal subscriptions share what is looked
+def spec(group: ConsumerGroup, topics: Topics) -> ConsumerGroupSpec:
+    """The spec for an assignor: what is to be assigned to whom. Members with equal subscriptions share what is looked
     up for them."""
     sizes: dict[bytes, int] = {}
     wishes: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
@@ -51,10 +51,10 @@ def take(
     return touched
 
 
-def question(
+def member_to_reconcile(
     group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool, topics: Topics
 ) -> MemberToReconcile:
-    """The question of a member: its part of the assignment, and what it has. `owned`: what it says that it has.
+    """A member with its part of the assignment, and what it has. `owned`: what it says that it has.
     `changed`: whether its subscription has changed."""
     subscribed = group.subscribed(member.subscription)
     return MemberToReconcile(

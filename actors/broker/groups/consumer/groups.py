@@ -294,8 +294,8 @@ class ConsumerGroups(MixedGroups):
     ) -> None:
         request = one.request
         if one.changed or not member.settled(group.target_epoch):
-            question = assignments.question(group, member, request.owned, one.changed, self.topics)
-            if not self._reconciled(shard, group, member, one, lambda: reconcile(question), touched, now):
+            asked = assignments.member_to_reconcile(group, member, request.owned, one.changed, self.topics)
+            if not self._reconciled(shard, group, member, one, lambda: reconcile(asked), touched, now):
                 return
         if request.join is not None:
             member.rebalance_due_ms = FAR_MS
@@ -349,7 +349,7 @@ class ConsumerGroups(MixedGroups):
     # ---- target assignments
 
     def _order(self, group: ConsumerGroup) -> ConsumerGroupSpec:
-        return assignments.order(group, self.topics)
+        return assignments.spec(group, self.topics)
 
     def _assignor(self, group: ConsumerGroup) -> Callable[[ConsumerGroupSpec], Targets]:
         return ASSIGNORS[group.assignor(self.settings.assignors[0])]

@@ -51,8 +51,8 @@ def delayed(group: StreamsGroup, interval_ms: int, now: Now) -> list[tuple[Statu
     return [] if found is None else [(Status.ASSIGNMENT_DELAYED, found.why)]
 
 
-def order(group: StreamsGroup, standby_replicas: int) -> StreamsGroupSpec:
-    """The order for an assignor: what is to be assigned."""
+def spec(group: StreamsGroup, standby_replicas: int) -> StreamsGroupSpec:
+    """The spec for an assignor: what is to be assigned."""
     found = group.way.partitioned
     members = {
         id: AssignedMember(member.told.process_id, group.targets.get(id, Tasks()))

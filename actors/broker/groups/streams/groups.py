@@ -260,7 +260,7 @@ class StreamsGroups(ReconciledGroups[StreamsGroup]):
         return now.mono_ms if due is None else due.due_ms
 
     def _order(self, group: StreamsGroup) -> StreamsGroupSpec:
-        return assignments.order(group, self.settings.config(group.id).standby_replicas)
+        return assignments.spec(group, self.settings.config(group.id).standby_replicas)
 
     def _assignor(self, group: StreamsGroup) -> Callable[[StreamsGroupSpec], Targets]:
         return sticky

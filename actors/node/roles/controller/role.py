@@ -55,6 +55,7 @@ from actors.ports import Batch, Buffer, Now
 from actors.settings.listeners import PROTOCOLS
 from actors.settings.topics import UNCLEAN
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import Message
 
 _dialect = cache(dialect)
 QUOTA = "quota"
@@ -333,7 +334,7 @@ class ControllerRole:
     def _quorum_ids(self) -> frozenset[int]:
         return frozenset(self._quorum.identity.voters.ids()) | {self.me}
 
-    def submit(self, operation: Operation, request: Any, call: Call, cut: Cut | None = None) -> Answer:
+    def submit(self, operation: Operation, request: Message, call: Call, cut: Cut | None = None) -> Answer:
         """Run an operation for a request of this listener's API; returns its answer. NOT_CONTROLLER where this is a
         standby, or has stood still for so long that another controller may be active and count leases by itself (A22);
         on the listeners for brokers in ZooKeeper mode also where ZooKeeper has another controller. `cut`: how a long
@@ -355,7 +356,7 @@ class ControllerRole:
         seen = self.image.next_offset if result.seen is None else result.seen
         return Held(seen - 1, result.reply)
 
-    def _not_active(self, request: Any, active: int) -> Answer:
+    def _not_active(self, request: Message, active: int) -> Answer:
         return answered_in_pieces(request, lambda piece: refusal(piece, ErrorCode.NOT_CONTROLLER, active))
 
     def mutation_quota(self, call: Call, strict_from: int) -> MutationQuota | None:
@@ -372,7 +373,7 @@ class ControllerRole:
             strict=call.api_version >= strict_from,
         )
 
-    def _in_portions(self, operation: Operation, request: Any, call: Call, cut: Cut) -> Steps:
+    def _in_portions(self, operation: Operation, request: Message, call: Call, cut: Cut) -> Steps:
         """Run an operation portion by portion. When leadership was lost in between, the request is asked anew: what the
         earlier portions did may be undone."""
         epoch, reply = self.epoch, None
