@@ -106,7 +106,7 @@ def ends_of(paths: list[Path]) -> set[str]:
 def test_a_file_that_a_page_names_is_there() -> None:
     tops = ("actors", "fastpath", "tests", "bench")
     there = [path.relative_to(ROOT) for top in tops for path in (ROOT / top).rglob("*.p*") if path.is_file()]
-    there += [path.relative_to(ROOT) for path in ROOT.glob("*.py")]
+    there += [path.relative_to(ROOT) for path in (*ROOT.glob("*.py"), *ROOT.glob(".ci/*.py"))]
     known = ends_of(there) | ELSEWHERE
     missing = {
         f"{page.name}: {name}"

@@ -1,0 +1,36 @@
+"""What a wheel must do wherever it was installed: a cluster, a record written and read, by the command and the API.
+
+`python .ci/wheel_smoke.py`, with the Python that has the wheel; it imports nothing of the repository."""
+
+import subprocess
+import sys
+
+import rayft
+
+
+def rayft_command(*words: str, stdin: str = "") -> str:
+    """What the command prints."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "actors.command.cli", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def main() -> None:
+    """Use it once. Raises AssertionError."""
+    assert rayft_command("--version") == f"rayft {rayft.__version__}\n"
+    with rayft.Cluster(controllers=1, brokers=1, combined=True) as cluster:
+        there = ("-b", cluster.bootstrap_servers)
+        rayft_command("topic", "create", "smoke", "-p", "2", *there)
+        rayft_command("produce", "smoke", *there, stdin="a\nb\n")
+        assert sorted(rayft_command("consume", "smoke", "--exit", *there).split()) == ["a", "b"]
+    print("well")
+
+
+if __name__ == "__main__":
+    main()
