@@ -6,6 +6,7 @@
     rayft.ray.dataset(handle)                                                     # Ray Data over those buffers
     session.read.format("rayft").option("shared", handle).load()                  # and Spark
     rayft.ray.close(handle)
+    dataset.write_datasink(rayft.ray.Sink("kafka:9092", "orders", sink="load-orders"))   # each row once (ray_sink.py)
 
 This file alone decides how a plan becomes Ray's tasks. Rules:
 
@@ -30,6 +31,7 @@ from actors.arrow.reading import LARGE
 from actors.client.properties import client_config
 from actors.host.client.blocking import Kafka, given
 from actors.pipeline.planning import Slice, cut
+from actors.pipeline.ray_sink import Sink as Sink
 from actors.pipeline.slices import read as rows
 from actors.replay import ray_cache
 from actors.replay.columns.topics import COLUMNS, schema

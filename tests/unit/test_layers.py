@@ -265,6 +265,7 @@ MORE: dict[str, set[str]] = {
     "actors.replay.sql": {"duckdb"},
     "actors.testing.plugin": {"pytest"},
     "actors.pipeline.ray": {"ray"},
+    "actors.pipeline.ray_sink": {"ray"},
     "actors.pipeline.spark": {"pyspark"},
     "actors.pipeline.spark_readers": {"pyspark"},
     "actors.pipeline.spark_streams": {"pyspark"},
@@ -291,8 +292,8 @@ def with_table(text: str) -> str:
 
 
 WITH_WORLD = (
-    "actors.import_path", "actors.host", "actors.replay", "actors.pipeline.ray", "actors.pipeline.spark", "actors.page",
-    "actors.command", "actors.testing",
+    "actors.import_path", "actors.host", "actors.replay", "actors.pipeline.ray", "actors.pipeline.ray_sink",
+    "actors.pipeline.spark", "actors.page", "actors.command", "actors.testing",
 )  # fmt: skip
 DOORS = ("actors.command.cli", "rayft")
 """May import everything, lazily."""

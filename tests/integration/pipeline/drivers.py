@@ -1,9 +1,13 @@
 """What a driver of Ray does in a process of its own: `python -m tests.integration.pipeline.drivers WORD ADDRESS ...`."""
 
 import json
+import os
+import signal
 import sys
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import ray
 
 import rayft
@@ -37,7 +41,24 @@ def shared(handle: str) -> dict[str, Any]:
     return found
 
 
+def write(servers: str, topic: str, folder: str, batch: str) -> dict[str, Any]:
+    """Write 4,000 rows, with a worker that dies in the middle of the job."""
+
+    def dies_once(table: pa.Table) -> pa.Table:
+        mark = Path(folder, f"died-{batch}")
+        if "77" in table.column("value").to_pylist() and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return table
+
+    rows = ray.data.range(4000, override_num_blocks=4)
+    made = rows.map_batches(lambda table: pa.table({"value": table["id"].cast(pa.string())}), batch_format="pyarrow")
+    made = made.map_batches(dies_once, batch_format="pyarrow", batch_size=500)
+    made.write_datasink(rayft.ray.Sink(servers, topic, sink=topic, batch=int(batch)))
+    return {"died": Path(folder, f"died-{batch}").exists()}
+
+
 if __name__ == "__main__":
     word, address, *arguments = sys.argv[1:]
     ray.init(address=address, log_to_driver=False)
-    print(json.dumps({"read": read, "share": share, "shared": shared}[word](*arguments)))
+    print(json.dumps({"read": read, "share": share, "shared": shared, "write": write}[word](*arguments)))

@@ -14,13 +14,17 @@ import pytest
 
 pytest.importorskip("ray.data", reason="Ray Data is not installed")
 
+import rayft
 from actors.client.errors import ClientError
 from actors.pipeline import ray as door
+from actors.pipeline.ray_sink import Sink
+from actors.pipeline.sink.values import OtherQuery
 from actors.pipeline.slices import DataLoss
 from tests.integration import rays
 from tests.integration.arrow.test_read import consumed, written
 from tests.integration.arrow.test_read import rows as as_rows
 from tests.integration.pipeline.conftest import Topics
+from tests.integration.pipeline.test_sink_steps import Sink as Protocol
 from tests.integration.pipeline.test_streams import produce
 
 ROOT = Path(__file__).parents[3]
@@ -109,3 +113,81 @@ def test_ray_reads_and_shares_topics_with_spark(driver: Any, topics: Topics, nam
     topics.delete(name)  # a process that read again would find nothing
     found = driver("shared", shared["handle"])
     assert found == {"dataset": expected, "spark": expected}
+
+
+def committed(topics: Topics, name: str) -> list[int]:
+    """The values that readers of committed records see."""
+    reader = rayft.read(topics.servers, name, columns=["value"], config={"isolation.level": "read_committed"})
+    return sorted(int(value) for value in reader.read_all()["value"].to_pylist())
+
+
+class Result:
+    """What Ray gives the driver of a sink."""
+
+    def __init__(self, *found: Any) -> None:
+        self.write_returns = list(found)
+
+
+def test_a_dataset_is_written_once_or_not_at_all(topics: Topics, name: str) -> None:
+    """Ray's part is played here: its driver and its tasks, of which one is run again."""
+    topics.make(name)
+    blocks = [pa.table({"key": ["a"] * 10, "value": [str(n * 10 + k) for k in range(10)]}) for n in range(3)]
+
+    def job(batch: int | None, complete: bool = True, **more: Any) -> Sink:
+        sink = Sink(topics.servers, name, sink=name, batch=batch, **more)
+        sink.on_write_start(blocks[0].schema)
+        sink.write([blocks[0]], None)  # its worker died
+        found = [sink.write([block], None) for block in blocks]
+        found.append(sink.write([blocks[0].slice(0, 0)], None))
+        if complete:
+            sink.on_write_complete(Result(*found))
+        else:
+            sink.on_write_failed(RuntimeError("a task has failed"))
+        return sink
+
+    job(None, complete=False)
+    assert committed(topics, name) == []
+    job(5)
+    assert committed(topics, name) == list(range(30))
+    job(5)
+    job(4)
+    assert committed(topics, name) == list(range(30))
+    assert job(None).batch == 6
+    assert len(committed(topics, name)) == 60
+    own = Protocol.__new__(Protocol)
+    own.servers, own.id, own.ledger, own.topic = topics.servers, name, "rayft-sinks", name
+    assert not own.open_transactions()
+
+
+def test_a_sink_of_ray_refuses_what_makes_no_sense(topics: Topics, name: str) -> None:
+    topics.make(name)
+    with pytest.raises(ValueError, match="option sinkId is missing"):
+        Sink(topics.servers, name)
+    with pytest.raises(ValueError, match=r"kafka\.transactional\.id is not supported"):
+        Sink(topics.servers, name, sink="a", config={"transactional.id": "t"})
+    with pytest.raises(ClientError, match="topic there-is-none does not exist"):
+        Sink(topics.servers, "there-is-none", sink=name).on_write_start()
+    with pytest.raises(RuntimeError, match="did not open the sink"):
+        Sink(topics.servers, name, sink=name).write([pa.table({"value": ["a"]})], None)
+    sink = Sink(topics.servers, name, delivery="at-least-once", config={"acks": "1"})
+    sink.on_write_start()
+    sink.on_write_complete(Result(sink.write([pa.table({"value": ["1"]})], None)))
+    assert committed(topics, name) == [1]
+
+
+def test_a_sink_of_a_query_takes_no_rows_of_ray(topics: Topics, name: str) -> None:
+    protocol = Protocol(topics, name)
+    protocol.ledger = "rayft-sinks"
+    protocol.batch(0, 1, "run", ["1"])
+    with pytest.raises(OtherQuery, match="this is jobs without a query"):
+        Sink(topics.servers, name, sink=name).on_write_start()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ray_writes_each_row_once_though_a_worker_dies(driver: Any, topics: Topics, name: str, tmp_path: Path) -> None:
+    topics.make(name)
+    for batch in ("1", "1", "2"):
+        told = driver("write", topics.servers, name, str(tmp_path), batch)
+        assert told == {"died": True}
+        assert committed(topics, name) == sorted(list(range(4000)) * int(batch))

@@ -1,0 +1,64 @@
+"""Exactly once with kills: a query from topic to topic whose driver, executors and tasks die at any step of its sink."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+import rayft
+from actors.client.operations import transactions
+from actors.host.client.blocking import connect
+from tests.integration.pipeline.conftest import Topics
+
+pytestmark = [pytest.mark.long, pytest.mark.slow]
+ROOT = Path(__file__).parents[3]
+
+
+def committed(servers: str, topic: str) -> Counter[bytes]:
+    """The rows that readers of committed records see."""
+    found = rayft.read(servers, topic, columns=["value"], config={"isolation.level": "read_committed"}).read_all()
+    return Counter(found["value"].to_pylist())
+
+
+def rounds(topics: Topics, name: str, folder: Path, first: int, end: int, kill: bool) -> list[dict[str, Any]]:
+    """Run some rounds in a driver of their own. Returns what it tells of each."""
+    word = "kill" if kill else "end"
+    command = [sys.executable, "-m", "tests.integration.pipeline.killed_driver"]
+    done = subprocess.run(
+        [*command, topics.servers, name, str(folder), str(first), str(end), word],
+        cwd=ROOT, capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    errors = [one for one in told if "error" in one and not kill]
+    assert not errors and (kill or len(told) == end - first), (told, done.stderr[-3000:])
+    return told
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("blocks", "size"), [(8, 25)])
+def test_each_row_is_there_once_after_rounds_of_kills(
+    topics: Topics, name: str, tmp_path: Path, blocks: int, size: int
+) -> None:
+    topics.make(f"{name}-in", 3)
+    topics.make(name, 3)
+    told: list[dict[str, Any]] = []
+    for block in range(blocks):
+        told += rounds(topics, name, tmp_path, block * size, (block + 1) * size, kill=block % 2 == 0)
+        wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
+        assert not [row for row, count in found.items() if count > 1], "rows are there twice"
+        assert set(found) <= set(wanted)
+    told += rounds(topics, name, tmp_path, blocks * size, blocks * size + 1, kill=False)
+    wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
+    assert found == wanted, (wanted - found, found - wanted)
+    with connect(topics.servers) as kafka:
+        left = {id for id in kafka.run(transactions.listed()) if f"/{name}/" in id}
+    assert not left, "transactions are left open"
+    killed = sum(one.get("failed", 0) for one in told)
+    print(f"{len(told)} rounds, {killed} queries ended by kills, {found.total()} rows, each once")
+    assert killed > len(told) // 4
