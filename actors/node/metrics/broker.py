@@ -244,6 +244,12 @@ BROKERS: tuple[Row[OfBroker], ...] = (
         "Replicas here whose files cannot be used.",
         lambda of: len(of.role.replicas.offline),
     ),
+    gauge(
+        "rayft_partitions_without_room",
+        "",
+        "Partitions led here whose last batch found no room on the disk: another member of the ISR is to lead them.",
+        lambda of: len(of.role.replicas.full),
+    ),
     counter(
         "kafka_server_replicamanager_isrexpands_total",
         REPLICAS + "IsrExpandsPerSec",

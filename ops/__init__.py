@@ -1,0 +1,1 @@
+"""Dashboards and alert rules for a cluster, and what they are made of."""

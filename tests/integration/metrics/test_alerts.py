@@ -1,0 +1,119 @@
+"""Prometheus itself scrapes a real cluster, and the rules of `ops/` fire when something is killed, and are quiet before.
+
+Needs Debian's package prometheus: its two programs in PATH."""
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+import rayft
+from ops.make import rules
+from tests.integration.answers.dialogue import Dialogue
+from tests.integration.metrics.ports import beside_each_other
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs Debian's package prometheus in PATH"),
+]
+NODES = 6
+SECONDS_MAX = 60
+
+
+class Prometheus:
+    """A server that scrapes the nodes every half second."""
+
+    def __init__(self, directory: Path, first_port: int) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        targets = [f"127.0.0.1:{first_port + place}" for place in range(NODES)]
+        (directory / "rules.yml").write_text(rules("1s"))
+        (directory / "prometheus.yml").write_text(
+            "global: {scrape_interval: 500ms, evaluation_interval: 500ms, scrape_timeout: 500ms}\n"
+            "rule_files: [rules.yml]\n"
+            f"scrape_configs: [{{job_name: rayft, static_configs: [{{targets: {json.dumps(targets)}}}]}}]\n"
+        )
+        self._process = subprocess.Popen(
+            [
+                "prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
+                f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error",
+            ],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def get(self, path: str) -> Any:
+        with urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=10) as answer:
+            return json.load(answer)["data"]
+
+    def targets_up(self) -> int:
+        return sum(one["health"] == "up" for one in self.get("targets")["activeTargets"])
+
+    def firing(self) -> set[str]:
+        """The alerts that fire."""
+        return {one["labels"]["alertname"] for one in self.get("alerts")["alerts"] if one["state"] == "firing"}
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(20)
+
+
+@contextmanager
+def scraped(directory: Path, first_port: int) -> Iterator[Prometheus]:
+    server = Prometheus(directory, first_port)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+def until(server: Prometheus, *names: str) -> None:
+    """Wait until alerts of these names fire."""
+    end = time.monotonic() + SECONDS_MAX
+    while not set(names) <= server.firing():
+        assert time.monotonic() < end, f"{set(names) - server.firing()} do not fire, but {server.firing()}"
+        time.sleep(0.3)
+
+
+def scrapes(server: Prometheus) -> None:
+    """Wait until every node is scraped and the rules were evaluated."""
+    end = time.monotonic() + SECONDS_MAX
+    query = "query?query=max(kafka_controller_kafkacontroller_globalpartitioncount)"
+    while True:
+        with contextlib.suppress(OSError):
+            if server.targets_up() == NODES and server.get(query)["result"]:
+                break
+        assert time.monotonic() < end, "Prometheus scrapes nothing"
+        time.sleep(0.3)
+    time.sleep(4)
+
+
+def test_alerts_fire_when_nodes_are_killed_and_not_before(tmp_path: Path) -> None:
+    port = beside_each_other(NODES)
+    settings = {"rayft.metrics.listen": f"127.0.0.1:{port}", "min.insync.replicas": "2"}
+    with rayft.Cluster(3, 3, tmp_path / "c", settings) as cluster:
+        dialogue = Dialogue(cluster.bootstrap_servers)
+        topic = {"name": "t", "num_partitions": 6, "replication_factor": 2, "assignments": [], "configs": []}
+        dialogue.raw("CreateTopics", 5, 1, timeout_ms=10_000, topics=[topic])
+        dialogue.settled("t", 6)
+        dialogue.close()
+        with scraped(tmp_path, port) as server:
+            scrapes(server)
+            assert server.firing() == set(), "all is well"
+            cluster.kill(3, restart=False)
+            until(server, "RayftNodeDown", "RayftFencedBrokers", "RayftUnderReplicated", "RayftUnderMinIsr")
+            assert not {"RayftNoActiveController", "RayftQuorumLacksVoters"} & server.firing()
+            active = cluster.leader_id()
+            cluster.kill(active, restart=False)
+            until(server, "RayftQuorumLacksVoters")
+            cluster.kill(next(id for id in cluster.controller_ids if id != active), restart=False)
+            until(server, "RayftNoActiveController")
