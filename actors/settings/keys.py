@@ -108,6 +108,12 @@ def _integer(bits: int) -> Callable[[str], int]:
     return parse
 
 
+def _double(text: str) -> float:
+    if "_" in text:  # which Python allows between digits
+        raise ValueError
+    return float(text)
+
+
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",")) if text else ()
 
@@ -118,7 +124,7 @@ _PARSE: dict[ConfigType, Callable[[str], Any]] = {
     ConfigType.INT: _integer(32),
     ConfigType.SHORT: _integer(16),
     ConfigType.LONG: _integer(64),
-    ConfigType.DOUBLE: float,
+    ConfigType.DOUBLE: _double,
     ConfigType.LIST: _list,
     ConfigType.CLASS: str,
     ConfigType.PASSWORD: str,

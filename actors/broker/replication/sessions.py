@@ -177,7 +177,7 @@ class Session:
             self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
     def forget(self, keys: Iterable[Key]) -> list[SessionPartition]:
-        """Drop partitions from the session. Returns the entries that are gone. Returns the entries that are gone."""
+        """Drop partitions from the session. Returns the entries that are gone."""
         gone = [entry for key in keys if (entry := self.entries.pop(key, None)) is not None]
         self.clean(gone)
         return gone
