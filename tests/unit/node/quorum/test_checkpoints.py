@@ -1,0 +1,126 @@
+"""Files of checkpoints: which are kept, what is received, and what a power cut has left half done."""
+
+import pytest
+
+from actors.node.quorum.checkpoints import Checkpoints, check
+from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile
+from actors.ports import Buffer
+from actors.raft import SnapshotId
+from fastpath.records.batch import Builder
+from tests.simulator.disk import VirtualDisk
+
+OLD, NEW, NEWER = SnapshotId(10, 1), SnapshotId(20, 1), SnapshotId(20, 2)
+
+
+def batch(value: bytes) -> bytes:
+    builder = Builder(base_offset=0, timestamp_ms=1)
+    builder.append(None, value)
+    return bytes(builder.build())
+
+
+WHOLE = batch(b"a") + batch(b"b" * 500)
+
+
+def stored(disk: VirtualDisk, path: str, data: Buffer = WHOLE) -> None:
+    disk.open(path, create=True).append((data,))
+
+
+def made(*ids: SnapshotId) -> tuple[VirtualDisk, Checkpoints]:
+    disk = VirtualDisk()
+    held = Checkpoints(disk, "log")
+    for one in ids:
+        stored(disk, held.path(one))
+    held.recover()
+    return disk, held
+
+
+def test_what_was_left_half_done_is_removed_and_the_newest_is_by_offset_and_epoch() -> None:
+    disk, held = made(NEWER, OLD, NEW)
+    for end in (PART, DELETED, TEMPORARY):
+        stored(disk, held.path(SnapshotId(99, 9)) + end)
+    stored(disk, "log/leader-epochs")
+    held.recover()
+    assert held.ids == [OLD, NEW, NEWER] and held.latest == NEWER
+    assert [name for name in disk.names("log") if not name.endswith(".checkpoint")] == ["leader-epochs"]
+
+
+def test_a_checkpoint_is_given_in_slices() -> None:
+    disk, held = made(NEW)
+    found = b""
+    while len(found) < len(WHOLE):
+        part = held.slice(NEW, len(found), 100)
+        assert part is not None and part.size == len(WHOLE) and 0 < len(part.data) <= 100
+        found += bytes(part.data)
+    assert found == WHOLE
+    for position in (len(WHOLE), len(WHOLE) + 1, 1 << 62, -1):
+        end = held.slice(NEW, position, 100)
+        assert end is not None and end.size == len(WHOLE) and not end.data
+    with pytest.raises(FileNotFoundError):
+        held.slice(OLD, 0, 100)
+    disk.cold = lambda *_: True
+    assert held.slice(NEW, 7, 100) is None and held.missed is not None
+    file, position, size = held.missed
+    held.warm(file, position, memoryview(WHOLE)[7:107])
+    warm = held.slice(NEW, 7, 50)
+    assert (position, size) == (7, 100) and warm is not None and bytes(warm.data) == WHOLE[7:57]
+    assert held.slice(NEW, 8, 50) is None, "of another place nothing is at hand"
+
+
+def test_a_received_file_has_its_name_only_when_it_is_whole() -> None:
+    disk, held = made(OLD)
+    half = len(WHOLE) // 2
+    file = held.write_part(NEW, 0, WHOLE[:half])
+    assert held.receives(file) and held.latest == OLD and disk.exists(held.path(NEW) + PART)
+    held.write_part(NEW, half, WHOLE[half:])
+    assert check(file.read_cold(0, file.size)) is None
+    held.adopt_part(NEW)
+    assert held.ids == [NEW] and bytes(held.newest()) == WHOLE and not disk.exists(held.path(NEW) + PART)
+    assert not disk.exists(held.path(OLD)), "it is in the way of what the new one stands for"
+
+
+def test_another_snapshot_or_a_new_beginning_takes_the_place_of_what_was_received() -> None:
+    disk, held = made()
+    first = held.write_part(OLD, 0, b"half")
+    second = held.write_part(NEW, 0, b"other")
+    assert not held.receives(first) and held.receives(second) and disk.exists(held.path(OLD) + PART + DELETED)
+    third = held.write_part(NEW, 0, b"again")
+    assert third.size == 5 and held.receives(third) and not held.receives(second)
+
+
+def test_what_is_not_kept_goes_by_another_name_first() -> None:
+    disk, held = made(OLD, NEW)
+    held.newest()
+    stored(disk, held.path(NEWER))
+    held.keep([NEW], NEWER)
+    assert held.ids == [NEW, NEWER] and not disk.exists(held.path(OLD))
+    assert [path for path, _ in held.garbage] == [held.path(OLD) + DELETED], "the loop unlinks nothing"
+    stored(disk, held.path(SnapshotId(5, 1)))
+    held.discard(SnapshotId(5, 1))
+    assert held.ids == [NEW, NEWER] and len(held.garbage) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "position"),
+    [
+        (b"", 0),
+        (WHOLE[:-1], len(batch(b"a"))),
+        (WHOLE[:5], 0),
+        (WHOLE[:-1] + b"\x01", len(batch(b"a"))),
+        (WHOLE + b"\x00", len(WHOLE)),
+    ],
+)
+def test_damage_is_told_with_its_place_and_what_to_do(data: bytes, position: int) -> None:
+    damage = check(data)
+    assert damage is not None and damage.position == position
+    disk, held = made()
+    stored(disk, held.path(NEW), data)
+    held.recover()
+    with pytest.raises(
+        DamagedFile, match=f"damaged at byte {position} .*Restore it from a copy, or empty the directory"
+    ):
+        held.newest()
+
+
+def test_without_a_checkpoint_there_is_nothing_to_load() -> None:
+    _, held = made()
+    assert held.latest is None and bytes(held.newest()) == b""
