@@ -10,6 +10,7 @@
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
 #   make kips       break each row of docs/kips.md      make wheel      a wheel, for machines without a compiler
 #   make schemas    stubs of the messages, after a change of a schema
+#   make docs       the pages of docs/ as a site, in build/site
 #   make clean      take away what was built and fetched
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
@@ -24,7 +25,7 @@ SOURCES := $(wildcard fastpath/*.p[yx][xd] fastpath/*/*.p[yx][xd])
 # Each node is a process: where nothing that is compiled may be kept, each compiles every module anew when it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-slow check build dev wheel schemas lint bench sim mutants kips demo kafka clean help
+.PHONY: run test test-slow check build dev wheel schemas docs lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -71,6 +72,11 @@ test-slow: dev kafka
 # What type checkers and editors know of the messages: kept in the repository.
 schemas: build
 	$(PY) -m actors.wire.stubs
+
+# Fails where a page is not in the list of mkdocs.yml, or a link leads nowhere.
+docs: $(VENV)/.made
+	$(PY) -m pip install -q --disable-pip-version-check "mkdocs-material>=9.6"
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 
 lint: dev
 	$(PY) -m ruff check .
