@@ -43,11 +43,17 @@ class ShownTopics:
         code = ErrorCode.LISTENER_NOT_FOUND if version >= LISTENER_ERROR_FROM else ErrorCode.LEADER_NOT_AVAILABLE
         self.written = TopicAnswers(version, alive, reachable, INTERNAL_TOPICS, code)
         self._parts: list[Any] = []
+        self._parts_bytes = 0
         self._counted = 0
         self.partitions = 0
         """How many partitions the topics have that were added one by one."""
         self.slices = 0
         """How many slices have ended within one of them."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes the list has by now."""
+        return self._parts_bytes + self.written.size
 
     def encoded(self) -> Encoded:
         """The list, which is whole."""
@@ -125,6 +131,7 @@ class ShownTopics:
 
     def _take(self) -> None:
         if self.written.size:
+            self._parts_bytes += self.written.size
             self._parts.append(self.written.take())
 
     def _take_if_large(self) -> None:

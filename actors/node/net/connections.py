@@ -161,6 +161,7 @@ class Connection:
     """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
 
     __slots__ = (
+        "answered",
         "apart",
         "apis",
         "behind",
@@ -185,6 +186,7 @@ class Connection:
         "replica",
         "sent",
         "slots",
+        "taken",
         "unread",
         "waiting",
         "waits",
@@ -247,6 +249,8 @@ class Connection:
         """Bytes of answers with records that the peer cannot have read: promised, not sent yet, or among `sent`."""
         self.sent = 0
         """The part of `unread` that was sent in this turn, or while the peer was congested."""
+        self.answered = self.taken = 0
+        """How much has come into `unread` by answers since the connection is there, and how much of that has left it."""
         self.when_closed: dict[str, Callable[[], None]] = {}
 
 
@@ -303,9 +307,9 @@ class Connections:
         self._crowded = False
         """Whether too many requests are queued, or too many bytes are apart."""
         self._unread = 0
+        """The sum of `unread` over all connections."""
         self.shared_bytes = 0
         """How much of what is unread belongs to an owner that counts it by itself."""
-        """The sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
 
@@ -527,6 +531,7 @@ class Connections:
             connection.writing -= 1
         if len(parts) > 1:  # records are parts of their own
             slot.answer_bytes = sum(map(len, parts))
+            connection.answered += slot.answer_bytes
             connection.unread += slot.answer_bytes
             self._unread += slot.answer_bytes
         self.give_back(slot)
@@ -647,6 +652,7 @@ class Connections:
 
     def _taken(self, connection: Connection) -> None:
         if not connection.congested:
+            connection.taken += connection.sent
             connection.unread -= connection.sent
             self._unread -= connection.sent
             connection.sent = 0

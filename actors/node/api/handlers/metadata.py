@@ -15,7 +15,7 @@ LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND; INVALID_REQUEST of every topic where a
 """
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from actors.authorization.resources import Operation, Resource
@@ -261,26 +261,36 @@ def _once_more(context: ClusterView, request: "MetadataRequest", call: Call, wan
 
 def _every(context: ClusterView, call: Call, asked: bool) -> Generator[None, None, Encoded | None]:
     """All topics that are shown, written together with others who ask for the same. None: there is no room for them yet."""
-    rights, version, image = TopicRights(context.authorizer, call, asked), call.api_version, context.cache.image
+    rights, version, lists = TopicRights(context.authorizer, call, asked), call.api_version, context.topic_lists
 
-    def steps() -> Generator[None, None, Encoded]:
+    def begin() -> tuple[Generator[None, None, Encoded], Callable[[], int]]:
         shown = ShownTopics(context, call, version)
-        yield from shown.every(rights, SliceCount())
-        return shown.encoded()
+        return _written(shown, rights), lambda: shown.size
 
-    if context.topic_lists is None:
-        return (yield from steps())
-    shared_by = rights.shared_by(image.order)
-    key = (version, call.listener_name, image.credentials, shared_by or object())
-    found = context.topic_lists.find((image.changes, frozenset(context.cluster.unfenced)), key, steps)
-    if found is None:
-        return None
-    while found.whole is None:
-        found.go_on()
-        if found.whole is None:
-            yield
-    context.topic_lists.reads(call.connection, found)
-    return found.whole
+    if lists is None:
+        return (yield from begin()[0])
+    me = call.principal, call.client_host
+    while True:
+        image = context.cache.image
+        credentials = image.credentials
+        key = (version, call.listener_name, credentials, rights.shared_by(image.order) or object())
+        found = lists.find((image.changes, frozenset(context.cluster.unfenced)), key, me, begin)
+        if found is None:
+            return None
+        # What another one writes is by his rights: these are ours no longer when a rule has changed.
+        while found.writer == me or context.cache.image.credentials == credentials:
+            if found.whole is not None:
+                lists.reads(call.connection, found)
+                return found.whole
+            if not lists.go_on(found):
+                return None
+            if found.whole is None:
+                yield
+
+
+def _written(shown: ShownTopics, rights: TopicRights) -> Generator[None, None, Encoded]:
+    yield from shown.every(rights, SliceCount())
+    return shown.encoded()
 
 
 def _makes(context: ClusterView, request: "MetadataRequest", version: int) -> bool:

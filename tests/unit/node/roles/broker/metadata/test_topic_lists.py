@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.metadata.ops import PartitionsSet, TopicGone, TopicSet
+from actors.metadata.ops import EntitySet, PartitionsSet, TopicGone, TopicSet
 from actors.node.api import topics_shown
 from actors.node.roles.broker.metadata import topic_lists
 from actors.ports import Now
@@ -35,10 +35,10 @@ class Written(TopicAnswers):
 class Scene:
     """A broker that knows many partitions, and clients that ask for all of them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
         monkeypatch.setattr(topics_shown, "TopicAnswers", Written)
         Written.partitions = Written.most = 0
-        self.lab = Lab()
+        self.lab = Lab(**settings)
         self.image = self.lab.node.broker.cache.image
         for number in range(TOPICS):
             self.change(TopicSet(f"t{number:04}", number.to_bytes(16, "big")))
@@ -231,3 +231,96 @@ def test_slow_readers_of_one_list_do_not_take_the_room_of_records(scene: Scene) 
     held = scene.lab.node.requests.connections
     assert held._unread >= 8 * scene.lists.bytes_kept() > 0
     assert held.unread_bytes < 1000, "what is not shared: the heads of the answers"
+
+
+def test_lists_that_are_written_at_once_count_as_they_grow(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_small_slices(monkeypatch)
+    whole = scene.ask()
+    scene.turns()
+    size = sum(map(len, scene.parts[whole]))
+    scene.pass_ms(topic_lists.KEPT_MS + 2 * topic_lists.LOOK_MS)
+    monkeypatch.setattr(topic_lists, "BYTES_MAX", size // 2)
+    scene.lists._largest = 0  # as at the start, and behind a list for somebody who may see nothing
+    conns = {version: scene.ask(version=version) for version in range(1, 13)}
+    scene.slow.update(conns.values())
+    most = 0
+    for _ in range(120):
+        scene.pass_ms(100)
+        held = {id(part): len(part) for parts in scene.parts.values() for part in parts if len(part) > 4096}
+        most = max(most, scene.lists.bytes_kept())
+    assert held and most <= size // 2 + 1.2 * size, "the bound, one list and a slice of each"
+
+
+def test_all_who_ask_at_once_are_answered_in_the_end(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_small_slices(monkeypatch)
+    monkeypatch.setattr(topic_lists, "BYTES_MAX", 100_000)
+    conns = {version: scene.ask(version=version) for version in range(1, 13)}
+    for _ in range(20):
+        scene.turns(15)
+        scene.pass_ms(200)
+    for version, conn in conns.items():
+        assert len(scene.topics(conn, version)) == TOPICS
+    assert not set(conns.values()) & set(scene.closed)
+
+
+def test_a_list_that_somebody_still_reads_is_given_to_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_lists, "BYTES_MAX", 100_000)
+    slow = scene.ask()
+    scene.slow.add(slow)
+    scene.turns()
+    written = Written.partitions
+    scene.pass_ms(3 * topic_lists.KEPT_MS)
+    later = scene.ask()
+    scene.turns(2)
+    assert scene.topics(later) == scene.topics(slow) and Written.partitions == written
+    scene.lab.node.congested(slow, False)
+    scene.pass_ms(topic_lists.KEPT_MS + 2 * topic_lists.LOOK_MS)
+    assert scene.lists.bytes_kept() == 0
+
+
+def test_who_has_read_the_list_and_fetches_records_does_not_count_as_one_who_reads_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_lists, "BYTES_MAX", 100_000)
+    monkeypatch.setattr(topic_lists, "READ_MS", 1_000)
+    busy = scene.ask()
+    scene.turns()
+    held = scene.lab.node.requests.connections
+    held.promise(busy, 5000)  # records are read for its next answer
+    scene.change(TopicGone((7).to_bytes(16, "big")))
+    waiting = scene.ask()
+    scene.pass_ms(600)
+    assert len(scene.topics(waiting)) == TOPICS - 1
+    scene.pass_ms(2_000)
+    assert busy not in scene.closed and held.unread_bytes == 5000
+
+
+def test_who_shares_a_list_is_shown_what_its_own_rights_say_when_rules_change_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_small_slices(monkeypatch)
+    scene = Scene(
+        monkeypatch,
+        **{
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+            "super.users": "User:admin",
+        },
+    )
+    conns = {}
+    for number, name in enumerate(("some", "other", "admin")):
+        conns[name] = scene.lab.conns = 10_001 + number
+        scene.lab.node.connected(conns[name], PLAIN, "127.0.0.1", 0, f"User:{name}")
+        scene.ask(conn=conns[name])
+    scene.turn()
+    fields = {
+        "resource_type": 2, "resource_name": f"t{TOPICS - 1:04}", "pattern_type": 3, "principal": "User:other",
+        "host": "*", "operation": 8, "permission_type": 3,
+    }  # fmt: skip
+    assert not scene.parts
+    scene.change(EntitySet("acl", tuple(fields.values()), tuple(fields.items())))
+    scene.turns(100)
+    seen = {name: [topic.name for topic in scene.topics(conn)] for name, conn in conns.items()}
+    every = [f"t{number:04}" for number in range(TOPICS)]
+    assert seen["some"] == every[:-1], "the last topic has a rule, which is for another"
+    assert seen["other"] == every and seen["admin"] == every
