@@ -17,7 +17,10 @@ This file alone decides that. It changes nothing and writes nothing. Rules:
    the protocol of version 2, and nothing else (INVALID_TXN_STATE); every other pair is fenced, that of the transaction
    too. The end raises the client's pair once more: an end that comes late, of a try before, must not meet the next
    transaction.
-7. A kept transaction keeps its timeout, unless the client that comes back has two-phase commit: then it has none.
+7. A kept transaction keeps its timeout, unless the client that comes back has two-phase commit: then it has none. The
+   longest timeout of a transaction that does not take part in one is `NO_TIMEOUT_MS` - 1.
+8. A producer that was fenced and names what it was gets PRODUCER_FENCED, and does not abort what is kept or has no timeout:
+   that may be prepared, and its decision made. Of other open transactions Apache Kafka aborts those too.
 """
 
 from collections.abc import Callable, Iterable
@@ -62,7 +65,7 @@ class Init(NamedTuple):
     @property
     def lasts_ms(self) -> int:
         """The timeout of the transactions."""
-        return NO_TIMEOUT_MS if self.two_phase else self.timeout_ms
+        return NO_TIMEOUT_MS if self.two_phase else min(self.timeout_ms, NO_TIMEOUT_MS - 1)
 
 
 class Fence:
@@ -97,7 +100,11 @@ def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> 
 
 def _was(present: Transaction, request: Init) -> bool:
     """Whether the producer that the client names may go on: it is the present one, or the one whose epochs were used up,
-    or none was given out yet."""
+    or none was given out yet. One that was fenced does not abort what may be prepared."""
+    is_open = present.state is TransactionState.ONGOING
+    if is_open and not request.keep and (present.kept or present.timeout_ms == NO_TIMEOUT_MS):
+        id, epoch = present.held_by
+        return request.producer_id == id and request.producer_epoch >= epoch
     if present.kept:
         return request.producer_id == present.next_id
     return (

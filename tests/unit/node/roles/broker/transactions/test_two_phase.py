@@ -117,6 +117,42 @@ def test_who_has_kept_a_transaction_cannot_add_to_it() -> None:
     assert stable(lab, 1) == (0, 0) and client.end(True) is NONE and stable(lab, 0) == (2, 2)
 
 
+def test_who_was_fenced_by_a_keeping_does_not_abort_what_was_kept() -> None:
+    """A producer that raises its epoch after an error (KIP-360) names what it was."""
+    lab = enabled()
+    client = TwoPhase(lab)
+    client.init()
+    assert client.send(0) == [NONE]
+    was = client.id, client.epoch
+    client.keep()
+    between = client.id, client.epoch
+    client.keep()
+    for id, epoch in (was, between):
+        for two_phase in (True, False):
+            dead = TwoPhase(lab)
+            assert dead.init(producer_id=id, producer_epoch=epoch, enable2_pc=two_phase) is ErrorCode.PRODUCER_FENCED
+    assert states(lab) == {"x": "Ongoing"} and stable(lab) == (0, 1)
+    assert client.init(producer_id=client.id, producer_epoch=client.epoch) is ErrorCode.CONCURRENT_TRANSACTIONS
+    lab.settle()
+    assert states(lab) == {"x": "CompleteAbort"}
+
+
+def test_who_was_fenced_by_another_producer_does_not_abort_what_that_has_prepared() -> None:
+    lab = enabled()
+    dead, client = TwoPhase(lab), TwoPhase(lab)
+    assert dead.init() is NONE and client.init() is NONE and client.send(0) == [NONE]
+    assert dead.init(producer_id=dead.id, producer_epoch=dead.epoch) is ErrorCode.PRODUCER_FENCED
+    assert states(lab) == {"x": "Ongoing"} and client.end(True) is NONE and stable(lab) == (2, 2)
+
+
+def test_who_has_no_two_phase_commit_has_a_timeout_however_long_it_may_be() -> None:
+    lab = enabled(transaction_max_timeout_ms=str(2**31 - 1))
+    for two_phase, timeout_ms in ((True, 2**31 - 1), (False, 2**31 - 2)):
+        client = TwoPhase(lab)
+        assert client.init(2**31 - 1, enable2_pc=two_phase) is NONE
+        assert client.described().transaction_timeout_ms == timeout_ms
+
+
 def test_in_the_protocol_of_version_1_the_client_that_comes_back_ends_it_in_that_of_version_2() -> None:
     lab = enabled()
     client = TwoPhase(lab, version=1)
