@@ -171,8 +171,8 @@ class Producer:
         """The partitions that know this producer, as they have acknowledged something."""
         self._first: dict[Part, int] = {}
         """The number of the first batch that a partition has not acknowledged, by partition."""
-        self._added: set[Part] = set()
-        """The partitions of the transaction."""
+        self._added: set[Part | str] = set()
+        """The partitions of the transaction, and the groups whose offsets it commits."""
         self._in_transaction = False
         self._abort_only: ClientError | None = None
         self._prepared = False
@@ -471,6 +471,7 @@ class Producer:
             ),
             lambda reply: [reply.error_code],
         )  # fmt: skip
+        self._added.add(group)
         commit = message("TxnOffsetCommitRequest")
 
         def build(version: int) -> Any:
@@ -514,7 +515,7 @@ class Producer:
         return self._config.transactional_id
 
     def _add(self, parts: set[Part]) -> Steps[None]:
-        new, id = sorted(parts - self._added), self._transaction()
+        new, id = sorted(parts.difference(self._added)), self._transaction()
         if not new:
             return
         kind = message("AddPartitionsToTxnRequest")

@@ -177,6 +177,28 @@ def transactional(log: Log, **config: Any) -> tuple[World, Server]:
     return made, server
 
 
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_of_offsets_alone_is_ended_too(commit: bool, version: int) -> None:
+    made, server = transactional(Log(), **({"transaction_two_phase_commit_enable": "true"} if version else {}))
+    coordinator = message("FindCoordinatorResponse")
+    server.answers["FindCoordinator"] = coordinator(
+        coordinators=[coordinator.Coordinator(key=key, node_id=1) for key in ("x", "g")]
+    )
+    server.answers |= {
+        "AddOffsetsToTxn": message("AddOffsetsToTxnResponse")(),
+        "TxnOffsetCommit": message("TxnOffsetCommitResponse")(),
+    }
+    server.versions["InitProducerId"] = (0, 6)
+    producer = Producer(made.config)
+    made.run(producer.begin())
+    made.run(producer.send_offsets("g", {("t", 0): 5}))
+    if version:
+        producer.prepare()
+    made.run(producer.commit() if commit else producer.abort())
+    assert [request.committed for name, _, request in server.asked if name == "EndTxn"] == [commit]
+
+
 def test_a_transaction_whose_abort_has_failed_is_still_open() -> None:
     """Else the next commit would commit what the failed transaction has written."""
     made, server = transactional(Log(int(ErrorCode.MESSAGE_TOO_LARGE)))
