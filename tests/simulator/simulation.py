@@ -58,11 +58,9 @@ from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.checkers.transaction_logs import TransactionLogs
 from tests.simulator.checkers.true_deadlines import TrueDeadlines
 from tests.simulator.clients.classic_member import ClassicMember
-from tests.simulator.clients.committed_reader import read_committed
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
 from tests.simulator.clients.consumer_member import GROUP, ConsumerMember
-from tests.simulator.clients.copier import Copier
 from tests.simulator.clients.keyed import KeyedProducer, read_again
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.pipeline import Pipeline
@@ -80,7 +78,10 @@ from tests.simulator.clients.streams_member import CONFIG as STREAMS_GROUPS
 from tests.simulator.clients.streams_member import GROUP as STREAMS_GROUP
 from tests.simulator.clients.streams_member import StreamsMember
 from tests.simulator.clients.topics import alter, churn, create
-from tests.simulator.clients.transactional import TIMEOUT_MS, Plan, Writer
+from tests.simulator.clients.transactions.committed_reader import read_committed
+from tests.simulator.clients.transactions.copier import Copier
+from tests.simulator.clients.transactions.preparer import Preparer, Store
+from tests.simulator.clients.transactions.transactional import TIMEOUT_MS, Plan, Writer
 from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
 from tests.simulator.history import History
@@ -597,6 +598,11 @@ class Simulation:
         for number in range(plan.writers):
             client = self._client(f"tx{number}")
             client.spawn(Writer(client, self.told, plan, client.name, f"{client.name}-group").run())
+        for number in range(plan.preparers):
+            store = Store()
+            for letter in "ab"[: 1 + number % 2]:
+                client = self._client(f"two{number}{letter}")
+                client.spawn(Preparer(client, self.told, plan, f"two{number}", store).run())
         topic = next(iter(plan.topics))
         for number in range(plan.copiers if plan.output else 0):
             client = self._client(f"copier{number}")

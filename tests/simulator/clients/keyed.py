@@ -10,10 +10,10 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.checkers.compacted_records import CompactedRecords, Keyed
-from tests.simulator.clients.committed_reader import fetch_committed
 from tests.simulator.clients.consumer import earliest
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import BY_NAME, Producer
+from tests.simulator.clients.transactions.committed_reader import fetch_committed
 
 KEYS = (8, 60, 400)
 """A record has one of so many keys: some are written all the time, others rarely."""

@@ -44,6 +44,11 @@ def begun(cls: type[Any], attribute: str, value: int) -> Patch:
     return instead(cls, "__init__", begins)
 
 
+def few_epochs() -> list[Patch]:
+    """What makes transactional producers use up the epochs of their ids."""
+    return [instead(state, "EPOCH_MAX", TRANSACTIONS), instead(rules, "EPOCH_MAX", TRANSACTIONS)]
+
+
 def aged() -> list[Patch]:
     """What makes a world old."""
     first = sessions.EPOCH_MAX - SESSION_REQUESTS_LEFT
@@ -55,8 +60,7 @@ def aged() -> list[Patch]:
         instead(fetchers, "FIRST_EPOCH", first),
         begun(Group, "generation", GENERATION_MAX - GENERATIONS_LEFT),
         instead(producer, "FIRST_SEQUENCE", producer.SEQUENCE_MAX - RECORDS_LEFT),
-        instead(state, "EPOCH_MAX", TRANSACTIONS),
-        instead(rules, "EPOCH_MAX", TRANSACTIONS),
+        *few_epochs(),
         instead(ops, "FIRST_EPOCH", INT32_MAX - CHANGES_LEFT),
         instead(Image, "next_producer_id", property(lambda image: max(ids(image), oldest))),
     ]

@@ -249,3 +249,82 @@ def reader_of_committed_records_reads_to_the_end() -> Sequence[Patch]:
         self.first_unstable = NO_LIMIT
 
     return [instead(Transactions, "begin", open_end)]
+
+
+# ---- two-phase commit
+
+
+@mistake("prepared")
+def prepared_transactions_have_a_timeout() -> Sequence[Patch]:
+    """What was decided to be committed is aborted when the timeout that its client has named is over."""
+    return [instead(rules.Init, "lasts_ms", property(lambda request: request.timeout_ms))]
+
+
+@mistake("prepared")
+def who_comes_back_aborts() -> Sequence[Patch]:
+    """A client that keeps the open transaction is told so, and it is aborted all the same."""
+    init = rules.init
+
+    def aborts(present: Transaction, request: rules.Init, *more: Any) -> Any:
+        return init(present, request._replace(keep=False), *more)
+
+    return [instead(rules, "init", aborts)]
+
+
+@mistake("prepared")
+def who_was_before_ends_a_kept_transaction() -> Sequence[Patch]:
+    """A client that has lost its transaction to another one aborts or commits it."""
+    held = rules._holder_error
+
+    def either(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
+        found = held(present, producer_id, producer_epoch)
+        return ErrorCode.NONE if found is ErrorCode.PRODUCER_FENCED else found
+
+    return [instead(rules, "_holder_error", either)]
+
+
+@mistake("repeated")
+def kept_transaction_marked_with_the_pair_of_the_client() -> Sequence[Patch]:
+    """The markers name a producer that has written nothing in the partitions, so the transaction stays open there."""
+    prepared = rules._prepared_as_kept
+
+    def marked(present: Transaction, *more: Any) -> Any:
+        found = prepared(present, *more)
+        if isinstance(found, Transaction):
+            return found._replace(producer_id=found.next_id, producer_epoch=found.next_epoch)
+        return found
+
+    return [instead(rules, "_prepared_as_kept", marked)]
+
+
+@mistake("prepared")
+def end_of_a_kept_transaction_does_not_raise_the_epoch() -> Sequence[Patch]:
+    """An end that was given up, and arrives late, ends the next transaction in the middle."""
+    prepared = rules._prepared_as_kept
+
+    def same(present: Transaction, *more: Any) -> Any:
+        found = prepared(present, *more)
+        if isinstance(found, Transaction):
+            return found._replace(next_id=present.next_id, next_epoch=present.next_epoch)
+        return found
+
+    return [instead(rules, "_prepared_as_kept", same)]
+
+
+@mistake("prepared")
+def another_pair_is_named_than_goes_on() -> Sequence[Patch]:
+    """The client does not find what it has prepared, and aborts it."""
+    answer = Coordinator._answer
+
+    def wrong(self: Coordinator, ticket: int, error: ErrorCode, *pairs: int) -> None:
+        if len(pairs) == 4 and pairs[2] >= 0:
+            pairs = (*pairs[:2], pairs[0], pairs[1])
+        answer(self, ticket, error, *pairs)
+
+    return [instead(Coordinator, "_answer", wrong)]
+
+
+@mistake("repeated")
+def kept_epochs_have_no_end() -> Sequence[Patch]:
+    """A client that comes back gets an epoch behind the last one."""
+    return [instead(rules, "used_up", lambda epoch: False)]

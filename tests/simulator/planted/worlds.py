@@ -16,10 +16,10 @@ from tests.simulator.clients.share_consumer import CONFIG as SHARE_GROUPS
 from tests.simulator.clients.share_member import CONFIG as SHARE_MEMBERS
 from tests.simulator.clients.streams_member import CONFIG as STREAMS_GROUPS
 from tests.simulator.clients.topics import alter, churn, recreate
-from tests.simulator.clients.transactional import Plan
+from tests.simulator.clients.transactions.transactional import Plan
 from tests.simulator.faults import Faults
 from tests.simulator.impostors import PushyImpostors
-from tests.simulator.planted.aged import aged
+from tests.simulator.planted.aged import aged, few_epochs
 from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
@@ -277,6 +277,14 @@ def _transactional(seed: int) -> Shape:
     return found._replace(config={**found.config, **simulation.TRANSACTIONS}, transactions=plan)
 
 
+def _prepared(seed: int) -> Shape:
+    """Two-phase commits one behind the other, beside a writer whose transactions have a timeout."""
+    plan = Plan(2, {"x0": 1, "x1": 1}, "", 1, 0, 150, preparers=2)
+    found = _shape("prepared", [_topic("t0", 1, 3, 1)], REBALANCED | BY_HALF, producers=1)(seed)
+    config = {**found.config, **simulation.TRANSACTIONS, "transaction.two.phase.commit.enable": "true"}
+    return found._replace(config=config, transactions=plan)
+
+
 def _swept(seed: int) -> Shape:
     """Compacted topics that transactions write to, with records that are too young to be cleaned."""
     choose = random.Random(f"swept {seed}")
@@ -451,6 +459,19 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=TRANSACTIONAL),
         faulty_ms=12_000,
         pause_ms=(50, 900),
+    ),
+    "prepared": Kind(
+        _prepared,
+        partial(AimedFaults, menu=TRANSACTIONAL),
+        faulty_ms=12_000,
+        pause_ms=(50, 900),
+    ),
+    "repeated": Kind(
+        _prepared,
+        partial(AimedFaults, menu=TRANSACTIONAL),
+        faulty_ms=12_000,
+        pause_ms=(50, 900),
+        begun=few_epochs,
     ),
     "swept": Kind(
         _swept,

@@ -5,8 +5,8 @@ Several clients may have one transactional id and one group, as a process and it
 """
 
 from actors.wire.messages import message
-from tests.simulator.clients.committed_reader import fetch_committed, find
-from tests.simulator.clients.transactional import GiveUp, Late, Transactional
+from tests.simulator.clients.transactions.committed_reader import fetch_committed, find
+from tests.simulator.clients.transactions.transactional import GiveUp, Late, Transactional
 
 RECORDS_MAX = 4
 """Records that one transaction copies at most."""

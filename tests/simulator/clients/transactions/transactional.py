@@ -75,6 +75,8 @@ class Plan(NamedTuple):
     """Between two transactions of a writer, on the average."""
     keyed: dict[str, int] = {}  # noqa: RUF012
     """Compacted topics that transactions write to as well."""
+    preparers: int = 0
+    """Transactional ids whose transactions are decided upon elsewhere. Every second one is that of two clients."""
 
 
 class Transactional:

@@ -1,0 +1,1 @@
+"""Clients whose records are in transactions, and readers of committed records."""
