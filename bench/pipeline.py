@@ -5,11 +5,13 @@
 Records of 100 bytes in six partitions of one broker. A round of Spark computes the sum of a hash over all seven columns, so
 every value is needed, and both sides have to come to the same sum. Both sides run on the PySpark for which the connector is
 published (`bench/spark_kafka.py` fetches both), each in a session of its own that waits between its rounds, and take turns
-in an order that changes. `stream` reads everything that is available now in one turn, into the same sum; the time is that of
-the turn, without the start of the query. `latency` is the median time of a turn of 1,000 records. `ray` counts the bytes of
-all keys and values by `map_batches`. `shared`: decoded once and read by Ray Data from the object store, beside reading by
-address twice. The best round counts on either side, and the median of the rounds' ratios, in seconds and in CPU seconds of
-all processes, brokers included: other users of the machine hardly distort those.
+in an order that changes. `stream` reads everything that is available now in one turn, into the same sum; the time is that
+of the turn, without the start of the query. `latency` is the median time of a turn of 1,000 records. `ray` counts the bytes
+of all keys and values by `map_batches`. `shared`: decoded once and read by Ray Data from the object store, beside reading
+by address twice. `write`: Spark's sinks for rows that Spark makes, rayft's exactly once and Spark's own at least once;
+`once`: rayft's exactly once, beside at least once. `ray-write`: rayft.ray.Sink exactly once, beside `write_kafka`. The best
+round counts on either side, and the median of the rounds' ratios, in seconds and in CPU seconds of all processes, brokers
+included: other users of the machine hardly distort those.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,16 @@ SIDES = ("rayft", "kafka")
 SUM = "sum(hash(key, value, topic, partition, offset, timestamp, timestampType))"
 COUNT = "count(value)"
 LATENCY_TURNS = 12
+CONFIG = {
+    "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1",
+    "offsets.topic.replication.factor": "1",
+}  # fmt: skip
+RECORDS = "RAYFT_BENCH_RECORDS"
+"""How many rows a sink is given."""
+RAY_LESS = 20
+"""`write_kafka` is given so many times fewer rows: it takes thousands a second."""
+PARTS = ("batch", "stream", "latency", "write", "once", "ray", "shared", "ray-write")
+ON_RAY = ("ray", "shared", "ray-write")
 
 
 # ---- a side of Spark, in a process of its own
@@ -90,6 +103,23 @@ class Side:
         times = [one.durationMs["triggerExecution"] / 1000 for one in turns[2:]]  # the first ones compile
         return [statistics.median(times), [0, sum(one.numInputRows for one in turns)]]
 
+    def write(self, topic: str) -> list[Any]:
+        """Seconds of writing rows, each of them once where the side can."""
+        return self._written(topic, {"sinkId": topic} if self.side == "rayft" else {})
+
+    def at_least_once(self, topic: str) -> list[Any]:
+        """Seconds of writing rows without transactions."""
+        return self._written(topic, {"delivery": "at-least-once"})
+
+    def _written(self, topic: str, more: dict[str, str]) -> list[Any]:
+        records = int(os.environ[RECORDS])
+        frame = self.spark.range(0, records, 1, by_address.PARTITIONS)
+        frame = frame.selectExpr("cast(id as string) key", "rpad(cast(id as string), 100, 'x') value")
+        own = {"kafka.bootstrap.servers": self.servers, "topic": topic, "kafka.compression.type": topic.rsplit("-")[-1]}
+        begun = time.perf_counter()
+        frame.write.format(self.side).options(**own, **more).mode("append").save()
+        return [time.perf_counter() - begun, records]
+
 
 def main_side(side: str, servers: str) -> None:
     """The main function of a side's process: a line says what to do, a line is the answer."""
@@ -103,12 +133,13 @@ def main_side(side: str, servers: str) -> None:
 class Process:
     """A side in a process of its own. Raises RuntimeError with its output when it ends by itself."""
 
-    def __init__(self, side: str, servers: str, folder: Path) -> None:
+    def __init__(self, side: str, servers: str, folder: Path, records: int) -> None:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(folder / "pyspark"), str(spark_kafka.ROOT)]),
             "SPARK_HOME": str(folder / "pyspark" / "pyspark"),
             "PYSPARK_PYTHON": sys.executable,
             "RAYFT_CONNECTOR": str(folder / "libs"),
+            RECORDS: str(records),
         }
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed in __exit__
         self._process = subprocess.Popen(
@@ -117,7 +148,7 @@ class Process:
             text=True,
         )  # fmt: skip
 
-    def run(self, word: str, topic: str) -> tuple[float, list[int]]:
+    def run(self, word: str, topic: str) -> tuple[float, Any]:
         """Seconds and the sum of a round."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
@@ -185,6 +216,36 @@ def shared_on_ray(servers: str, topic: str) -> dict[str, Callable[[], int]]:
     return {"rayft": once, "kafka": lambda: sum(counted(rayft.ray.read(servers, topic)) for _ in range(2))}
 
 
+def written_on_ray(servers: str, topic: str, records: int) -> dict[str, Callable[[], int]]:
+    """The sinks of Ray Data."""
+    import pyarrow as pa
+    import ray.data
+
+    import rayft
+
+    on_ray(servers, topic)
+
+    def texts(table: Any) -> Any:
+        import pyarrow.compute as pc
+
+        keys = table.column("id").cast(pa.string())
+        return pa.table({"key": keys, "value": pc.utf8_rpad(keys, 100, "x")})
+
+    rows = ray.data.range(records, override_num_blocks=by_address.PARTITIONS).map_batches(texts, batch_format="pyarrow")
+    rows = rows.materialize()
+    codec = topic.rsplit("-")[-1]
+
+    def ours() -> int:
+        rows.write_datasink(rayft.ray.Sink(servers, topic, sink=topic, config={"compression.type": codec}))
+        return records
+
+    def theirs() -> int:
+        rows.write_kafka(topic, servers, key_field="key", producer_config={"compression.type": codec})
+        return records
+
+    return {"rayft": ours, "kafka": theirs}
+
+
 # ---- rounds
 
 
@@ -218,23 +279,37 @@ def timed(reader: Callable[[], Any]) -> Callable[[], tuple[float, Any]]:
     return run
 
 
-def measured(part: str, servers: str, topic: str, rounds: int, folder: Path | None) -> Rounds:
+def measured(part: str, servers: str, topic: str, rounds: int, folder: Path | None, records: int) -> Rounds:
     """The rounds of both sides in one part of the bench."""
-    if part in ("ray", "shared"):
-        readers = (on_ray if part == "ray" else shared_on_ray)(servers, topic)
+    if part in ON_RAY:
+        if part == "ray-write":
+            readers = written_on_ray(servers, topic, records)
+        else:
+            readers = (on_ray if part == "ray" else shared_on_ray)(servers, topic)
         return alternating({name: timed(reader) for name, reader in readers.items()}, rounds)
     assert folder is not None
-    with Process("rayft", servers, folder) as ours, Process("kafka", servers, folder) as theirs:
-        return alternating({"rayft": lambda: ours.run(part, topic), "kafka": lambda: theirs.run(part, topic)}, rounds)
+    with Process("rayft", servers, folder, records) as ours:
+        if part == "once":
+            words = {"rayft": "write", "kafka": "at_least_once"}
+            return alternating({side: partial(ours.run, word, topic) for side, word in words.items()}, rounds)
+        with Process("kafka", servers, folder, records) as theirs:
+            return alternating(
+                {"rayft": lambda: ours.run(part, topic), "kafka": lambda: theirs.run(part, topic)}, rounds
+            )
 
 
-def filled(servers: str, topic: str, records: int, codec: str) -> None:
-    """Make a topic and write its records."""
+def made(servers: str, topic: str) -> None:
+    """Make a topic."""
     host, _, port = servers.rpartition(":")
     connection = frames.Connection((host, int(port)))
     frames.check_created(connection.exchange(frames.create_topic(topic, by_address.PARTITIONS, 1)))
     connection.close()
     time.sleep(1)
+
+
+def filled(servers: str, topic: str, records: int, codec: str) -> None:
+    """Make a topic and write its records."""
+    made(servers, topic)
     by_address.fill(servers, topic, records, codec)
 
 
@@ -245,17 +320,23 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
     folder = spark_kafka.fetched(Path(args.connector))
     for broker in args.broker:
         kind = rayft.Cluster if broker == "rayft" else apache.ApacheKafka
-        with kind(controllers=1, brokers=1) as cluster:
+        with kind(controllers=1, brokers=1, config=CONFIG) as cluster:
             servers = cluster.bootstrap_servers
             for codec in args.codec:
-                filled(servers, f"t-{codec}", args.records, codec)
-                filled(servers, f"l-{codec}", LATENCY_TURNS * 1000, codec)
+                if {"batch", "stream", "ray", "shared"} & set(args.part):
+                    filled(servers, f"t-{codec}", args.records, codec)
+                if "latency" in args.part:
+                    filled(servers, f"l-{codec}", LATENCY_TURNS * 1000, codec)
                 for part in args.part:
-                    if folder is None and part not in ("ray", "shared"):
+                    if folder is None and part not in ON_RAY:
                         continue
                     topic = f"{'l' if part == 'latency' else 't'}-{codec}"
-                    found = measured(part, servers, topic, args.rounds, folder)
-                    yield row(broker, codec, part, args.records, found)
+                    if part in ("write", "once", "ray-write"):
+                        topic = f"{part}-{codec}"
+                        made(servers, topic)
+                    records = args.records // (RAY_LESS if part == "ray-write" else 1)
+                    found = measured(part, servers, topic, args.rounds, folder, records)
+                    yield row(broker, codec, part, records, found)
 
 
 def row(broker: str, codec: str, part: str, records: int, found: Rounds) -> str:
@@ -267,7 +348,7 @@ def row(broker: str, codec: str, part: str, records: int, found: Rounds) -> str:
         shown = [f"{best[name] * 1000:.0f} ms" for name in SIDES]
     else:
         shown = [f"{records / best[name] / 1e6:.2f} M/s" for name in SIDES]
-    return f"{broker:8}{codec:6}{part:9}{shown[0]:>12}{shown[1]:>12}{ratio:9.1f}{used:9.1f}"
+    return f"{broker:8}{codec:6}{part:10}{shown[0]:>12}{shown[1]:>12}{ratio:9.1f}{used:9.1f}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -276,13 +357,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--codec", nargs="+", default=["none", "zstd"])
     parser.add_argument("--broker", nargs="+", default=["rayft", "kafka"])
-    parser.add_argument("--part", nargs="+", default=["batch", "stream", "latency", "ray", "shared"])
+    parser.add_argument("--part", nargs="+", default=list(PARTS))
     parser.add_argument(
         "--connector", default=str(Path.cwd() / ".kafka" / "spark"), help="where Spark's is fetched into"
     )
     args = parser.parse_args(arguments)
-    print(f"Spark's kafka connector {spark_kafka.VERSION}; `shared` beside reading by address twice")
-    print(f"{'broker':8}{'codec':6}{'part':9}{'rayft':>12}{'other':>12}{'ratio':>9}{'of CPU':>9}", flush=True)
+    print(
+        f"Spark's kafka connector {spark_kafka.VERSION}; `shared` beside reading by address twice, `once` beside "
+        "at least once"
+    )
+    print(f"{'broker':8}{'codec':6}{'part':10}{'rayft':>12}{'other':>12}{'ratio':>9}{'of CPU':>9}", flush=True)
     for line in lines(args):
         print(line, flush=True)
     return 0

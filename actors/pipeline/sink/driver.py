@@ -11,7 +11,7 @@ from typing import Any
 from actors.client.errors import NAMES, ClientError, Unspoken
 from actors.client.operations import transactions
 from actors.client.operations.producing import Producer
-from actors.client.properties import client_config
+from actors.client.properties import TWO_PHASE, client_config
 from actors.host.client.blocking import Kafka, clock_ms
 from actors.pipeline.sink import ledger, values
 from actors.pipeline.sink.steps import Work
@@ -33,7 +33,8 @@ class Driver:
 
     def __init__(self, settings: Mapping[str, Any], sink: str, topic: str = LEDGER) -> None:
         """`settings`: the client's, by Kafka's names. `topic`: the ledger's. Raises ConfigError."""
-        self.kafka = Kafka(client_config({**settings, **PINNED, "transactional.id": values.driver_id(sink)}))
+        own = {name: value for name, value in settings.items() if name != TWO_PHASE}  # tasks' transactions alone wait
+        self.kafka = Kafka(client_config({**own, **PINNED, "transactional.id": values.driver_id(sink)}))
         self._sink, self._topic = sink, topic
         self._producer = Producer(self.kafka.config)
         self._found = False

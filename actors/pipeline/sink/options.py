@@ -6,7 +6,9 @@ This file alone decides their names, and which contradict each other. Rules:
    option `topic` counts before the column.
 2. A sink writes each row once unless `delivery` says otherwise, and for that it has a `sinkId`, under which its ledger knows
    it over restarts.
-3. A setting that would contradict that is refused by its name. So is an option that nobody knows, with the nearest one.
+3. With `kafka.transaction.two.phase.commit.enable` tasks' transactions have no timeout (KIP-939): none can end between the
+   decision and the commit.
+4. A setting that would contradict that is refused by its name. So is an option that nobody knows, with the nearest one.
 """
 
 import difflib
@@ -15,8 +17,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from actors.arrow.writing import LARGE
-from actors.client.properties import client_config
+from actors.client.properties import TWO_PHASE, client_config
 from actors.pipeline.sink.driver import LEDGER
+from actors.pipeline.sink.values import FAMILY
 from actors.settings.keys import ConfigError
 
 KAFKA = "kafka."
@@ -129,8 +132,10 @@ def _settings(own: Mapping[str, str], once: bool) -> dict[str, Any]:
                 f"option {KAFKA}{name}={text} contradicts delivery={ONCE}: leave it out, or write delivery={AT_LEAST_ONCE}"
             )
     found = {**LARGE, **DEFAULTS, **own}
+    if own.get(TWO_PHASE, "").strip().lower() == "true" and "transaction.timeout.ms" not in own:
+        del found["transaction.timeout.ms"]
     try:
-        client_config(found)
+        client_config({**found, "transactional.id": FAMILY} if once else found)
     except ConfigError as error:
         raise ValueError(f"options {KAFKA}*: {error}") from None
     return found

@@ -51,7 +51,8 @@ class Topics:
 def kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A running cluster of two brokers: `.bootstrap_servers`."""
     if request.param == "rayft":
-        with rayft.Cluster(controllers=1, brokers=2, config=CONFIG) as cluster:
+        two_phase = {"transaction.two.phase.commit.enable": "true"}
+        with rayft.Cluster(controllers=1, brokers=2, config=CONFIG | two_phase) as cluster:
             yield cluster
     else:
         if apache.libs() is None:

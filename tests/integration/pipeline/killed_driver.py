@@ -1,8 +1,9 @@
-"""A driver of Spark for rounds of kills: `... SERVERS NAME FOLDER FIRST END WORD`.
+"""A driver of Spark for rounds of kills: `... SERVERS NAME FOLDER FIRST END WORD KIND`.
 
-A round writes rows to the topic NAME-in, and lets a query copy them to NAME until it has all of them, whatever process is
-killed. The rounds are functions of their seeds, from FIRST to in front of END. With the word `kill` the JVM dies in the last
-one. Each round is told as a line of JSON.
+A round writes rows to the topic NAME-in, and lets a query read them and write to NAME until it has all of them, whatever
+process is killed. The rounds are functions of their seeds, from FIRST to in front of END. With the WORD `kill` the JVM dies
+in the last one. The KIND is `copy`; `windows`, which counts the rows of ten seconds; or `executors`: a copy on a cluster of
+executors with speculation, whose JVMs are killed with their tasks. Each round is told as a line of JSON.
 """
 
 import json
@@ -13,22 +14,35 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions
 
 import rayft
 from actors.pipeline import spark
 from tests.integration.pipeline.killed import Killed
 
-ATTEMPTS_MAX = 12
+ATTEMPTS_MAX = 40
+KILLS_MAX = 6
+"""How often a query of a round is killed. Others end because Spark gives a worker ten seconds to begin, however busy the
+machine is."""
+SPECULATION = {
+    "spark.speculation": "true", "spark.speculation.interval": "50ms", "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.1", "spark.speculation.minTaskRuntime": "50ms", "spark.task.maxFailures": "8",
+}  # fmt: skip
 STEPS_MAX = 60
 
 
-def query(session: Any, servers: str, name: str, folder: Path, cut: int) -> None:
-    """Copy what is available now."""
+def query(session: Any, servers: str, name: str, folder: Path, cut: int, kind: str) -> None:
+    """Write what is available now."""
     given = {
         "kafka.bootstrap.servers": servers, "subscribe": f"{name}-in", "startingOffsets": "earliest",
         "minPartitions": str(cut), "maxOffsetsPerTrigger": "40",
     }  # fmt: skip
-    made = session.readStream.format("rayft").options(**given).load().select("key", "value")
+    made = session.readStream.format("rayft").options(**given).load()
+    if kind == "windows":
+        made = made.withWatermark("timestamp", "0 seconds").groupBy(functions.window("timestamp", "10 seconds")).count()
+        made = made.selectExpr("cast(unix_seconds(window.start) as string) key", "cast(count as string) value")
+    else:
+        made = made.select("key", "value")
     own = {"kafka.bootstrap.servers": servers, "topic": name, "sinkId": name}
     writer = made.writeStream.format("rayft").options(**own).option("checkpointLocation", str(folder / "checkpoint"))
     started = writer.trigger(availableNow=True).start()
@@ -38,9 +52,15 @@ def query(session: Any, servers: str, name: str, folder: Path, cut: int) -> None
         started.stop()
 
 
+def table(seed: int, rows: list[str]) -> pa.Table:
+    """Rows whose time is in the window of their round."""
+    times = pa.array([seed * 10_000 + n for n in range(len(rows))], pa.timestamp("ms", "UTC"))
+    return pa.table({"key": rows, "value": rows, "timestamp": times})
+
+
 def main() -> None:
     """Run the rounds."""
-    servers, name, place, first, end, kill = sys.argv[1:]
+    servers, name, place, first, end, kill, kind = sys.argv[1:]
     folder = Path(place)
     kills = folder / "kills"
     kills.write_text("0")
@@ -50,26 +70,31 @@ def main() -> None:
         "spark.python.daemon.module": "tests.integration.pipeline.killed", "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
     }  # fmt: skip
-    session = spark.session("killed", "local[2,3]", "1g", conf)
+    master = "local[2,3]"
+    if kind == "executors":
+        master = "local-cluster[2,1,1024]"
+        conf |= SPECULATION
+        (folder / "kills.executor").touch()
+    session = spark.session("killed", master, "1g", conf)
     session.sparkContext.setLogLevel("OFF")
     session.dataSource.register(Killed)
     for seed in range(int(first), int(end)):
         chance = random.Random(seed)
         rows = [f"{seed}.{n}" for n in range(chance.randint(1, 60))]
-        rayft.write(servers, f"{name}-in", pa.table({"key": rows, "value": rows}), transactional_id=f"{name}-{seed}")
+        rayft.write(servers, f"{name}-in", table(seed, rows), transactional_id=f"{name}-{seed}")
         if seed == int(end) - 1 and kill == "kill":
             pid = session._jvm.java.lang.ProcessHandle.current().pid()
             (folder / "kills.whole").write_text(str(pid))
         failed, steps = 0, []
         for attempt in range(ATTEMPTS_MAX):
-            step = chance.randint(1, STEPS_MAX) if attempt < ATTEMPTS_MAX // 2 else 0
+            step = chance.randint(1, STEPS_MAX) if attempt < KILLS_MAX else 0
             steps.append(step)
             kills.write_text(str(step))
             try:
-                query(session, servers, name, folder, chance.randint(1, 5))
+                query(session, servers, name, folder, chance.randint(1, 5), kind)
                 break
             except Exception as error:
-                failed += 1
+                failed += attempt < KILLS_MAX
                 if attempt == ATTEMPTS_MAX - 1:
                     print(json.dumps({"error": str(error)[:3000]}), flush=True)
                     sys.exit(1)

@@ -26,12 +26,14 @@ def committed(servers: str, topic: str) -> Counter[bytes]:
     return Counter(found["value"].to_pylist())
 
 
-def rounds(topics: Topics, name: str, folder: Path, first: int, end: int, kill: bool) -> list[dict[str, Any]]:
+def rounds(
+    topics: Topics, name: str, folder: Path, first: int, end: int, kill: bool, kind: str = "copy"
+) -> list[dict[str, Any]]:
     """Run some rounds in a driver of their own. Returns what it tells of each."""
     word = "kill" if kill else "end"
     command = [sys.executable, "-m", "tests.integration.pipeline.killed_driver"]
     done = subprocess.run(
-        [*command, topics.servers, name, str(folder), str(first), str(end), word],
+        [*command, topics.servers, name, str(folder), str(first), str(end), word, kind],
         cwd=ROOT, capture_output=True, text=True, timeout=1500, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -62,3 +64,32 @@ def test_each_row_is_there_once_after_rounds_of_kills(
     killed = sum(one.get("failed", 0) for one in told)
     print(f"{len(told)} rounds, {killed} queries ended by kills, {found.total()} rows, each once")
     assert killed > len(told) // 4
+
+
+@pytest.mark.timeout(3600)
+def test_each_window_is_there_once_after_kills(topics: Topics, name: str, tmp_path: Path) -> None:
+    """From topic to topic through an aggregation, which Spark restores with the batch that it repeats."""
+    topics.make(f"{name}-in", 2)
+    topics.make(name, 2)
+    rounds(topics, name, tmp_path, 0, 6, True, "windows")
+    told = rounds(topics, name, tmp_path, 6, 12, False, "windows")
+    assert told
+    keys = rayft.read(topics.servers, f"{name}-in", columns=["value"]).read_all()["value"].to_pylist()
+    wanted = Counter(int(key.partition(b".")[0]) * 10 for key in keys)
+    found = rayft.read(topics.servers, name, columns=["key", "value"], config={"isolation.level": "read_committed"})
+    windows = [(int(one["key"]), int(one["value"])) for one in found.read_all().to_pylist()]
+    assert len(windows) == len(dict(windows)), "a window is there twice"
+    assert len(windows) >= 10, "all but those that may still grow"
+    assert all(wanted[start] == count for start, count in windows)
+
+
+@pytest.mark.timeout(3600)
+def test_each_row_is_there_once_when_executors_die_and_tasks_run_twice(
+    topics: Topics, name: str, tmp_path: Path
+) -> None:
+    """Real executors, which are killed with their tasks, and speculation."""
+    topics.make(f"{name}-in", 3)
+    topics.make(name, 3)
+    rounds(topics, name, tmp_path, 0, 12, False, "executors")
+    wanted, found = committed(topics.servers, f"{name}-in"), committed(topics.servers, name)
+    assert found == wanted, (wanted - found, found - wanted)

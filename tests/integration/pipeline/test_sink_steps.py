@@ -168,6 +168,32 @@ def test_a_transaction_whose_time_is_over_is_not_decided(sink: Sink) -> None:
     assert sink.rows() == Counter(ROWS)
 
 
+def test_transactions_of_a_two_phase_commit_wait_for_their_driver(
+    sink: Sink, kafka: Any, ends: Callable[[int, bool], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No broker times them out between the decision and the commit (KIP-939)."""
+    if not isinstance(kafka, rayft.Cluster):
+        pytest.skip("Apache Kafka 4.3.1 does not serve two-phase commit")
+    more = {"kafka__transaction__two__phase__commit__enable": "true"}
+    grant = sink.open()
+    chosen = [sink.write(grant, ROWS[:20], **more), sink.write(grant, ROWS[20:], **more)]
+    sink.write(grant, ROWS, **more)
+    with sink.driver() as one:
+        told = one.kafka.run(transactions.described([attempt.id for attempt in chosen]))
+    assert {found.timeout_ms for found in told.values()} == {(1 << 31) - 1}
+    with monkeypatch.context():
+        ends(4, True)
+        with pytest.raises(Ended):
+            sink.decide(grant, 0, chosen)
+    monkeypatch.undo()
+    assert sink.open().decided == 0
+    assert sink.rows() == Counter(ROWS)
+    assert not sink.open_transactions(), "the loser is aborted, though it has no timeout"
+    again = sink.open()
+    sink.decide(again, 1, [sink.write(again, ["last"], **more)])
+    assert sink.rows() == Counter([*ROWS, "last"])
+
+
 def test_the_second_driver_of_a_sink_overtakes_the_first(sink: Sink) -> None:
     first = sink.open()
     attempt = sink.write(first, ROWS, "one")

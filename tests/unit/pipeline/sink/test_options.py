@@ -29,6 +29,15 @@ def test_names_are_taken_in_any_case_and_settings_count_before_defaults() -> Non
     assert (found.settings["transaction.timeout.ms"], found.settings["compression.type"]) == ("5000", "zstd")
 
 
+def test_transactions_of_a_two_phase_commit_have_no_timeout() -> None:
+    two_phase = {"kafka.transaction.two.phase.commit.enable": "true"}
+    assert "transaction.timeout.ms" not in target(SINK | two_phase).settings
+    with pytest.raises(ValueError, match=r"transaction\.timeout\.ms has no meaning with"):
+        target(SINK | two_phase | {"kafka.transaction.timeout.ms": "5000"})
+    with pytest.raises(ValueError, match=r"needs a transactional\.id"):
+        target(ADDRESS | two_phase | {"delivery": "at-least-once"})
+
+
 def test_without_the_promise_there_is_no_sink_id() -> None:
     found = target(ADDRESS | {"delivery": "at-least-once", "kafka.acks": "1"})
     assert (found.sink, found.topic) == ("", None)
