@@ -1,7 +1,8 @@
 """Metrics as text, as Prometheus reads it: the format of version 0.0.4, and OpenMetrics 1.0.
 
-This file alone writes them. A page may have a hundred thousand numbers of partitions, which come as columns: these are
-written a column at a time, without an object for each.
+This file alone writes them, and decides what of a name reaches the page: one with a zero is left out with its numbers, since
+Prometheus would take nothing of the page; what is no UTF-8 becomes a question mark. A page may have a hundred thousand
+numbers of partitions, which come as columns: these are written a column at a time, without an object for each.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ def written(parts: Sequence[Sample | Columns], kind: str, names: Collection[str]
         lines += _of_columns(columns, kind, names)
     if kind == OPEN:
         lines.append("# EOF")
-    return ("\n".join(lines) + "\n").encode() if lines else b""
+    return ("\n".join(lines) + "\n").encode(errors="replace") if lines else b""
 
 
 def _head(family: Family, kind: str) -> Iterator[str]:
@@ -62,6 +63,8 @@ def _head(family: Family, kind: str) -> Iterator[str]:
 
 def _lines(sample: Sample) -> Iterator[str]:
     family, value = sample.family, sample.value
+    if any("\0" in text for text in sample.labels):
+        return
     pairs = [f'{name}="{escaped(text)}"' for name, text in zip(family.labels, sample.labels, strict=False)]
     if not isinstance(value, Summary):
         assert family.kind != SUMMARY, family.name

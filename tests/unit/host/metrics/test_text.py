@@ -58,6 +58,17 @@ def test_a_family_stands_in_one_place_though_it_comes_in_several_parts(kind: str
 
 
 @pytest.mark.parametrize("kind", [PLAIN, OPEN])
+def test_names_that_clients_choose_spoil_no_page(kind: str) -> None:
+    """Prometheus takes a zero for the end of the page, and a page with such a name for broken."""
+    names = ["a\0", "a\x01\r\u2028\x85\x7f", "\\n", '",b="', "", "a\ufffd", "/a\udc80"]
+    found = written([Sample(BYTES, (name,), 5) for name in names], kind)
+    assert b"\0" not in found
+    text = found.decode()
+    parsed = [*(openmetrics if kind == OPEN else parser).text_string_to_metric_families(text)]
+    assert [s.labels["topic"] for one in parsed for s in one.samples] == [*names[1:-1], "/a?"]
+
+
+@pytest.mark.parametrize("kind", [PLAIN, OPEN])
 def test_columns_of_partitions(kind: str) -> None:
     some = [SimpleNamespace(topic="t", number=0), SimpleNamespace(topic='u"', number=7)]
     table = np.arange(2 * len(COLUMNS), dtype=np.int64).reshape(2, -1)
