@@ -23,6 +23,7 @@ SETTING = "rayft.metrics.listen"
 FORMS_MAX = 8
 """Forms of one page that are kept while it is sent."""
 OK, UNAVAILABLE, NOT_FOUND = "200 OK", "503 Service Unavailable", "404 Not Found"
+HEALTH = ("/live", "/ready")
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]*):(?P<port>[0-9]{1,5})")
 _PACKED = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\b)")
@@ -54,7 +55,7 @@ class Endpoint:
         """Raises PortTaken if the port is not free."""
         host, port = where
         try:
-            self._door = HttpDoor(host or "127.0.0.1", port, lambda: _Page(node))
+            self._door = HttpDoor(host or "127.0.0.1", port, lambda: _Page(node), lambda asked: asked.path in HEALTH)
         except OSError as error:
             raise PortTaken(
                 f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop the process that "
@@ -85,7 +86,7 @@ class _Page:
 
     def form(self, asked: PageRequest) -> Answer:
         """(status, headers, body) as a request asks for them. Equal ones are made once."""
-        if asked.path in ("/live", "/ready"):
+        if asked.path in HEALTH:
             return self._health(asked.path == "/ready")
         if asked.path not in ("/metrics", "/"):
             return NOT_FOUND, TEXT, b"here are /metrics, /live and /ready\n"

@@ -6,7 +6,8 @@ This file alone decides what they may take of the process. Rules:
    longest without a whole request, and where all have asked, it is closed.
 2. A request has `REQUEST_BYTES_MAX` bytes at most and `REQUEST_S` seconds to arrive, its answer `ANSWER_S` to be taken.
 3. One page is made at a time. Every connection whose request is there by then gets it. The next one is made after a
-   rest of `REST` times what this one took, so that no number of requests has more than a part of the node.
+   rest of `REST` times what this one took, so that no number of requests has more than a part of the node. Light requests
+   (whether the node lives, say) do not wait for that: theirs is a page apart, one in `LIGHT_REST_S`.
 4. A connection is closed behind its answer.
 """
 
@@ -23,6 +24,7 @@ REQUEST_BYTES_MAX = 8 << 10
 REQUEST_S = 5.0
 ANSWER_S = 30.0
 REST = 4
+LIGHT_REST_S = 0.01
 LOOK_S = 0.5
 END = b"\r\n\r\n"
 
@@ -58,8 +60,11 @@ class _Connection:
 class HttpDoor:
     """The HTTP server, until `close`."""
 
-    def __init__(self, host: str, port: int, make: Callable[[], Page]) -> None:
-        """`make` is called by the thread of the server. Raises OSError if the address cannot be used."""
+    def __init__(
+        self, host: str, port: int, make: Callable[[], Page], light: Callable[[PageRequest], bool] = lambda asked: False
+    ) -> None:
+        """`make` is called by the thread of the server. `light`: whether a request is answered at next to no cost. Raises
+        OSError if the address cannot be used."""
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         self._listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
@@ -74,11 +79,13 @@ class HttpDoor:
         self.pages = 0
         """How many pages have been made."""
         self._make = make
-        self._rest_until_s = 0.0
+        self._light = light
+        self._rest_until_s = {True: 0.0, False: 0.0}
+        """Until when no page is made for light requests, and for the others."""
         self._connections: dict[_Connection, None] = {}
         """The open connections, in order of arrival."""
-        self._asking: list[_Connection] = []
-        """The connections whose requests are whole and have no answer."""
+        self._asking: dict[bool, list[_Connection]] = {True: [], False: []}
+        """The connections whose requests are whole and have no answer: those with a light one, and the others."""
         self._closing = False
         self._wake, self._woken = socket.socketpair()
         self._poll = selectors.DefaultSelector()
@@ -105,8 +112,10 @@ class HttpDoor:
     def _run(self) -> None:
         while not self._closing:
             now_s = time.monotonic()
-            wait_s = LOOK_S if not self._asking else max(0.0, min(LOOK_S, self._rest_until_s - now_s))
-            for key, _ in self._poll.select(wait_s):
+            due_s = min(
+                (self._rest_until_s[light] for light, asking in self._asking.items() if asking), default=now_s + LOOK_S
+            )
+            for key, _ in self._poll.select(max(0.0, min(LOOK_S, due_s - now_s))):
                 if key.fileobj is self._listener:
                     self._accept()
                 elif isinstance(key.data, _Connection):
@@ -114,8 +123,9 @@ class HttpDoor:
             now_s = time.monotonic()
             for one in [one for one in self._connections if one.until_s <= now_s]:
                 self._close(one)
-            if self._asking and now_s >= self._rest_until_s:
-                self._answer()
+            for light, asking in self._asking.items():
+                if asking and now_s >= self._rest_until_s[light]:
+                    self._answer(light)
         for one in list(self._connections):
             self._close(one)
         self._poll.close()
@@ -178,11 +188,11 @@ class HttpDoor:
             self._say(one, "405 Method Not Allowed", {"Allow": "GET, HEAD"}, b"")
             return
         one.until_s = time.monotonic() + ANSWER_S
-        self._asking.append(one)
+        self._asking[self._light(one.asked)].append(one)
 
-    def _answer(self) -> None:
-        """Make a page for all connections that have asked."""
-        asking, self._asking = self._asking, []
+    def _answer(self, light: bool) -> None:
+        """Make a page for all connections that have asked: those with a light request, or the others."""
+        asking, self._asking[light] = self._asking[light], []
         began_s = time.monotonic()
         page: Page | None = None
         with contextlib.suppress(Exception):  # no memory, say: later requests get a page again
@@ -199,7 +209,7 @@ class HttpDoor:
                 else:
                     self._say(one, status, headers, body)
         ended_s = time.monotonic()
-        self._rest_until_s = ended_s + REST * (ended_s - began_s)
+        self._rest_until_s[light] = ended_s + (LIGHT_REST_S if light else REST * (ended_s - began_s))
 
     def _say(self, one: _Connection, status: str, headers: Mapping[str, str], body: bytes) -> None:
         told = {**headers, "Content-Length": str(len(body)), "Connection": "close"}

@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
@@ -26,10 +27,12 @@ class Asked:
         self.lag = 1.0
         self.lacking: str | None = ""
         self.scrapes = 0
+        self.takes_s = 0.0
         self.endpoint = Endpoint(("127.0.0.1", 0), Node(self.metrics, lambda: self.lacking))
 
     def metrics(self) -> list[Any]:
         self.scrapes += 1
+        time.sleep(self.takes_s)
         return [Sample(LAG, (), self.lag), Sample(OTHER, (), float("nan"))]
 
     def get(self, path: str, **headers: str) -> Any:
@@ -81,6 +84,15 @@ def test_live_is_a_node_that_answers_and_ready_one_that_lacks_nothing(asked: Ask
     asked.lacking = None
     assert asked.refused("/live")[0] == asked.refused("/ready")[0] == 503
     assert asked.scrapes == 0, "nobody has asked for metrics"
+
+
+def test_live_does_not_rest_for_the_metrics_that_strangers_ask_for(asked: Asked) -> None:
+    asked.takes_s = 1.0
+    asked.get("/metrics").read()
+    began_s = time.monotonic()
+    for _ in range(3):
+        assert asked.get("/live").read() == b"live\n"
+    assert time.monotonic() - began_s < 1.0, "a probe waits for a second at most by default, and then kills the node"
 
 
 def test_other_paths_are_not_found(asked: Asked) -> None:
