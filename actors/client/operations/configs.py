@@ -58,7 +58,7 @@ class Config(NamedTuple):
 
 def _to(resource: Resource) -> To:
     kind, name = resource
-    if kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name.isdigit():
+    if kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name.isascii() and name.isdecimal():
         return Node(int(name))
     return AnyNode()
 
