@@ -11,13 +11,15 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 60
+BROKER_ID_MAX = 500
+"""The highest id of a broker that a cluster begins with."""
 MISSING = "Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS."
 
 
@@ -73,6 +75,7 @@ class ApacheKafka:
         self.controller_ports = {3000 + n: port for n, port in enumerate(ports[:controllers], 1)}
         self.broker_ports = {n: port for n, port in enumerate(ports[max(controllers, 1) :], 1)}
         self._voters = self.controller_ports or {1: ports[0]}
+        self._added = 0
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.started_at = 0.0
 
@@ -88,7 +91,7 @@ class ApacheKafka:
 
     def __enter__(self) -> "ApacheKafka":
         try:
-            self._format()
+            self._format([*self.controller_ports, *self.broker_ports])
             self.started_at = time.monotonic()
             self.start_all()
         except BaseException:
@@ -123,6 +126,21 @@ class ApacheKafka:
             start_new_session=True,
         )
 
+    def add_broker(self) -> int:
+        """Make one more broker, which is not started: its settings and empty directories. Its id, which no other has had."""
+        self._added += 1
+        node = BROKER_ID_MAX + self._added
+        (self.broker_ports[node],) = free_ports(1)
+        self._format([node])
+        return node
+
+    def remove_broker(self, node: int) -> None:
+        """End a broker that was added, and remove its directories."""
+        self.kill(node)
+        del self.broker_ports[node], self.processes[node]
+        for path in self._data(node):
+            shutil.rmtree(path)
+
     def kill(self, node: int, number: int = signal.SIGKILL) -> None:
         """Send a signal to one node. After SIGKILL, wait for its end."""
         self.processes[node].send_signal(number)
@@ -150,10 +168,10 @@ class ApacheKafka:
         """Resident memory of one node."""
         return resident_bytes(self.processes[node].pid)
 
-    def _format(self) -> None:
+    def _format(self, nodes: Sequence[int]) -> None:
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self._voters.items())
-        for node, port in (*self.controller_ports.items(), *self.broker_ports.items()):
-            roles = {"broker": ("PLAINTEXT", port)} if node in self.broker_ports else {}
+        for node in nodes:
+            roles = {"broker": ("PLAINTEXT", self.broker_ports[node])} if node in self.broker_ports else {}
             if node in self._voters:
                 roles["controller"] = ("CONTROLLER", self._voters[node])
             lines = {
@@ -185,7 +203,7 @@ class ApacheKafka:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
             )
-            for node in (*self.controller_ports, *self.broker_ports)
+            for node in nodes
         ]
         for one in formats:
             _, error = one.communicate()
